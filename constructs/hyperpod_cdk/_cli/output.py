@@ -1,0 +1,85 @@
+"""Findings on a terminal, in a pipe and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hyperpod_cdk.findings import Finding, Severity
+
+_COLORS = {Severity.ERROR: "31", Severity.WARNING: "33"}
+
+
+class Format(StrEnum):
+    """How a verb writes its answer."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One environment file and all that was found in it."""
+
+    file: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no error refuses the file."""
+        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+
+def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
+    """Print every finding, then one line per file that passed, or all of it as one JSON object."""
+    if output is Format.JSON:
+        files = [
+            {"file": each.file, "passed": each.passed, "findings": [f.as_dict() for f in each.findings]}
+            for each in checked
+        ]
+        print(
+            json.dumps({"passed": all(each.passed for each in checked), "files": files}, indent=2, ensure_ascii=False)
+        )
+        return
+    for each in checked:
+        for finding in each.findings:
+            print(_line(finding))
+        if each.passed:
+            print(f"{each.file}: {_painted('ok', '32')}{_counted(each.findings)}")
+    refused = [each for each in checked if not each.passed]
+    if refused:
+        findings = [finding for each in refused for finding in each.findings]
+        print(
+            f"{len(refused)} of {len(checked)} {'file' if len(checked) == 1 else 'files'} refused{_counted(findings)}"
+        )
+
+
+def print_json(data: object) -> None:
+    """Print plain data as JSON."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _line(finding: Finding) -> str:
+    place, separator, message = finding.render().partition(": ")
+    if finding.severity is Severity.WARNING:
+        return f"{_painted('warning', _COLORS[finding.severity])} {place}{separator}{message}"
+    return f"{_painted(place, _COLORS[finding.severity])}{separator}{message}"
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    parts = []
+    for severity in Severity:
+        count = sum(finding.severity is severity for finding in findings)
+        if count:
+            parts.append(f"{count} {severity.value}{'s' if count > 1 else ''}")
+    return f", {', '.join(parts)}" if parts else ""
+
+
+def _painted(text: str, color: str) -> str:
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    return f"\x1b[{color}m{text}\x1b[0m"

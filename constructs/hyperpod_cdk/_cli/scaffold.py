@@ -1,0 +1,157 @@
+"""A first environment file from a few answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_cdk.catalog import governance, instance_types, kubernetes, regions
+from hyperpod_cdk.config import EnvironmentFileError, load_environment
+from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+
+SYSTEM_TYPE = "ml.m5.2xlarge"
+_SYSTEM_COUNT = 2
+_LUSTRE_GIB = 4800
+
+
+class ScaffoldError(Exception):
+    """The answers make no valid file; the text names each answer that is wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What `hyperpod-cdk init` asks. ``zones``: AZ IDs, the workers' first; empty means the region's first two."""
+
+    name: str
+    account: str
+    region: str
+    zones: tuple[str, ...] = ()
+    instance_type: str | None = None
+    count: int = 2
+    capacity: str | None = None
+    training_plan_arn: str | None = None
+    team: str | None = None
+    lustre: bool = False
+
+
+def write_environment(answers: Answers, root: Path) -> Path:
+    """Write ``environments/<name>.yaml`` below ``root`` and give its path.
+
+    Raises ScaffoldError where the file exists or the answers would make one that is refused; then nothing is written.
+    """
+    path = root / FOLDER / f"{answers.name}{SUFFIX}"
+    if path.parent != root / FOLDER:
+        raise ScaffoldError(f"name: must be a plain name such as prod, got {answers.name!r}")
+    if path.exists():
+        raise ScaffoldError(
+            f"{FOLDER}/{path.name} exists and is never overwritten; choose another name or edit the file"
+        )
+    text = environment_text(answers)
+    try:
+        load_environment(path, text=text)
+    except EnvironmentFileError as error:
+        raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in error.findings)) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+    return path
+
+
+def environment_text(answers: Answers) -> str:
+    """Give the text of the file; it teaches with the same comments as the examples do."""
+    zones = answers.zones or default_zones(answers.region)
+    lines = [
+        "# yaml-language-server: $schema=../schemas/environment.schema.json",
+        "",
+        f"name: {_scalar(answers.name)}",
+        f'account: "{answers.account}" # in quotes, for without them YAML reads a number',
+        f"region: {_scalar(answers.region)}",
+        "",
+        "network:",
+        "  availability_zones: # IDs, never names; the node blocks follow from them",
+        *(f"    {_scalar(zone)}:" for zone in zones),
+        "",
+        "eks:",
+        f'  kubernetes_version: "{kubernetes.hyperpod_versions()[-1]}"',
+        "",
+        "hyperpod:",
+        "  instance_groups:",
+        "    - name: system # add-ons and controllers live here",
+        f"      instance_type: {SYSTEM_TYPE}",
+        f"      count: {_SYSTEM_COUNT}",
+        f"      availability_zone_id: {_scalar(zones[-1] if zones else '')}",
+        *_group(answers, zones),
+        *_storage(answers, zones),
+        *_governance(answers),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def default_zones(region: str) -> tuple[str, ...]:
+    """Give the first two zones of a region that may carry the EKS control plane."""
+    refused = regions.eks_control_plane_unsupported_az_ids()
+    return tuple(zone for zone in regions.known_az_ids(region) if zone not in refused)[:2]
+
+
+def _group(answers: Answers, zones: tuple[str, ...]) -> list[str]:
+    if answers.instance_type is None:
+        return []
+    row = instance_types.get(answers.instance_type)
+    lines = [
+        "",
+        "    - name: workers",
+        f"      instance_type: {_scalar(answers.instance_type)}",
+        f"      count: {answers.count}",
+        f"      availability_zone_id: {_scalar(zones[0] if zones else '')}",
+    ]
+    if answers.capacity is not None:
+        lines.append(f"      capacity: {_scalar(answers.capacity)}")
+    if answers.training_plan_arn is not None:
+        lines.append(f"      training_plan_arn: {_scalar(answers.training_plan_arn)}")
+    if row is not None and row.deep_health_check:
+        lines.append(
+            "      deep_health_checks: [instance_stress, instance_connectivity] # about two hours for a new node"
+        )
+    return lines
+
+
+def _storage(answers: Answers, zones: tuple[str, ...]) -> list[str]:
+    if not answers.lustre:
+        return []
+    lines = [
+        "",
+        "storage:",
+        "  lustre:",
+        "    - name: scratch",
+        f"      availability_zone_id: {_scalar(zones[0] if zones else '')} # beside the nodes that use it",
+        f"      capacity_gib: {_LUSTRE_GIB}",
+    ]
+    if answers.team is not None:
+        lines += ["      claim:", f"        namespaces: [{_scalar(governance.namespace(answers.team))}]"]
+    return lines
+
+
+def _governance(answers: Answers) -> list[str]:
+    if answers.team is None:
+        return []
+    quota_type, quota_count = (
+        answers.instance_type or SYSTEM_TYPE,
+        answers.count if answers.instance_type else _SYSTEM_COUNT,
+    )
+    return [
+        "",
+        "task_governance:",
+        "  teams:",
+        f"    - name: {_scalar(answers.team)}",
+        "      quota:",
+        f"        - {{ instance_type: {_scalar(quota_type)}, count: {quota_count} }}",
+    ]
+
+
+def _scalar(text: str) -> str:
+    """Quote what YAML would not read back as the same text."""
+    plain = text.replace("-", "").replace("_", "").replace(".", "").replace("/", "").replace(":", "")
+    if plain.isascii() and plain.isalnum() and plain[0].isalpha() and ": " not in text and not text.endswith(":"):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

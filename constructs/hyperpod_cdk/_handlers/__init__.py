@@ -1,0 +1,1 @@
+"""Code that runs in Lambda; nothing in the library imports it."""

@@ -1,0 +1,113 @@
+"""Findings of cdk-nag and the template checks that constructs answer for, each with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from aws_cdk import Acknowledgment, CfnCondition, CfnElement, CfnResource, Stack, Validations
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as s3_deployment
+from constructs import IConstruct
+
+MANAGED_POLICY = "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/{}]"
+ACTION = "AwsSolutions-IAM5[Action::{}]"
+RESOURCE = "AwsSolutions-IAM5[Resource::{}]"
+
+_LAMBDA_POLICIES = "AWS's own minimal policy for functions; CDK attaches it to the functions it ships"
+_ASSETS = "CDK grants its function read access to the bootstrap bucket, where the assets of every stack lie"
+_RUNTIME = "CDK chooses and tests the runtime of the functions it ships"
+_REDUNDANT = "CDK writes the dependency beside the reference that implies it"
+
+
+def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
+    """Record why each of these findings stands, for everything below ``scope``."""
+    Validations.of(scope).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()))
+
+
+def acknowledge_kubectl_provider(cluster: eks.Cluster) -> None:
+    """Answer for the functions with which CDK talks to a cluster."""
+    provider = cluster.node.find_child("KubectlProvider")
+    handler = provider.node.find_child("Handler")
+    framework = provider.node.find_child("Provider").node.find_child("framework-onEvent")
+    stack = Stack.of(cluster)
+    has_ecr = cast("CfnCondition", handler.node.find_child("HasEcrPublic"))
+    images = "the handler pulls charts that are OCI artifacts"
+    acknowledge(
+        provider,
+        {
+            **_lambda_policies("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"),
+            MANAGED_POLICY.format("AmazonEC2ContainerRegistryReadOnly"): images,
+            _conditional_policy(_logical_id(stack, has_ecr), "AmazonElasticContainerRegistryPublicReadOnly"): images,
+            **_asset_access(stack),
+            "AwsSolutions-L1": _RUNTIME,
+            RESOURCE.format(f"<{_logical_id(stack, _resource(handler))}.Arn>:*"): (
+                "CDK's provider calls any version of its handler"
+            ),
+        },
+    )
+    for function in (handler, framework):
+        ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
+
+
+def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *, bucket: s3.IBucket) -> None:
+    """Answer for the function with which CDK uploads files; it is one per stack."""
+    function = deployment.handler_role.node.scope
+    if function is None:
+        return
+    stack = Stack.of(deployment)
+    upload = "CDK's function writes the files of this deployment, whose names it learns when it runs"
+    acknowledge(
+        function,
+        {
+            **_lambda_policies("AWSLambdaBasicExecutionRole"),
+            **_asset_access(stack),
+            ACTION.format("s3:Abort*"): upload,
+            ACTION.format("s3:DeleteObject*"): upload,
+            **all_objects(bucket, reason=upload),
+            "AwsSolutions-L1": _RUNTIME,
+        },
+    )
+    ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
+
+
+def all_objects(bucket: s3.IBucket, *, reason: str) -> dict[str, str]:
+    """Give the finding that speaks of every object of a bucket; a bucket of another stack is known by its ARN."""
+    if bucket.node.default_child is None:
+        return {}
+    return {RESOURCE.format(f"<{_logical_id(Stack.of(bucket), _resource(bucket))}.Arn>/*"): reason}
+
+
+def ignore_in_template(resource: CfnResource, rules: Mapping[str, str]) -> None:
+    """Tell cfn-lint, in the template, and our own checks which rules do not apply to a resource."""
+    resource.add_metadata("cfn-lint", {"config": {"ignore_checks": list(rules)}})
+    acknowledge(resource, {f"hyperpod-cdk::{rule}": reason for rule, reason in rules.items()})
+
+
+def _resource(construct: IConstruct) -> CfnResource:
+    return cast("CfnResource", construct.node.default_child)
+
+
+def _logical_id(stack: Stack, element: CfnElement) -> str:
+    return str(stack.resolve(element.logical_id))
+
+
+def _lambda_policies(*names: str) -> dict[str, str]:
+    return {MANAGED_POLICY.format(f"service-role/{name}"): _LAMBDA_POLICIES for name in names}
+
+
+def _asset_access(stack: Stack) -> dict[str, str]:
+    account, region = stack.resolve(stack.account), stack.resolve(stack.region)
+    actions = ("s3:GetBucket*", "s3:GetObject*", "s3:List*")
+    bucket = f"arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-{_spelt(account)}-{_spelt(region)}/*"
+    return {**{ACTION.format(action): _ASSETS for action in actions}, RESOURCE.format(bucket): _ASSETS}
+
+
+def _spelt(value: object) -> str:
+    return f"<{cast('dict[str, str]', value)['Ref']}>" if isinstance(value, dict) else str(value)
+
+
+def _conditional_policy(condition: str, policy: str) -> str:
+    arn = f'{{"Fn::Join":["",["arn:",{{"Ref":"AWS::Partition"}},":iam::aws:policy/{policy}"]]}}'
+    return f'AwsSolutions-IAM4[Policy::{{"Fn::If":["{condition}",{arn},{{"Ref":"AWS::NoValue"}}]}}]'

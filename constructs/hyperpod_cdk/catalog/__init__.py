@@ -1,0 +1,48 @@
+"""Dated facts about AWS as data, behind typed questions; knows neither boto3 nor aws_cdk nor pydantic.
+
+Every table lives in ``data/*.json`` with the date it was read (``as_of``) and its ``sources``; a row that is
+not settled says so in ``unsure``, and a rule built on such a row warns instead of refusing. Modules are
+imported when first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from hyperpod_cdk.catalog import (
+        addons,
+        governance,
+        hyperpod,
+        instance_types,
+        kubernetes,
+        lustre,
+        network,
+        quotas,
+        regions,
+    )
+
+__all__ = [
+    "addons",
+    "governance",
+    "hyperpod",
+    "instance_types",
+    "kubernetes",
+    "lustre",
+    "network",
+    "quotas",
+    "regions",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

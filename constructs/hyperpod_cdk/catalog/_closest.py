@@ -1,0 +1,32 @@
+"""Near misses: which known name did somebody mean?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Give the known name that the fewest slips turn into ``name``, or None when none is near.
+
+    A slip is a character too many, too few, wrong, or two swapped; more slips than a third of the longer text is far.
+    Case and blanks around the text do not count.
+    """
+    wanted = name.strip().lower()
+    slips = {candidate: _slips(wanted, candidate) for candidate in known}
+    near = [candidate for candidate, n in slips.items() if n <= max(len(wanted), len(candidate)) // 3]
+    return min(near, key=slips.__getitem__, default=None)
+
+
+def _slips(left: str, right: str) -> int:
+    """Optimal string alignment distance, row by row."""
+    before: list[int] = []
+    above = list(range(len(right) + 1))
+    for i, a in enumerate(left, start=1):
+        row = [i]
+        for j, b in enumerate(right, start=1):
+            cost = min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == right[j - 2] and b == left[i - 2]:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        before, above = above, row
+    return above[-1]

@@ -1,0 +1,106 @@
+"""EKS add-ons that a HyperPod cluster uses: names, service accounts, policies and what each needs first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from typing import Any
+
+from hyperpod_cdk.catalog import _data
+
+AS_OF: date = _data.as_of("addons")
+
+VPC_CNI = "vpc-cni"
+KUBE_PROXY = "kube-proxy"
+COREDNS = "coredns"
+POD_IDENTITY_AGENT = "eks-pod-identity-agent"
+CERT_MANAGER = "cert-manager"
+METRICS_SERVER = "metrics-server"
+FSX_CSI_DRIVER = "aws-fsx-csi-driver"
+EBS_CSI_DRIVER = "aws-ebs-csi-driver"
+S3_CSI_DRIVER = "aws-mountpoint-s3-csi-driver"
+CLOUDWATCH_OBSERVABILITY = "amazon-cloudwatch-observability"
+TASK_GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
+TRAINING_OPERATOR = "amazon-sagemaker-hyperpod-training-operator"
+OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
+INFERENCE = "amazon-sagemaker-hyperpod-inference"
+SPACES = "amazon-sagemaker-spaces"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addon:
+    """One add-on, and where its pods take their rights from.
+
+    ``namespace`` and ``service_accounts`` are those that pod identity or IRSA gives a role;
+    ``managed_policies`` are names of AWS managed policies; ``needs_nodes`` says that it stays degraded or
+    fails until a node is Ready; ``requires`` maps add-ons that must be there first to their oldest release
+    (None: any).
+    """
+
+    name: str
+    namespace: str | None = None
+    service_accounts: tuple[str, ...] = ()
+    managed_policies: tuple[str, ...] = ()
+    needs_nodes: bool = True
+    minimum_version: str | None = None
+    minimum_kubernetes: str | None = None
+    elastic_minimum_version: str | None = None
+    inline_pod_identity: bool = True
+    needs_oidc_provider: bool = False
+    requires: Mapping[str, str | None] = field(default_factory=dict)
+    kueue: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: str = ""
+    unsure: str = ""
+
+
+def get(name: str) -> Addon | None:
+    """Give the row of an add-on, or None when the catalog does not know it."""
+    return _table().get(name)
+
+
+def row(name: str) -> Addon:
+    """Give the row of an add-on that must be known, such as this module's constants; raises KeyError."""
+    return _table()[name]
+
+
+def names() -> tuple[str, ...]:
+    """Give every known add-on."""
+    return tuple(_table())
+
+
+def version_problem(name: str, version: str, *, key: str | None = None) -> str | None:
+    """Say that ``version`` (``v1.18.3-eksbuild.1``) is older than HyperPod accepts, or give None.
+
+    Text that does not begin with a release number is left to EKS, which knows the versions it offers.
+    """
+    addon = get(name)
+    if addon is None or addon.minimum_version is None:
+        return None
+    got, least = release(version), release(addon.minimum_version)
+    if got is None or least is None or got >= least:
+        return None
+    where = key or name
+    return (
+        f"must be {addon.minimum_version} or newer for HyperPod, got {version}; "
+        f"set {where}: v{addon.minimum_version}-eksbuild.1 or newer, or leave it out for EKS's default"
+    )
+
+
+def release(version: str) -> tuple[int, ...] | None:
+    """Give an add-on version's numbers for comparing (``v1.18.2-eksbuild.2`` -> (1, 18, 2, 2)), or None."""
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)(?:-eksbuild\.(\d+))?", version)
+    return tuple(int(part or 0) for part in match.groups()) if match else None
+
+
+@cache
+def _table() -> dict[str, Addon]:
+    return {entry["name"]: _addon(entry) for entry in _data.load("addons")["addons"]}
+
+
+def _addon(entry: dict[str, Any]) -> Addon:
+    lists = {name: tuple(entry.get(name, ())) for name in ("service_accounts", "managed_policies", "notes")}
+    return Addon(**{**entry, **lists})

@@ -1,0 +1,82 @@
+"""HyperPod clusters and instance groups: bounds, patterns and the service's own words."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from hyperpod_cdk.catalog import _data, rules
+
+_DATA = _data.load("hyperpod")
+_BOUNDS = rules.bounds(_DATA["bounds"])
+_PATTERNS = rules.patterns(_DATA["patterns"])
+
+AS_OF: date = _data.as_of("hyperpod")
+
+INSTANCE_GROUPS = _BOUNDS["instance_groups"]
+INSTANCE_COUNT = _BOUNDS["instance_count"]
+MIN_INSTANCE_COUNT = _BOUNDS["min_instance_count"]
+INSTANCE_TYPES_PER_GROUP = _BOUNDS["instance_types_per_group"]
+SECURITY_GROUPS = _BOUNDS["security_groups"]
+SUBNETS = _BOUNDS["subnets"]
+THREADS_PER_CORE = _BOUNDS["threads_per_core"]
+VOLUME_GIB = _BOUNDS["volume_gib"]
+STORAGE_CONFIGS = _BOUNDS["storage_configs"]
+LABELS = _BOUNDS["labels"]
+TAINTS = _BOUNDS["taints"]
+TAGS = _BOUNDS["tags"]
+DEEP_HEALTH_CHECK_COUNT = _BOUNDS["deep_health_checks"]
+TIERED_CHECKPOINTING_MEMORY_PERCENT = _BOUNDS["tiered_checkpointing_memory_percent"]
+PATCHING_BATCH = _BOUNDS["patching_batch"]
+PATCHING_BATCH_PERCENT = _BOUNDS["patching_batch_percent"]
+PATCHING_WAIT_SECONDS = _BOUNDS["patching_wait_seconds"]
+ROLLBACK_ALARMS = _BOUNDS["rollback_alarms"]
+RESTRICTED_LUSTRE_CAPACITY_GIB = _BOUNDS["restricted_lustre_capacity_gib"]
+RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB = _BOUNDS["restricted_lustre_throughput_mbps_per_tib"]
+
+CLUSTER_NAME = _PATTERNS["cluster_name"]
+INSTANCE_GROUP_NAME = _PATTERNS["instance_group_name"]
+LABEL_KEY = _PATTERNS["label_key"]
+LABEL_VALUE = _PATTERNS["label_value"]
+TAINT_KEY = _PATTERNS["taint_key"]
+TAINT_VALUE = _PATTERNS["taint_value"]
+CRON = _PATTERNS["cron"]
+AMI_ID = _PATTERNS["ami_id"]
+RELEASE_VERSION = _PATTERNS["release_version"]
+TRAINING_PLAN_ARN = _PATTERNS["training_plan_arn"]
+LIFECYCLE_SCRIPT = _PATTERNS["lifecycle_script"]
+LIFECYCLE_SOURCE_S3_URI = _PATTERNS["lifecycle_source_s3_uri"]
+ALARM_NAME = _PATTERNS["alarm_name"]
+
+TAINT_EFFECTS: tuple[str, ...] = tuple(_DATA["taint_effects"])
+
+NODE_RECOVERY: dict[str, str] = dict(_DATA["node_recovery"])
+"""Our word -> ``NodeRecovery``."""
+
+PROVISIONING: dict[str, str | None] = dict(_DATA["provisioning"])
+"""Our word -> ``NodeProvisioningMode``; None means that the property is left out."""
+
+PATCHING_STRATEGIES: dict[str, str] = dict(_DATA["patching_strategies"])
+"""Our word -> ``AutoPatchConfig.PatchingStrategy``, those that CloudFormation takes."""
+
+DEEP_HEALTH_CHECKS: dict[str, str] = dict(_DATA["deep_health_checks"])
+"""Our word -> ``OnStartDeepHealthChecks``, those that CloudFormation takes."""
+
+REPLACEMENT_PROPERTIES: tuple[str, ...] = tuple(_DATA["replacement_properties"])
+"""A change to one of these replaces the whole cluster."""
+
+IMMUTABLE_GROUP_PROPERTIES: tuple[str, ...] = tuple(_DATA["immutable_group_properties"])
+"""The service refuses a change to one of these in an existing group: the group needs a new name."""
+
+REQUIRED_TAGS: dict[str, str] = dict(_DATA["required_tag"])
+"""Tags that the training operator's managed policy asks of the cluster."""
+
+LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
+"""What a lifecycle bucket's name begins with, since the managed instance-role policy reads no other."""
+
+HANDLER_TIMEOUT_MINUTES: int = _DATA["handler_timeout_minutes"]
+MIN_COUNT_TIMEOUT_HOURS: int = _DATA["min_count_timeout_hours"]
+TRAINING_PLAN_RECLAIM_MINUTES: int = _DATA["training_plan"]["reclaim_minutes_before_end"]
+"""Instances of a training plan are terminated this long before a block ends."""
+
+TRAINING_PLAN_USABLE_STATUSES: tuple[str, ...] = tuple(_DATA["training_plan"]["statuses_usable"])
+TRAINING_PLAN_TARGET: str = _DATA["training_plan"]["target_resource"]

@@ -1,0 +1,155 @@
+"""SageMaker ``ml.*`` instance types that a HyperPod instance group may name, and what each can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import date
+from functools import cache
+from typing import Any
+
+from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog._closest import closest as _closest
+
+AS_OF: date
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceType:
+    """One instance type; None means that no source states the value.
+
+    ``unsure`` lists what is inferred or disputed. ``memory_gib`` is the machine's memory and
+    ``accelerator_memory_gib`` that of one accelerator, as the EC2 guide prints them. ``efa_count`` is how
+    many EFA interfaces the type carries (one per network card), None where sources conflict. ``ips_per_node``
+    is the number of addresses that one HyperPod node takes from its subnet; ``ips_basis`` says how that
+    number came about. ``default_threads_per_core`` is what EC2 gives, ``valid_threads_per_core`` what it lets
+    one choose (empty where EC2 states nothing). ``mig_profiles`` are the Multi-Instance GPU slices;
+    ``mig_documented`` is False where only a command-line tool knows them. Quota names are those of Service
+    Quotas, codes are hints. ``sources`` are keys of ``source_texts()``.
+    """
+
+    name: str
+    ec2_name: str
+    family: str
+    architecture: str
+    vcpu: int
+    memory_gib: float
+    accelerator_kind: str | None = None
+    accelerator_count: int = 0
+    accelerator_memory_gib: float | None = None
+    efa_supported: bool = False
+    efa_count: int | None = 0
+    efa_generation: str | None = None
+    network_cards: int | None = None
+    rdma_read: bool = False
+    rdma_write: bool = False
+    gpudirect_rdma: bool = False
+    gpudirect_storage_fsx: bool = False
+    fsx_efa_client: bool = False
+    max_enis: int | None = None
+    ips_per_eni: int | None = None
+    max_pods: int | None = None
+    ips_per_node: int | None = None
+    ips_basis: str | None = None
+    default_threads_per_core: int | None = None
+    valid_threads_per_core: tuple[int, ...] = ()
+    deep_health_check: bool = False
+    training_plan_supported: bool = False
+    mig_profiles: tuple[str, ...] = ()
+    mig_documented: bool = False
+    cluster_quota_name: str | None = None
+    cluster_quota_code: str | None = None
+    spot_quota_name: str | None = None
+    spot_quota_code: str | None = None
+    training_plan_quota_name: str | None = None
+    training_plan_quota_code: str | None = None
+    in_hyperpod_cli_table: bool = False
+    sources: tuple[str, ...] = ()
+    unsure: tuple[str, ...] = ()
+
+    @property
+    def is_accelerated(self) -> bool:
+        """Whether the type carries GPUs or Neuron devices."""
+        return self.accelerator_count > 0
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Whether the accelerators are NVIDIA GPUs."""
+        return (self.accelerator_kind or "").startswith("nvidia-")
+
+    @property
+    def is_neuron(self) -> bool:
+        """Whether the accelerators are AWS's own (Trainium), driven by Neuron."""
+        return (self.accelerator_kind or "").startswith("aws-")
+
+    @property
+    def has_smt(self) -> bool | None:
+        """Whether a core runs two threads and ``ThreadsPerCore`` may be 2; None when no source says."""
+        if self.default_threads_per_core is None:
+            return None
+        return self.default_threads_per_core == 2
+
+    @property
+    def cores(self) -> int | None:
+        """Physical cores; None when the threads per core are unknown."""
+        if self.default_threads_per_core is None:
+            return None
+        return self.vcpu // self.default_threads_per_core
+
+
+def get(name: str) -> InstanceType | None:
+    """Give the row of an ``ml.*`` name, or None when the catalog does not know it."""
+    return _table().get(name)
+
+
+def names() -> tuple[str, ...]:
+    """Give every known name, in the order of the API's own list."""
+    return tuple(_table())
+
+
+def closest(name: str) -> str | None:
+    """Give the known name that was probably meant (``p5.48xlarge`` -> ``ml.p5.48xlarge``), or None."""
+    wanted = name.strip().lower()
+    return _closest(wanted if wanted.startswith("ml.") else f"ml.{wanted}", _table())
+
+
+def source_texts() -> dict[str, str]:
+    """Give what each key in ``InstanceType.sources`` stands for."""
+    return dict(_data.load("instance_types")["sources"])
+
+
+def unknown_type_problem(name: str, *, key: str = "instance_type") -> str | None:
+    """Say that the catalog does not know ``name``, with near miss and date, or give None."""
+    if name in _table():
+        return None
+    near = closest(name)
+    fix = f"did you mean {near}? If not," if near else f"set {key} to one of the {len(_table())} known, or"
+    return (
+        f'must be a HyperPod instance type known on {as_of()}, got "{name}"; '
+        f"{fix} state the type's numbers under instance_types:"
+    )
+
+
+def as_of() -> date:
+    """Give the date on which the table was read; the module attribute ``AS_OF`` is the same."""
+    return _data.as_of("instance_types")
+
+
+@cache
+def _table() -> dict[str, InstanceType]:
+    return {row["name"]: _instance_type(row) for row in _data.load("instance_types")["types"]}
+
+
+_FIELDS = frozenset(field.name for field in fields(InstanceType))
+_LISTS = ("mig_profiles", "sources", "unsure", "valid_threads_per_core")
+
+
+def _instance_type(row: dict[str, Any]) -> InstanceType:
+    values = {name: value for name, value in row.items() if name in _FIELDS}
+    values.update({name: tuple(row.get(name, ())) for name in _LISTS})
+    return InstanceType(**values)
+
+
+def __getattr__(name: str) -> date:
+    if name == "AS_OF":
+        return as_of()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

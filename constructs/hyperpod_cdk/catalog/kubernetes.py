@@ -1,0 +1,121 @@
+"""Kubernetes versions: until when EKS supports them and which of them HyperPod accepts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from hyperpod_cdk.catalog import _data
+
+AS_OF: date = _data.as_of("kubernetes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesVersion:
+    """One minor version; a support date is the first day without support (UTC), None where not read."""
+
+    version: str
+    standard_support_ends: date | None
+    extended_support_ends: date | None
+    hyperpod: bool
+    unsure: str = ""
+
+
+def _version(row: dict[str, Any]) -> KubernetesVersion:
+    def day(name: str) -> date | None:
+        return date.fromisoformat(row[name]) if row[name] else None
+
+    return KubernetesVersion(
+        version=row["version"],
+        standard_support_ends=day("standard_support_ends"),
+        extended_support_ends=day("extended_support_ends"),
+        hyperpod=row["hyperpod"],
+        unsure=row.get("unsure", ""),
+    )
+
+
+VERSIONS: tuple[KubernetesVersion, ...] = tuple(_version(row) for row in _data.load("kubernetes")["versions"])
+"""Oldest first."""
+
+DEFAULT: str = _data.load("kubernetes")["default"]
+"""The version a new environment gets."""
+
+
+def get(version: str) -> KubernetesVersion | None:
+    """Give the row of a version such as ``1.34``, or None."""
+    return next((row for row in VERSIONS if row.version == version), None)
+
+
+def hyperpod_versions() -> tuple[str, ...]:
+    """Give the versions that the HyperPod developer guide accepts, oldest first."""
+    return tuple(row.version for row in VERSIONS if row.hyperpod)
+
+
+def version_problem(version: str, *, key: str = "kubernetes_version") -> str | None:
+    """Say that ``version`` is not one that HyperPod documents, or give None."""
+    allowed = hyperpod_versions()
+    if version in allowed:
+        return None
+    return (
+        f"must be a Kubernetes version that HyperPod accepts ({allowed[0]} to {allowed[-1]} on {AS_OF}), "
+        f'got "{version}"; set {key}: "{_nearest(version)}"'
+    )
+
+
+def newer_than_documented(version: str) -> bool:
+    """Say whether ``version`` lies beyond what HyperPod documents, so that its problem warns instead of refusing.
+
+    The table is dated, and AWS accepts further versions without telling it; nothing older than the range comes back.
+    """
+    number = _number(version)
+    return number is not None and number > _key(hyperpod_versions()[-1])
+
+
+def support_warning(version: str, *, on: date, key: str = "kubernetes_version") -> str | None:
+    """Say that EKS support for ``version`` has ended, or costs extra, on the day ``on``, or give None."""
+    row = get(version)
+    if row is None:
+        return None
+    if row.extended_support_ends and on >= row.extended_support_ends:
+        state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
+        return f"{state}so no new cluster takes it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+    if row.standard_support_ends and on >= row.standard_support_ends:
+        state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
+        return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+    return None
+
+
+def _advice(version: str, *, on: date, key: str) -> str:
+    """Name the default while EKS supports it, then the newest version that HyperPod accepts."""
+    newest = hyperpod_versions()[-1]
+    default = get(DEFAULT)
+    ends = default.standard_support_ends if default else None
+    better = DEFAULT if ends is not None and on < ends else newest
+    if better == version:
+        return "this is the newest version known here, look for a newer hyperpod-cdk"
+    return f'set {key}: "{better}"'
+
+
+def _nearest(version: str) -> str:
+    """Give the end of the accepted range that ``version`` lies beyond, or the default for anything else."""
+    allowed = hyperpod_versions()
+    number = _number(version)
+    if number is None:
+        return DEFAULT
+    minor = f"{number[0]}.{number[1]}"
+    if minor in allowed:
+        return minor
+    return allowed[-1] if number > _key(allowed[-1]) else allowed[0]
+
+
+def _number(version: str) -> tuple[int, int] | None:
+    parts = version.removeprefix("v").split(".")
+    if len(parts) < 2 or not all(part.isdecimal() for part in parts):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+def _key(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")
+    return int(major), int(minor)

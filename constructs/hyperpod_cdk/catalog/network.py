@@ -1,0 +1,134 @@
+"""VPC address rules: sizes, reserved addresses and which secondary blocks AWS lets one add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from ipaddress import IPv4Network
+
+from hyperpod_cdk.catalog import _data, quotas
+
+_DATA = _data.load("network")
+
+AS_OF: date = _data.as_of("network")
+
+SHORTEST_PREFIX: int = _DATA["prefix"]["shortest"]
+"""Largest VPC block and subnet: /16."""
+
+LONGEST_PREFIX: int = _DATA["prefix"]["longest"]
+"""Smallest VPC block and subnet: /28."""
+
+AWS_RESERVED_PER_SUBNET: int = _DATA["reserved_per_subnet"]
+"""Addresses of each subnet that AWS keeps: the first four and the last."""
+
+CIDRS_PER_VPC: int = quotas.get("cidrs_per_vpc").default
+"""Default quota of IPv4 blocks for one VPC, the primary one included; can be raised."""
+
+SHARED_RANGE: str = _DATA["shared_range"]
+"""The range (RFC 6598) from which every VPC may take secondary blocks."""
+
+
+def usable_addresses(cidr: str) -> int:
+    """Give how many addresses a subnet of ``cidr`` leaves for use; raises ValueError for other text."""
+    return max(0, IPv4Network(cidr).num_addresses - AWS_RESERVED_PER_SUBNET)
+
+
+def smallest_prefix_for(addresses: int) -> int:
+    """Give the prefix length of the smallest subnet with room for ``addresses`` interfaces.
+
+    Raises ValueError when more are needed than the largest subnet holds.
+    """
+    for prefix in range(LONGEST_PREFIX, SHORTEST_PREFIX - 1, -1):
+        if _usable(prefix) >= addresses:
+            return prefix
+    raise ValueError(
+        f"must be at most {_usable(SHORTEST_PREFIX)}, the room of a /{SHORTEST_PREFIX} subnet, got {addresses}; "
+        "spread the nodes over more availability zones"
+    )
+
+
+def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
+    """Say why ``cidr`` can be neither a VPC block nor a subnet (form, size, range), or give None."""
+    try:
+        network = IPv4Network(cidr, strict=False)
+    except ValueError:
+        return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; set {key}: 10.0.0.0/16'
+    if "/" not in cidr or str(network) != cidr:
+        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {_fitted(network)}'
+    if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
+        return (
+            f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, got /{network.prefixlen}; "
+            f"set {key}: {_fitted(network)}"
+        )
+    for block, name in _DATA["forbidden"].items():
+        if network.overlaps(IPv4Network(block)):
+            return f"must lie outside {block} ({name}), got {cidr}; set {key} to a block of 10.0.0.0/8"
+    return None
+
+
+def cidr_warning(cidr: str) -> str | None:
+    """Say that a well-formed block meets a range that AWS services use inside, or give None."""
+    network = IPv4Network(cidr)
+    for block, why in _DATA["doubtful"].items():
+        if network.overlaps(IPv4Network(block)):
+            return f"{cidr} overlaps {block}: {why}; choose another block"
+    return None
+
+
+def secondary_cidr_problem(
+    cidr: str, *, primary: str, others: Iterable[str] = (), key: str = "node_cidr"
+) -> str | None:
+    """Say why ``cidr`` cannot be added to a VPC whose first block is ``primary``, or give None.
+
+    ``others`` are the remaining secondary blocks. CloudFormation adds secondary blocks in no fixed order, so
+    a pair that AWS takes in one order only is refused too. Raises ValueError when ``primary`` or ``others``
+    are not blocks.
+    """
+    problem = cidr_problem(cidr, key=key)
+    if problem:
+        return problem
+    network = IPv4Network(cidr)
+    rest = [primary, *others]
+    for other in rest:
+        if network.overlaps(IPv4Network(other)):
+            return f"must overlap no other block of the VPC, got {cidr} and {other}; set {key} to a free block"
+    for block in restricted_secondary_ranges(primary):
+        if network.overlaps(IPv4Network(block)):
+            return (
+                f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, "
+                f"got {cidr}; set {key} to a block of {secondary_pool(primary)}"
+            )
+    late = _DATA["late_block"]
+    neighbours = [other for other in rest if IPv4Network(other).overlaps(IPv4Network(late["when_any_in"]))]
+    if neighbours and network.overlaps(IPv4Network(late["restricted"])):
+        return (
+            f"must lie outside {late['restricted']}, which AWS does not add to a VPC that has a block of "
+            f"{late['when_any_in']} ({neighbours[0]}), got {cidr}; "
+            f"set {key} to another block of {secondary_pool(primary)}"
+        )
+    return None
+
+
+def restricted_secondary_ranges(primary: str) -> tuple[str, ...]:
+    """Give the ranges from which AWS adds no secondary block to a VPC whose first block is ``primary``."""
+    network = IPv4Network(primary)
+    for row in _DATA["associations"]:
+        if network.subnet_of(IPv4Network(row["primary"])):
+            return tuple(row["restricted"])
+    raise ValueError(f"no association rule covers {primary}")
+
+
+def secondary_pool(primary: str) -> str:
+    """Give the range for secondary blocks: 10.0.0.0/8 beside a first block of it, else 100.64.0.0/10."""
+    private = IPv4Network("10.0.0.0/8")
+    return str(private) if IPv4Network(primary).subnet_of(private) else SHARED_RANGE
+
+
+def _usable(prefix: int) -> int:
+    return (1 << (32 - prefix)) - AWS_RESERVED_PER_SUBNET
+
+
+def _fitted(network: IPv4Network) -> str:
+    """Give the block at the same first address whose size AWS takes."""
+    prefix = min(max(network.prefixlen, SHORTEST_PREFIX), LONGEST_PREFIX)
+    return str(IPv4Network((network.network_address, prefix), strict=False))

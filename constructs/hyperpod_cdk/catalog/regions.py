@@ -1,0 +1,159 @@
+"""Regions: partitions, availability zone IDs, where HyperPod runs, which CloudFormation types exist."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from functools import cache
+from typing import Any
+
+from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog._closest import closest as _closest
+
+AS_OF: date = _data.as_of("regions")
+
+HYPERPOD_REGIONS: tuple[str, ...] = tuple(_data.load("regions")["hyperpod_regions"])
+"""Regions of the HyperPod developer guide, sorted by name."""
+
+REGISTRY_AS_OF: date = date.fromisoformat(_data.load("regions")["registry_as_of"])
+"""Date of the CloudFormation registry that ``has_type`` reads."""
+
+_AZ_ID = re.compile(r"([a-z]{2,5}\d)(?:-[a-z]{3}\d)?-az\d")
+_AZ_NAME = re.compile(r"([a-z]{2,4}(?:-[a-z]+)+-\d)(?:[a-z]|-[a-z]{3,4}-\d[a-z])")
+
+
+def is_known(region: str) -> bool:
+    """Say whether ``region`` is a region of any AWS partition."""
+    return region in _regions()
+
+
+def names() -> tuple[str, ...]:
+    """Give every known region, partition by partition."""
+    return tuple(_regions())
+
+
+def partition_of(region: str) -> str | None:
+    """Give the partition (``aws``, ``aws-us-gov`` ...) of a region, by its name if it is unknown, or None."""
+    row = _regions().get(region)
+    if row is not None:
+        return str(row["partition"])
+    for name, partition in _data.load("regions")["partitions"].items():
+        if re.fullmatch(partition["region_regex"], region):
+            return str(name)
+    return None
+
+
+def closest(name: str) -> str | None:
+    """Give the known region that was probably meant, or None."""
+    return _closest(name, _regions())
+
+
+def region_problem(region: str, *, key: str = "region") -> str | None:
+    """Say that ``region`` is no AWS region known on the table's date, with its near miss, or give None."""
+    if is_known(region):
+        return None
+    near = closest(region)
+    choice = ", ".join(HYPERPOD_REGIONS)
+    fix = f"did you mean {near}?" if near else f"set {key}: one of {choice}"
+    return f'must be an AWS region known on {AS_OF}, got "{region}"; {fix}'
+
+
+def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
+    """Say that the developer guide does not list ``region`` for HyperPod, or give None."""
+    if region in HYPERPOD_REGIONS:
+        return None
+    return (
+        f"HyperPod was not documented for {region} on {AS_OF}; if the cluster is refused, set {key}: one of "
+        f"{', '.join(HYPERPOD_REGIONS)}"
+    )
+
+
+def az_id_prefix(region: str) -> str:
+    """Give what the AZ IDs of ``region`` begin with (``us-east-1`` -> ``use1``).
+
+    Raises ValueError for a region that is unknown or whose prefix no source states (new, isolated and
+    sovereign regions).
+    """
+    prefix = _regions().get(region, {}).get("az_id_prefix")
+    if prefix is None:
+        raise ValueError(f'no availability zone IDs are known for region "{region}" on {AS_OF}')
+    return str(prefix)
+
+
+def region_of_az_id(az_id: str) -> str | None:
+    """Give the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None where it is unknown."""
+    match = _AZ_ID.fullmatch(az_id)
+    return _prefixes().get(match.group(1)) if match else None
+
+
+def known_az_ids(region: str) -> tuple[str, ...]:
+    """Give the AZ IDs seen in ``region``, sorted; an account may see fewer, and AWS adds others."""
+    return tuple(_regions().get(region, {}).get("az_ids", ()))
+
+
+def is_az_id(text: str) -> bool:
+    """Say whether ``text`` has the form of a zone ID: ``use1-az5``, or ``use1-dfw2-az1`` for a local zone."""
+    return _AZ_ID.fullmatch(text) is not None
+
+
+def is_az_name(text: str) -> bool:
+    """Say whether ``text`` has the form of an availability zone or local zone name (``us-east-1a``)."""
+    return _AZ_NAME.fullmatch(text) is not None
+
+
+def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id") -> str | None:
+    """Say why ``az_id`` is no availability zone ID of ``region``, or give None.
+
+    A region whose prefix no source states accepts every well-formed ID.
+    """
+    prefix = _regions().get(region, {}).get("az_id_prefix")
+    example = next(iter(known_az_ids(region)), f"{prefix or 'use1'}-az1")
+    if is_az_name(az_id):
+        return (
+            f'must be an availability zone ID such as {example}, got the name "{az_id}", which means another '
+            f"zone in each account; find its ID with 'aws ec2 describe-availability-zones --region {region}' "
+            f"and set {key} to it"
+        )
+    if not is_az_id(az_id):
+        return f'must be an availability zone ID such as {example}, got "{az_id}"; set {key}: {example}'
+    if prefix is not None and not az_id.startswith(f"{prefix}-"):
+        elsewhere = region_of_az_id(az_id)
+        where = f" of {elsewhere}" if elsewhere else ""
+        return f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; set {key}: {example}"
+    return None
+
+
+def unseen_az_warning(az_id: str, *, region: str) -> str | None:
+    """Say that a well-formed AZ ID of ``region`` is not among those seen, or give None."""
+    known = known_az_ids(region)
+    if not known or az_id in known or az_id_problem(az_id, region=region):
+        return None
+    return f"{az_id} was not seen in {region} on {AS_OF}; the zones seen were {', '.join(known)}"
+
+
+def eks_control_plane_unsupported_az_ids() -> frozenset[str]:
+    """Give the AZ IDs in which EKS refuses control-plane subnets; nodes may stand there."""
+    return frozenset(_data.load("regions")["eks_control_plane_unsupported_az_ids"])
+
+
+def has_type(region: str, resource_type: str) -> bool:
+    """Say whether CloudFormation has ``resource_type`` in ``region``, as of ``REGISTRY_AS_OF``.
+
+    False for a region the registry lists do not cover. Raises ValueError for a type whose regions are not
+    recorded.
+    """
+    registry: dict[str, list[str]] = _data.load("regions")["registry"]
+    if resource_type not in registry:
+        recorded = ", ".join(registry)
+        raise ValueError(f'must be a type whose regions are recorded ({recorded}), got "{resource_type}"')
+    return region in registry[resource_type]
+
+
+@cache
+def _regions() -> dict[str, dict[str, Any]]:
+    return {row["name"]: row for row in _data.load("regions")["regions"]}
+
+
+@cache
+def _prefixes() -> dict[str, str]:
+    return {row["az_id_prefix"]: name for name, row in _regions().items() if row["az_id_prefix"]}

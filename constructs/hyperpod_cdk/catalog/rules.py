@@ -1,0 +1,95 @@
+"""Bounds and patterns that carry their numbers, their source and the sentence that refuses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A range of whole numbers, both ends allowed; None at an end means that AWS states no limit there.
+
+    ``unsure`` says why the range is not settled (then a caller warns instead of refusing), ``warn_above`` is
+    the value beyond which one AWS source disagrees with another.
+    """
+
+    minimum: int | None = None
+    maximum: int | None = None
+    warn_above: int | None = None
+    source: str = ""
+    unsure: str = ""
+
+    def problem(self, value: int, *, key: str) -> str | None:
+        """Say what is wrong with ``value`` and what to set ``key`` to, or give None."""
+        if self.minimum is not None and value < self.minimum:
+            return f"must be at least {self.minimum}, got {value}; set {key}: {self.minimum} or more"
+        if self.maximum is not None and value > self.maximum:
+            return f"must be at most {self.maximum}, got {value}; set {key}: {self.maximum} or less"
+        return None
+
+    def count_problem(self, count: int, *, what: str) -> str | None:
+        """Like ``problem`` for how many ``what`` (a plural noun) a list or map holds."""
+        if self.minimum is not None and count < self.minimum:
+            return f"must hold at least {self.minimum} {what}, got {count}; add {self.minimum - count}"
+        if self.maximum is not None and count > self.maximum:
+            return f"must hold at most {self.maximum} {what}, got {count}; remove {count - self.maximum}"
+        return None
+
+    def count_warning(self, count: int, *, what: str) -> str | None:
+        """Say why an allowed number of ``what`` is doubtful, or give None."""
+        if self.warn_above is None or count <= self.warn_above or self.count_problem(count, what=what):
+            return None
+        return (
+            f"should hold at most {self.warn_above} {what} ({self.unsure}), got {count}; "
+            f"remove {count - self.warn_above} to be safe"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What a text must look like: ``regex`` matches all of it, ``maximum`` is its length in characters.
+
+    ``describes`` says the same in words; ``example`` is a text that passes.
+    """
+
+    regex: str
+    maximum: int
+    describes: str
+    example: str
+    minimum: int = 1
+    source: str = ""
+    unsure: str = ""
+
+    def matches(self, text: str) -> bool:
+        """Say whether ``text`` is allowed."""
+        return self.minimum <= len(text) <= self.maximum and re.fullmatch(self.regex, text) is not None
+
+    def problem(self, text: str, *, key: str) -> str | None:
+        """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
+        if self.matches(text):
+            return None
+        return f'must be {self.describes}, got "{text}"; set {key}: {self._suggestion(text)}'
+
+    def _suggestion(self, text: str) -> str:
+        """Mend ``text`` where plain changes suffice; else fall back on the example."""
+        hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
+        for candidate in (hyphenated, hyphenated.lower()):
+            if self.matches(candidate):
+                return candidate
+        return self.example
+
+
+def bounds(rows: dict[str, dict[str, Any]]) -> dict[str, Bound]:
+    """Turn the ``bounds`` of a data file into objects."""
+    return {name: Bound(**row) for name, row in rows.items()}
+
+
+def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
+    """Turn the ``patterns`` of a data file into objects, with their lengths filled into their words."""
+    found = {name: Pattern(**row) for name, row in rows.items()}
+    return {
+        name: replace(row, describes=row.describes.format(minimum=row.minimum, maximum=row.maximum))
+        for name, row in found.items()
+    }

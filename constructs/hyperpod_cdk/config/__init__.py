@@ -1,0 +1,59 @@
+"""The environment file: models, loading, errors. Imports neither aws_cdk nor boto3, so a check takes milliseconds."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.hyperpod import HyperPod, TieredCheckpointing
+from hyperpod_cdk.config.instance_group import Batch, Image, InstanceGroup, Patching, Taint
+from hyperpod_cdk.config.instance_types import StatedInstanceType
+from hyperpod_cdk.config.loading import (
+    EnvironmentFileError,
+    LoadedEnvironment,
+    UsageError,
+    environment_files,
+    environment_names,
+    load_environment,
+    resolve_environment_file,
+    shared_names,
+)
+from hyperpod_cdk.config.network import AvailabilityZone, Network
+from hyperpod_cdk.config.operators import Operators, TrainingOperator
+from hyperpod_cdk.config.schema import environment_schema
+from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, Storage
+from hyperpod_cdk.config.task_governance import PriorityClass, Quota, Sharing, TaskGovernance, Team
+
+__all__ = [
+    "AvailabilityZone",
+    "Batch",
+    "Claim",
+    "DataRepository",
+    "Eks",
+    "Environment",
+    "EnvironmentFileError",
+    "HyperPod",
+    "Image",
+    "InstanceGroup",
+    "LoadedEnvironment",
+    "Lustre",
+    "Network",
+    "Operators",
+    "Patching",
+    "PriorityClass",
+    "Quota",
+    "Sharing",
+    "StatedInstanceType",
+    "Storage",
+    "Taint",
+    "TaskGovernance",
+    "Team",
+    "TieredCheckpointing",
+    "TrainingOperator",
+    "UsageError",
+    "environment_files",
+    "environment_names",
+    "environment_schema",
+    "load_environment",
+    "resolve_environment_file",
+    "shared_names",
+]

@@ -1,0 +1,115 @@
+"""A wrong file as a model all the same, so that rules over several values run beside the errors of single values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar, get_origin
+
+from pydantic import BaseModel
+
+from hyperpod_cdk.config.shape import bare, item_type, model_of, optional
+from hyperpod_cdk.config.source import DataPath
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class UnknownValueError(Exception):
+    """A rule touched a value that the file states wrongly; what it would say is not certain."""
+
+
+class Unknown:
+    """Stands for a value that is reported already: whatever a rule does with it raises UnknownValueError."""
+
+    __slots__ = ()
+
+    def _touched(self, *_: object) -> NoReturn:
+        raise UnknownValueError
+
+    __getattr__ = _touched
+    __getitem__ = __iter__ = __contains__ = __len__ = __bool__ = __call__ = __hash__ = _touched
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _touched
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __str__ = __format__ = _touched
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN: Any = Unknown()
+
+
+class PartialMapping(dict[str, Any]):
+    """A mapping with entries left out: what it lacks is unknown, and so is its length."""
+
+    def __missing__(self, key: str) -> NoReturn:
+        raise UnknownValueError
+
+    def __contains__(self, key: object) -> bool:
+        if super().__contains__(key):
+            return True
+        raise UnknownValueError
+
+    def __len__(self) -> int:
+        raise UnknownValueError
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002 - the shape of dict.get
+        """Give the value of ``key``; unknown where it is absent."""
+        return self[key]
+
+
+def known(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Go through the entries that are there, for rules that look at one entry at a time."""
+    yield from dict.items(values) if isinstance(values, dict) else values.items()
+
+
+class Faults:
+    """Where a file is wrong: the paths that errors name, and the mappings that may lack keys."""
+
+    def __init__(self, exact: Collection[DataPath], *, lists: Collection[DataPath], keys: Collection[DataPath]) -> None:
+        """Take values to leave unknown, lists and mappings whose size alone is wrong, and mappings lacking entries."""
+        self.exact = frozenset(exact)
+        self.lists = frozenset(lists)
+        self.keys = frozenset(keys)
+        touched = self.exact | self.lists | self.keys
+        self._above = {path[:length] for path in touched for length in range(len(path) + 1)}
+
+    def touch(self, path: DataPath) -> bool:
+        """Say whether something at or below ``path`` is wrong."""
+        return path in self._above
+
+
+def draft(model: type[Model], data: object, faults: Faults) -> Model:
+    """Build ``model`` from data whose faults are known: faulty values are `UNKNOWN`, others as in a valid file."""
+    built: Model = _value(model, data, (), faults)
+    return built
+
+
+def _value(annotation: Any, data: object, path: DataPath, faults: Faults) -> Any:
+    if path in faults.exact:
+        return UNKNOWN
+    model = model_of(annotation)
+    if model is not None:
+        if not faults.touch(path):
+            return None if data is None and optional(annotation) else model.model_validate({} if data is None else data)
+        return _model(model, data if isinstance(data, dict) else {}, path, faults)
+    kind = get_origin(bare(annotation))
+    if kind is tuple and isinstance(data, list):
+        items = item_type(annotation)
+        return tuple(_value(items, item, (*path, index), faults) for index, item in enumerate(data))
+    if kind is dict and isinstance(data, dict):
+        values = item_type(annotation)
+        built = {
+            key: _value(values, value, (*path, key), faults)
+            for key, value in data.items()
+            if (*path, key) not in faults.keys
+        }
+        partial = path in faults.lists or len(built) < len(data)
+        return PartialMapping(built) if partial else built
+    return data
+
+
+def _model(model: type[Model], data: dict[str, Any], path: DataPath, faults: Faults) -> Model:
+    values = {}
+    for name, info in model.model_fields.items():
+        if name in data or (*path, name) in faults.exact:
+            values[name] = _value(info.annotation, data.get(name), (*path, name), faults)
+    return model.model_construct(**values)

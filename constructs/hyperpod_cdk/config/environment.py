@@ -1,0 +1,204 @@
+"""The environment file as a whole."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated
+
+from pydantic import Field
+
+from hyperpod_cdk.catalog import hyperpod as rules
+from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.hyperpod import HyperPod
+from hyperpod_cdk.config.instance_group import InstanceGroup
+from hyperpod_cdk.config.instance_types import StatedInstanceType
+from hyperpod_cdk.config.network import Network
+from hyperpod_cdk.config.operators import Operators
+from hyperpod_cdk.config.section import Check, Section, entries, like
+from hyperpod_cdk.config.storage import Storage
+from hyperpod_cdk.config.task_governance import TaskGovernance
+
+_BUCKET_NAME_LENGTH = 63
+_ACCOUNT_ID_LENGTH = 12
+_STACK_ID_LENGTH = len("1a2b3c4d")
+_LONGEST_REGION = max(len(region) for region in regions.HYPERPOD_REGIONS)
+
+NAME_LENGTH = _BUCKET_NAME_LENGTH - (
+    len(rules.LIFECYCLE_BUCKET_PREFIX)
+    + len("-")
+    + _STACK_ID_LENGTH
+    + len("-")
+    + _ACCOUNT_ID_LENGTH
+    + len("-")
+    + _LONGEST_REGION
+)
+"""Longest environment name: what the tightest physical name leaves. That is the lifecycle bucket's, 63 characters for
+``sagemaker-<name>-<part of the stack's id>-<account>-<region>`` in the HyperPod region of the longest name. A longer
+name would be cut there, and two environments could look alike. Role names (64) and stack names (128) leave more."""
+
+ENVIRONMENT_NAME = Pattern(
+    regex=r"[a-z](-?[a-z0-9])*",
+    maximum=NAME_LENGTH,
+    describes=(
+        f"1 to {NAME_LENGTH} lower-case letters, digits and single hyphens, beginning with a letter, ending with a"
+        " letter or digit (bucket names leave no more)"
+    ),
+    example="prod",
+)
+ACCOUNT_ID = Pattern(
+    regex=r"[0-9]{12}",
+    minimum=_ACCOUNT_ID_LENGTH,
+    maximum=_ACCOUNT_ID_LENGTH,
+    describes="the 12 digits of an AWS account, in quotes",
+    example='"111122223333"',
+)
+_BOUNDARY = Pattern(
+    regex=r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/([\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,128}|[A-Za-z0-9_+=,.@-]{1,128}",
+    maximum=2048,
+    describes="the name or the ARN of an IAM policy",
+    example="developer-boundary",
+)
+
+
+def _boundary_problem(text: str, key: str) -> str | None:
+    if _BOUNDARY.matches(text):
+        return None
+    return (
+        f'must be {_BOUNDARY.describes}, got "{text}"; write the name, such as {key}: {_BOUNDARY.example}, or the ARN'
+        " with :policy/ in it"
+    )
+
+
+OWN_TAG = next(iter(rules.REQUIRED_TAGS))
+TAGS = Bound(minimum=0, maximum=(rules.TAGS.maximum or 0) - len(rules.REQUIRED_TAGS), source=rules.TAGS.source)
+_TAG_KEY_LENGTH = 128
+_TAG_VALUE_LENGTH = 256
+_TAG_MARKS = " _.:/=+-@"
+# JSON Schema can exclude the ASCII marks that AWS refuses; which other characters are letters is the check's to know
+_NO_OTHER_MARK = r"[^!\"#$%&'()*,;<>?\[\\\]^`{|}~\u0000-\u001f\u007f]"
+
+
+def _allowed_in_tags(text: str) -> bool:
+    return all(mark in _TAG_MARKS or unicodedata.category(mark)[0] in "LNZ" for mark in text)
+
+
+def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a key is renamed, not set
+    if not 1 <= len(tag_key) <= _TAG_KEY_LENGTH:
+        return f"a tag key must have 1 to {_TAG_KEY_LENGTH} characters, got {len(tag_key)}; shorten it"
+    if not _allowed_in_tags(tag_key):
+        return f'a tag key may hold letters, digits, blanks and _.:/=+-@, got "{tag_key}"; rename it'
+    if tag_key.lower().startswith("aws:"):
+        return f'a tag key may not begin with "aws:", which AWS keeps for itself, got "{tag_key}"; rename it'
+    if tag_key == OWN_TAG:
+        return (
+            f'"{tag_key}" is set by this library on the HyperPod cluster, where the training operator looks'
+            " for it; remove the tag"
+        )
+    return None
+
+
+def _tag_value_problem(value: str, key: str) -> str | None:
+    if len(value) > _TAG_VALUE_LENGTH:
+        return f"a tag value must have at most {_TAG_VALUE_LENGTH} characters, got {len(value)}; shorten it"
+    if not _allowed_in_tags(value):
+        return f'a tag value may hold letters, digits, blanks and _.:/=+-@, got "{value}"; change {key}'
+    return None
+
+
+TagKey = Annotated[
+    str,
+    Check(_tag_key_problem, "tag_key", {"pattern": f"^(?![aA][wW][sS]:){_NO_OTHER_MARK}{{1,{_TAG_KEY_LENGTH}}}$"}),
+]
+TagValue = Annotated[
+    str, Check(_tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{0,{_TAG_VALUE_LENGTH}}}$"})
+]
+PermissionsBoundary = Annotated[
+    str,
+    Check(
+        _boundary_problem,
+        "pattern",
+        {"pattern": f"^(?:{_BOUNDARY.regex})$", "maxLength": _BOUNDARY.maximum, "minLength": 1},
+    ),
+]
+Region = Annotated[
+    str,
+    Check(
+        lambda value, key: regions.region_problem(value, key=key),
+        "region",
+        {"anyOf": [{"enum": list(regions.HYPERPOD_REGIONS)}, {"pattern": "^[a-z]{2,4}(-[a-z]+)+-[0-9]$"}]},
+    ),
+]
+
+
+class Environment(Section):
+    """One environment: a SageMaker HyperPod cluster on EKS with network, storage and governance."""
+
+    name: Annotated[str, like(ENVIRONMENT_NAME)] = Field(
+        description="Name of the environment, the beginning of every stack and physical name; a change"
+        " replaces them all.",
+        examples=["prod"],
+    )
+    account: Annotated[str, like(ACCOUNT_ID)] = Field(
+        description="AWS account ID, in quotes: without them YAML reads a number.", examples=["111122223333"]
+    )
+    region: Region = Field(description="AWS region, one where HyperPod runs.", examples=["us-east-1"])
+    tags: Annotated[dict[TagKey, TagValue], entries(TAGS, "tags")] = Field(
+        default_factory=dict, description="Tags of every resource.", examples=[{"cost-center": "ml-platform"}]
+    )
+    permissions_boundary: PermissionsBoundary | None = Field(
+        default=None,
+        description="IAM policy, by name or ARN, that bounds every role of the environment. Default: none.",
+    )
+    deletion_protection: bool = Field(
+        default=True,
+        description="Whether the stacks and the EKS cluster refuse to be deleted until this is false and deployed.",
+    )
+    network: Network = Field(
+        description="VPC, availability zones and address blocks.",
+        examples=[{"availability_zones": {"use1-az5": {}, "use1-az4": {}}}],
+    )
+    eks: Eks = Field(default_factory=Eks, description="The EKS cluster that orchestrates the nodes.")
+    hyperpod: HyperPod = Field(
+        description="The HyperPod cluster and its instance groups.", examples=[{"instance_groups": []}]
+    )
+    storage: Storage = Field(default_factory=Storage, description="File systems beside the nodes.")
+    operators: Operators = Field(default_factory=Operators, description="Add-ons that run workloads.")
+    task_governance: TaskGovernance | None = Field(
+        default=None, description="Quotas and priorities of teams. Default: off.", examples=[{"teams": []}]
+    )
+    instance_types: dict[str, StatedInstanceType] = Field(
+        default_factory=dict,
+        description="Numbers of instance types that this version does not know, by name.",
+        examples=[{"ml.p7.48xlarge": {"vcpu": 192, "memory_gib": 4096}}],
+        json_schema_extra={"propertyNames": {"pattern": r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"}},
+    )
+
+    @property
+    def partition(self) -> str:
+        """The partition of the region: aws, aws-cn ..."""
+        return regions.partition_of(self.region) or "aws"
+
+    @property
+    def hyperpod_cluster_name(self) -> str:
+        """The HyperPod cluster's name, the default filled in."""
+        return self.hyperpod.cluster_name or self.name
+
+    @property
+    def eks_cluster_name(self) -> str:
+        """The EKS cluster's name."""
+        return f"{self.name}-eks"
+
+    def instance_type(self, name: str) -> InstanceType | None:
+        """Give the numbers of an instance type: those the file states, else the catalog's, else None."""
+        stated = self.instance_types.get(name)
+        return instance_types.get(name) if stated is None else stated.as_catalog_row(name)
+
+    def threads_per_core(self, group: InstanceGroup) -> int:
+        """Give the threads per core of a group: as stated, else 2 where all its types have SMT, else 1."""
+        if group.threads_per_core is not None:
+            return group.threads_per_core
+        rows = [self.instance_type(name) for name in group.all_instance_types]
+        return 2 if rows and all(row is not None and row.has_smt for row in rows) else 1

@@ -1,0 +1,228 @@
+"""From a path to an environment, or to all that is wrong with its file at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from hyperpod_cdk.config import problems as value_problems
+from hyperpod_cdk.config import rules
+from hyperpod_cdk.config.draft import draft
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.source import MAX_BYTES, Source, parse_path, read_source, render_path
+from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.findings import Finding, Severity, by_place
+
+FOLDER = "environments"
+SUFFIX = ".yaml"
+
+_LONGEST_MESSAGE = 1000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class EnvironmentFileError(Exception):
+    """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__("\n".join(finding.render() for finding in findings))
+        self.findings = tuple(findings)
+
+
+class UsageError(Exception):
+    """A command or a call names something that is not there; the text says what is."""
+
+
+@dataclass(frozen=True)
+class LoadedEnvironment:
+    """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it."""
+
+    environment: Environment
+    warnings: tuple[Finding, ...]
+    file: str
+    _source: Source = field(repr=False, compare=False)
+
+    def line_of(self, path: str) -> int | None:
+        """Give the line of ``hyperpod.instance_groups[1].count``; for a key left out, that of its nearest parent.
+
+        None where ``path`` is not written as a path.
+        """
+        steps = parse_path(path)
+        return None if steps is None else self._source.line_of(steps)
+
+
+def load_environment(path: Path, *, text: str | None = None, today: date | None = None) -> LoadedEnvironment:
+    """Read, check and resolve one environment file; ``text`` is read in place of the file's content.
+
+    ``today`` is the day by which support dates are judged. Default: the present day, UTC.
+
+    Raises EnvironmentFileError with every error of the file, of single values and of values together.
+    """
+    file = _shown(path)
+    source = read_source(_read(path, file) if text is None else _checked_size(text, file), file)
+    if not isinstance(source.data, dict):
+        raise EnvironmentFileError(by_place(source.findings))
+    findings = list(source.findings)
+    day = today or datetime.now(UTC).date()
+    try:
+        environment = Environment.model_validate(source.data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        found = value_problems.translate(Environment, source, details)
+        findings += [_finding(source, Severity.ERROR, each.path, each.message, each.rule) for each in found]
+        environment = draft(Environment, source.data, value_problems.faults(details))
+    findings += [
+        _finding(source, problem.severity, problem.path, problem.message, rule.name)
+        for rule, problem in rules.problems(environment, today=day)
+    ]
+    findings = by_place(_once(findings))
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        raise EnvironmentFileError(findings)
+    return LoadedEnvironment(environment=environment, warnings=tuple(findings), file=file, _source=source)
+
+
+def resolve_environment_file(name_or_path: str, root: Path) -> Path:
+    """Give the file of an environment: a name in ``root``/environments, or the path of a file.
+
+    Raises UsageError, with the near miss, where there is no such file.
+    """
+    named = root / FOLDER / f"{name_or_path}{SUFFIX}"
+    looks_like_a_path = "/" in name_or_path or os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml"))
+    if "\0" in name_or_path or not name_or_path:
+        raise UsageError(f"must be the name of an environment or the path of its file, got {name_or_path!r}")
+    if not looks_like_a_path and named.is_file():
+        return named
+    path = Path(name_or_path)
+    for candidate in (path, root / path, root / FOLDER / path):
+        if looks_like_a_path and candidate.exists():
+            return candidate
+    names = environment_names(root)
+    near = closest(Path(name_or_path).stem, names)
+    if near:
+        fix = f"did you mean {near}?"
+    elif names:
+        fix = f"there are {', '.join(names)}"
+    else:
+        fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init'"
+    what = (
+        f"no file {name_or_path}"
+        if looks_like_a_path
+        else f'no environment "{name_or_path}" in {_shown(root / FOLDER)}'
+    )
+    raise UsageError(f"{what}; {fix}")
+
+
+def environment_files(root: Path) -> list[Path]:
+    """Give every environment file of ``root``, sorted by name."""
+    return sorted(path for path in (root / FOLDER).glob(f"*{SUFFIX}") if path.is_file())
+
+
+def environment_names(root: Path) -> list[str]:
+    """Give the name under which each environment file of ``root`` is called."""
+    return [path.stem for path in environment_files(root)]
+
+
+def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
+    """Find environments of one name: their stacks and physical names would be the same."""
+    first: dict[str, LoadedEnvironment] = {}
+    findings = []
+    for each in loaded:
+        name = each.environment.name
+        other = first.setdefault(name, each)
+        if other is not each and other.file != each.file:
+            findings.append(
+                Finding(
+                    severity=Severity.ERROR,
+                    message=f'must be unique among environments/, got "{name}" as in {other.file}; rename'
+                    f" one of the two",
+                    path="name",
+                    file=each.file,
+                    line=each.line_of("name"),
+                    rule="environment_names_are_unique",
+                )
+            )
+    return findings
+
+
+def _read(path: Path, file: str) -> str:
+    if path.is_dir():
+        raise _refused(file, "is a folder; name the file itself", "readable")
+    if path.exists() and not path.is_file():
+        raise _refused(file, "is no regular file; name a file", "readable")
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _refused(file, "is not there; make it with 'hyperpod-cdk init'", "readable") from None
+    except OSError as error:
+        raise _refused(file, f"cannot be read: {error.strerror or error}; check its permissions", "readable") from None
+    if len(raw) > MAX_BYTES:
+        raise _too_large(file, path.stat().st_size)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise _refused(
+            file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; save it as UTF-8", "encoding", line=line
+        ) from None
+
+
+def _checked_size(text: str, file: str) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_BYTES:
+        raise _too_large(file, size)
+    return text.removeprefix("\ufeff")
+
+
+def _too_large(file: str, size: int) -> EnvironmentFileError:
+    return _refused(
+        file,
+        f"must have at most {MAX_BYTES} bytes, got {size}; an environment file is a page of text: name the right file",
+        "file_size",
+    )
+
+
+def _refused(file: str, message: str, rule: str, *, line: int | None = None) -> EnvironmentFileError:
+    return EnvironmentFileError([Finding(severity=Severity.ERROR, message=message, file=file, line=line, rule=rule)])
+
+
+def _finding(source: Source, severity: Severity, path: tuple[str | int, ...], message: str, rule: str) -> Finding:
+    return Finding(
+        severity=severity,
+        message=_tidy(message),
+        path=_tidy(render_path(path)),
+        file=source.file,
+        line=source.line_of(path),
+        rule=rule,
+    )
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Leave out what two rules say in the same words about the same place."""
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.path, finding.message), finding)
+    return list(first.values())
+
+
+def _tidy(text: str) -> str:
+    """Keep a finding on one line, however the value it shows was written."""
+    line = _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    if len(line) <= _LONGEST_MESSAGE:
+        return line
+    half = _LONGEST_MESSAGE // 2
+    return f"{line[:half]} ... {line[-half:]}"
+
+
+def _shown(path: Path) -> str:
+    """Give the path as users know it: from the folder they are in."""
+    try:
+        shown = path.resolve().relative_to(Path.cwd().resolve())
+    except (OSError, ValueError):
+        shown = path
+    return _tidy(str(shown))

@@ -1,0 +1,246 @@
+"""Pydantic's errors in the words of the file: where, what was got, what is allowed, the smallest fix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from hyperpod_cdk.config.draft import Faults
+from hyperpod_cdk.config.shape import bare, field_at, model_of, type_at
+from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
+from hyperpod_cdk.config.suggest import closest
+
+NOT_YET = frozenset(
+    {
+        ("eks", "existing"),
+        ("hyperpod", "autoscaling"),
+        ("hyperpod", "restricted_instance_groups"),
+        ("network", "egress"),
+        ("network", "existing"),
+        ("operators", "inference"),
+        ("operators", "observability"),
+        ("quota_check",),
+        ("storage", "s3"),
+    }
+)
+"""Keys of the design that a later version brings."""
+
+_KEY = "[key]"
+
+
+@dataclass(frozen=True)
+class ValueProblem:
+    """One error about one value, in our words."""
+
+    path: DataPath
+    message: str
+    rule: str
+
+
+def translate(model: type[BaseModel], source: Source, errors: Iterable[ErrorDetails]) -> list[ValueProblem]:
+    """Say in our words what pydantic found in ``source.data``; what the text's reader reported already is left out."""
+    details = [(_path(error["loc"]), error) for error in errors]
+    misspelt = _misspelt(model, details)
+    found = []
+    for path, error in details:
+        if isinstance(error["input"], Refused) or _reported(error, path, source):
+            continue
+        if error["type"] == "missing" and path in misspelt.values():
+            continue
+        found.append(_translated(model, source, path, error, misspelt))
+    return found
+
+
+def faults(errors: Iterable[ErrorDetails]) -> Faults:
+    """Say where the data is wrong, for a draft."""
+    exact: set[DataPath] = set()
+    lists: set[DataPath] = set()
+    keys: set[DataPath] = set()
+    for error in errors:
+        path = _path(error["loc"])
+        if error["type"] == "extra_forbidden" or error["loc"][-1:] == (_KEY,):
+            keys.add(path)
+        elif _about_size(error):
+            lists.add(path)
+        else:
+            exact.add(path)
+    return Faults(exact, lists=lists, keys=keys)
+
+
+def _path(location: Sequence[int | str]) -> DataPath:
+    return tuple(step for step in location if step != _KEY)
+
+
+def _reported(error: ErrorDetails, path: DataPath, source: Source) -> bool:
+    """A mapping with a merge key lacks what the merge would have brought."""
+    return error["type"] == "missing" and path[:-1] in source.incomplete
+
+
+def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDetails]]) -> dict[DataPath, DataPath]:
+    """Give unknown key -> the key that was probably meant, a missing one where there is one."""
+    missing = {path for path, error in details if error["type"] == "missing"}
+    meant = {}
+    for path, error in details:
+        if error["type"] != "extra_forbidden" or path in NOT_YET:
+            continue
+        section = model_of(type_at(model, path[:-1]))
+        names = [] if section is None else list(section.model_fields)
+        lacking = [name for name in names if (*path[:-1], name) in missing]
+        near = closest(str(path[-1]), lacking) or closest(str(path[-1]), names)
+        if near:
+            meant[path] = (*path[:-1], near)
+    return meant
+
+
+def _translated(
+    model: type[BaseModel],
+    source: Source,
+    path: DataPath,
+    error: ErrorDetails,
+    misspelt: Mapping[DataPath, DataPath],
+) -> ValueProblem:
+    kind = error["type"]
+    key = _key_of(path)
+    if kind == "check":
+        check = _context(error)["check"]
+        about_key = error["loc"][-1] == _KEY
+        message = check.problem(error["input"], "the key" if about_key else key)
+        return ValueProblem(path, message, check.name)
+    if kind == "missing":
+        return ValueProblem(path, _missing(model, path), "missing_key")
+    if kind == "extra_forbidden":
+        return ValueProblem(path, _unknown_key(model, path, misspelt.get(path)), "unknown_key")
+    if kind == "literal_error":
+        return ValueProblem(path, _choice(type_at(model, path), error["input"], key), "choice")
+    return ValueProblem(path, _type_message(model, source, path, error["input"]), "type")
+
+
+def _about_size(error: ErrorDetails) -> bool:
+    return error["type"] == "check" and _context(error)["check"].name == "count"
+
+
+def _context(error: ErrorDetails) -> dict[str, Any]:
+    return error.get("ctx", {})
+
+
+def _key_of(path: DataPath) -> str:
+    index = max((n for n, step in enumerate(path) if isinstance(step, str)), default=0)
+    return str(path[index]) + "".join(f"[{step}]" for step in path[index + 1 :]) if path else "it"
+
+
+def _missing(model: type[BaseModel], path: DataPath) -> str:
+    info = field_at(model, path)
+    examples = info.examples if info is not None else None
+    example = examples[0] if examples else None
+    if example is None or isinstance(example, dict | list):
+        return f"is missing; add {path[-1]}: {_first_sentence(info.description or '') if info else ''}"
+    return f"is missing; add {path[-1]}, such as {path[-1]}: {_as_yaml(example)}"
+
+
+def _first_sentence(text: str) -> str:
+    sentence = text.split(". ", maxsplit=1)[0].rstrip(".")
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() else sentence
+
+
+def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None) -> str:
+    if path in NOT_YET:
+        return "is not supported yet in this version; remove it"
+    if meant is not None:
+        return f"is no key that is known here; did you mean {meant[-1]}?"
+    section = model_of(type_at(model, path[:-1]))
+    names = ", ".join(section.model_fields) if section else ""
+    return f"is no key that is known here; remove it, or write one of {names}"
+
+
+def _choice(annotation: Any, value: object, key: str) -> str:
+    choices = list(get_args(bare(annotation)))
+    allowed = _listing([_as_yaml(choice) for choice in choices])
+    got = describe(value)
+    near = closest(value, [str(choice) for choice in choices]) if isinstance(value, str) else None
+    fix = f"did you mean {near}?" if near else f"set {key} to one of these"
+    return f"must be {allowed}, got {got}; {fix}"
+
+
+def _type_message(model: type[BaseModel], source: Source, path: DataPath, value: object) -> str:
+    annotation = type_at(model, path)
+    kind = bare(annotation)
+    key = _key_of(path)
+    if get_origin(kind) is Literal:
+        return _choice(annotation, value, key)
+    if model_of(annotation) is not None or get_origin(kind) is dict:
+        return _mapping_message(value, key)
+    if get_origin(kind) is tuple:
+        return f"must be a list, got {describe(value)}; {_list_fix(value, key)}"
+    messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
+        str: _text_message,
+        int: _number_message,
+        bool: _truth_message,
+    }
+    info = field_at(model, path)
+    example = info.examples[0] if info is not None and info.examples else None
+    return messages[kind](source, path, value, key, example)
+
+
+def _mapping_message(value: object, key: str) -> str:
+    if value is None:
+        return f"must be a mapping, got nothing; write its keys below {key}, indented, or remove {key}"
+    return f"must be a mapping, got {describe(value)}; write its keys below {key}, each as 'key: value'"
+
+
+def _list_fix(value: object, key: str) -> str:
+    if value is None:
+        return f"write items below {key}, each after '- ', or remove {key}"
+    if isinstance(value, dict):
+        return f"write '- ' before the first key of each item of {key}"
+    return f"set {key}: [{_as_yaml(value)}]"
+
+
+def _text_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:
+    text = source.written(path)
+    if isinstance(value, Ambiguous):
+        return (
+            f"must be text, got {value.text}, which YAML reads as {value.reading}; write {key}: {_quoted(value.text)}"
+        )
+    if isinstance(value, bool | int | float) and text is not None:
+        reading = "true or false" if isinstance(value, bool) else f"the number {value}"
+        return f"must be text, got {text}, which YAML reads as {reading}; write {key}: {_quoted(text)}"
+    if value is None:
+        return f"must be text, got nothing; write a value after {key}:, or remove {key}"
+    return f"must be text, got {describe(value)}; write {key}: {_as_yaml(example) if example else 'text'}"
+
+
+def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
+    if isinstance(value, str) and value.strip().isdecimal():
+        return f"must be a whole number, got the text {describe(value)}; write {key}: {int(value)} without quotes"
+    if isinstance(value, Ambiguous):
+        return f"must be a whole number, got {value.text}, which YAML reads as {value.reading}; write plain digits"
+    shown = f"{key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
+    return f"must be a whole number, got {describe(value)}; write {shown}"
+
+
+def _truth_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
+    word = value.text if isinstance(value, Ambiguous) else value
+    meant = "false" if str(word).lower() in {"no", "off", "false", "n", "0"} else "true"
+    fix = f"write {key}: {meant}" if isinstance(word, str | int) else f"write {key}: true or {key}: false"
+    return f"must be true or false, got {describe(value)}; {fix}"
+
+
+def _as_yaml(value: object) -> str:
+    if isinstance(value, str):
+        plain = value.replace("-", "").replace("_", "").replace(".", "").replace(":", "").replace("/", "")
+        return value if plain.isalnum() and not plain.isdecimal() else _quoted(value)
+    return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _listing(words: Sequence[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last

@@ -1,0 +1,162 @@
+"""How a rule over the whole file is written and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, TypeVar
+
+from hyperpod_cdk.config.draft import Unknown, UnknownValueError, known
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_group import InstanceGroup
+from hyperpod_cdk.config.network import AvailabilityZone
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.storage import Lustre
+from hyperpod_cdk.config.task_governance import Team
+from hyperpod_cdk.findings import Severity
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a rule found: where, and the sentence that says it."""
+
+    path: DataPath
+    message: str
+    severity: Severity = Severity.ERROR
+
+
+def warning(path: DataPath, message: str) -> Problem:
+    """Make a problem that does not refuse the file."""
+    return Problem(path, message, Severity.WARNING)
+
+
+Scope = Callable[[Environment], Iterable[tuple[DataPath, Item]]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule under its stable name. It may run on a draft: what it cannot know for certain it does not say."""
+
+    name: str
+    run: Callable[[Environment, date], Iterator[Problem]]
+
+
+class Book:
+    """The rules of one module, in the order of their definition."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+
+    def whole(self, function: Callable[[Environment], Iterator[Problem]]) -> Callable[[Environment], Iterator[Problem]]:
+        """Register a rule that looks at the whole environment."""
+        self.rules.append(Rule(function.__name__, lambda environment, _: _certain(function(environment))))
+        return function
+
+    def dated(
+        self, function: Callable[[Environment, date], Iterator[Problem]]
+    ) -> Callable[[Environment, date], Iterator[Problem]]:
+        """Register a rule whose answer depends on the day."""
+        self.rules.append(Rule(function.__name__, lambda environment, today: _certain(function(environment, today))))
+        return function
+
+    def each(
+        self, scope: Scope[Item]
+    ) -> Callable[
+        [Callable[[Environment, DataPath, Item], Iterator[Problem]]],
+        Callable[[Environment, DataPath, Item], Iterator[Problem]],
+    ]:
+        """Register a rule about each item of ``scope`` in its environment; an unknown item silences no other."""
+
+        def register(
+            function: Callable[[Environment, DataPath, Item], Iterator[Problem]],
+        ) -> Callable[[Environment, DataPath, Item], Iterator[Problem]]:
+            def run(environment: Environment, _: date) -> Iterator[Problem]:
+                for path, item in _certain(iter(scope(environment))):
+                    yield from _certain(function(environment, path, item))
+
+            self.rules.append(Rule(function.__name__, run))
+            return function
+
+        return register
+
+    def alone(
+        self, scope: Scope[Item]
+    ) -> Callable[[Callable[[DataPath, Item], Iterator[Problem]]], Callable[[DataPath, Item], Iterator[Problem]]]:
+        """Register a rule about each item of ``scope`` by itself."""
+
+        def register(
+            function: Callable[[DataPath, Item], Iterator[Problem]],
+        ) -> Callable[[DataPath, Item], Iterator[Problem]]:
+            def run(environment: Environment, _: date) -> Iterator[Problem]:
+                for path, item in _certain(iter(scope(environment))):
+                    yield from _certain(function(path, item))
+
+            self.rules.append(Rule(function.__name__, run))
+            return function
+
+        return register
+
+
+def groups(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]:
+    """Go through the instance groups."""
+    return _listed(("hyperpod", "instance_groups"), environment.hyperpod.instance_groups)
+
+
+def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, AvailabilityZone]]]:
+    """Go through the availability zones with their IDs."""
+    for az_id, zone in known(environment.network.availability_zones):
+        yield ("network", "availability_zones", az_id), (az_id, zone)
+
+
+def file_systems(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
+    """Go through the file systems."""
+    return _listed(("storage", "lustre"), environment.storage.lustre)
+
+
+def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:
+    """Go through the teams; there are none without task governance."""
+    if environment.task_governance is None:
+        return iter(())
+    return _listed(("task_governance", "teams"), environment.task_governance.teams)
+
+
+def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
+    """Give (index, index of the first, value) of every value that stood before; unknown values are like no other."""
+    first: dict[Any, int] = {}
+    for index, value in enumerate(values):
+        if _unknown(value):
+            continue
+        if value in first:
+            yield index, first[value], value
+        first.setdefault(value, index)
+
+
+def listing(values: Iterable[object], *, last: str = "or") -> str:
+    """Write values as a choice: ``a, b or c``."""
+    *most, end = [str(value) for value in values]
+    return f"{', '.join(most)} {last} {end}" if most else end
+
+
+def _listed(path: DataPath, items: Sequence[Item]) -> Iterator[tuple[DataPath, Item]]:
+    for index, item in enumerate(items):
+        yield (*path, index), item
+
+
+def _unknown(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(_unknown(part) for part in value)
+    return type(value) is Unknown
+
+
+def _certain(found: Iterator[Item]) -> Iterator[Item]:
+    try:
+        yield from found
+    except UnknownValueError:
+        return
+    except TypeError as error:
+        # what is written in C (re, str.join) never asks an unknown value anything, it just names its type
+        if Unknown.__name__ not in str(error):
+            raise

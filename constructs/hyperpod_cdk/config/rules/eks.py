@@ -1,0 +1,69 @@
+"""Rules about the EKS cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, warning
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.suggest import closest
+
+BOOK = Book()
+
+
+@BOOK.dated
+def kubernetes_version_is_supported(environment: Environment, today: date) -> Iterator[Problem]:
+    """Warn of a version whose standard support is over."""
+    doubt = kubernetes.support_warning(environment.eks.kubernetes_version, on=today)
+    if doubt:
+        yield warning(("eks", "kubernetes_version"), doubt)
+
+
+@BOOK.whole
+def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Problem]:
+    """Refuse public blocks where the endpoint is private: they would be ignored."""
+    if environment.eks.endpoint_access == "private" and environment.eks.public_access_cidrs:
+        yield Problem(
+            ("eks", "public_access_cidrs"),
+            "must be left out with endpoint_access: private, since no public endpoint answers; remove"
+            " public_access_cidrs or set endpoint_access: public_and_private",
+        )
+
+
+@BOOK.whole
+def admin_roles_are_distinct_and_near(environment: Environment) -> Iterator[Problem]:
+    """Refuse the same role twice and roles of another partition."""
+    yield from role_problems(environment, ("eks", "admin_role_arns"), environment.eks.admin_role_arns)
+
+
+@BOOK.whole
+def addon_versions_are_of_known_addons(environment: Environment) -> Iterator[Problem]:
+    """Refuse versions of add-ons that this library does not install, and versions too old for HyperPod."""
+    for name, version in known(environment.eks.addon_versions):
+        path = ("eks", "addon_versions", name)
+        if addons.get(name) is None:
+            near = closest(name, addons.names())
+            fix = f"did you mean {near}?" if near else f"write one of {', '.join(addons.names())}"
+            yield Problem(path, f'must be an add-on that HyperPod environments use, got "{name}"; {fix}')
+            continue
+        problem = addons.version_problem(name, version)
+        if problem:
+            yield Problem(path, problem)
+
+
+def role_problems(environment: Environment, path: DataPath, arns: Sequence[str]) -> Iterator[Problem]:
+    """Find role ARNs that stand twice or belong to another partition."""
+    for index, first, arn in duplicates(arns):
+        yield Problem((*path, index), f"must be named once, got {arn} again after [{first}]; remove one of the two")
+    for index, arn in enumerate(arns):
+        partition = arn.split(":")[1]
+        if partition != environment.partition:
+            yield Problem(
+                (*path, index),
+                f"must be a role of the partition {environment.partition}, that of {environment.region}, got {arn};"
+                f" write {arn.replace(f':{partition}:', f':{environment.partition}:', 1)}",
+            )

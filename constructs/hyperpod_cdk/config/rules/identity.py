@@ -1,0 +1,88 @@
+"""Rules about the environment itself: region, tags, permissions boundary, stated instance types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_types import INSTANCE_TYPE_NAME
+from hyperpod_cdk.config.rules._book import Book, Problem, warning
+from hyperpod_cdk.config.suggest import closest
+
+BOOK = Book()
+
+
+@BOOK.whole
+def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
+    """Refuse a region that neither the developer guide nor CloudFormation's registry knows for HyperPod."""
+    region = environment.region
+    doubt = regions.hyperpod_warning(region)
+    if doubt is None:
+        return
+    if regions.has_type(region, "AWS::SageMaker::Cluster"):
+        yield warning(("region",), doubt)
+        return
+    near = closest(region, regions.HYPERPOD_REGIONS) or regions.HYPERPOD_REGIONS[0]
+    yield Problem(
+        ("region",),
+        f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}; set region: {near}, or one of"
+        f" {', '.join(regions.HYPERPOD_REGIONS)}",
+    )
+
+
+@BOOK.whole
+def tags_differ_by_more_than_case(environment: Environment) -> Iterator[Problem]:
+    """Refuse tags that IAM, which ignores case in tag keys, takes for one."""
+    seen: dict[str, str] = {}
+    for key, _ in known(environment.tags):
+        first = seen.setdefault(key.lower(), key)
+        if first != key:
+            yield Problem(
+                ("tags", key),
+                f'must differ from the tag "{first}" by more than case, which IAM ignores; remove one of them',
+            )
+
+
+@BOOK.whole
+def permissions_boundary_is_in_reach(environment: Environment) -> Iterator[Problem]:
+    """Refuse a boundary that no role of this account can carry."""
+    boundary = environment.permissions_boundary
+    if boundary is None or not boundary.startswith("arn:"):
+        return
+    _, partition, _, _, account, _ = boundary.split(":", 5)
+    if partition != environment.partition:
+        yield Problem(
+            ("permissions_boundary",),
+            f"must be a policy of the partition {environment.partition}, that of {environment.region}, got"
+            f" {boundary}; set permissions_boundary: {boundary.replace(partition, environment.partition, 1)}",
+        )
+    if account not in {"aws", environment.account}:
+        yield Problem(
+            ("permissions_boundary",),
+            f"must be a policy of account {environment.account}, got one of {account}; set permissions_boundary:"
+            f" {boundary.rsplit('/', 1)[-1]}",
+        )
+
+
+@BOOK.whole
+def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]:
+    """Refuse a name that is no instance type; warn that the file's numbers are taken as they are."""
+    for name, _ in known(environment.instance_types):
+        path = ("instance_types", name)
+        if not re.fullmatch(INSTANCE_TYPE_NAME, name):
+            near = instance_types.closest(name) or f"ml.{name.removeprefix('ml.')}"
+            yield Problem(path, f'must be an instance type such as ml.p5.48xlarge, got "{name}"; write {near}')
+        elif instance_types.get(name) is not None:
+            yield warning(
+                path,
+                f"{name} stands in the catalog of {instance_types.as_of()}, and this file's numbers are used instead;"
+                " remove the entry to use the catalog's",
+            )
+        else:
+            yield warning(
+                path,
+                f"{name} is not in the catalog of {instance_types.as_of()}; its numbers are taken from this file as is",
+            )

@@ -1,0 +1,371 @@
+"""Rules about instance groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import hyperpod, instance_types, regions
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, groups, listing, warning
+from hyperpod_cdk.config.rules.network import zone_problem
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.suggest import closest
+
+BOOK = Book()
+
+_MIG_LABEL = "nvidia.com/mig.config"
+_SYSTEM = "system"
+
+
+@BOOK.whole
+def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
+    """Refuse two groups of one name."""
+    for index, first, name in duplicates([group.name for group in environment.hyperpod.instance_groups]):
+        yield Problem(
+            ("hyperpod", "instance_groups", index, "name"),
+            f'must be unique, got "{name}" as in instance_groups[{first}]; rename one of the two',
+        )
+
+
+@BOOK.whole
+def groups_are_not_too_many(environment: Environment) -> Iterator[Problem]:
+    """Warn of more groups than the developer guide allows."""
+    doubt = hyperpod.INSTANCE_GROUPS.count_warning(len(environment.hyperpod.instance_groups), what="instance groups")
+    if doubt:
+        yield warning(("hyperpod", "instance_groups"), f"{doubt} (as of {hyperpod.AS_OF})")
+
+
+@BOOK.alone(groups)
+def group_names_its_types(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse a group with no type, with both kinds of types, or with one type twice."""
+    if group.instance_type is not None and group.instance_types:
+        yield Problem(
+            (*path, "instance_types"),
+            "must be left out beside instance_type; remove instance_type for a flexible group, else instance_types",
+        )
+    if group.instance_type is None and not group.instance_types:
+        yield Problem(
+            (*path, "instance_type"),
+            "is missing; add instance_type: ml.p5.48xlarge, or instance_types for a flexible group",
+        )
+    for index, first, name in duplicates(group.instance_types):
+        yield Problem(
+            (*path, "instance_types", index),
+            f"must be named once, got {name} again after [{first}]; remove one of the two",
+        )
+
+
+@BOOK.each(groups)
+def instance_types_are_known(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse types that neither the catalog nor the file knows, with their near miss."""
+    if group.instance_type is not None:
+        yield from unknown_type(environment, (*path, "instance_type"), group.instance_type)
+    for index, name in enumerate(group.instance_types):
+        yield from unknown_type(environment, (*path, "instance_types", index), name)
+
+
+def unknown_type(environment: Environment, path: DataPath, name: str) -> Iterator[Problem]:
+    """Find one unknown type."""
+    if environment.instance_type(name) is not None:
+        return
+    near = closest(name, environment.instance_types)
+    if near:
+        yield Problem(
+            path, f'must be an instance type that is known, got "{name}"; did you mean {near}, stated in this file?'
+        )
+    elif problem := instance_types.unknown_type_problem(
+        name, key=str(path[-1] if path[-1] == "instance_type" else path[-2])
+    ):
+        yield Problem(path, problem)
+
+
+@BOOK.each(groups)
+def group_stands_in_a_listed_zone(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse names, zones of other regions and zones that the network does not list."""
+    yield from unlisted_zone(environment, (*path, "availability_zone_id"), group.availability_zone_id)
+
+
+def unlisted_zone(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
+    """Find a zone in which the network has no node subnet."""
+    problem = zone_problem(environment, az_id, key="availability_zone_id")
+    zones = environment.network.availability_zones
+    if problem is None and az_id not in zones:
+        problem = (
+            f"must be one of network.availability_zones ({', '.join(zones)}), got {az_id}; set availability_zone_id"
+            " to one of these, or add the zone there"
+        )
+    if problem:
+        yield Problem(path, problem)
+
+
+@BOOK.each(groups)
+def accelerated_groups_say_their_capacity(
+    environment: Environment, path: DataPath, group: InstanceGroup
+) -> Iterator[Problem]:
+    """Refuse to guess where accelerated nodes come from: on-demand capacity is scarce, and its bill surprises."""
+    if group.capacity is not None:
+        return
+    for row in _rows(environment, group):
+        if not row.is_accelerated:
+            continue
+        planned = row.training_plan_supported
+        choice = "on_demand, spot or training_plan" if planned else "on_demand or spot"
+        fix = "training_plan with its training_plan_arn" if planned else "on_demand"
+        yield Problem(
+            (*path, "capacity"),
+            f"must say where {row.name} comes from ({choice}), since on-demand capacity of accelerated types is"
+            f" scarce; set capacity: {fix}",
+        )
+        return
+
+
+@BOOK.each(groups)
+def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
+    if group.capacity == "training_plan":
+        for row in _rows(environment, group):
+            if not row.training_plan_supported:
+                yield Problem(
+                    (*path, "capacity"),
+                    f"must not be training_plan for {row.name}, for which no plans are sold (as of"
+                    f" {instance_types.as_of()}); set capacity: on_demand or spot",
+                )
+        if group.training_plan_arn is None:
+            yield Problem(
+                (*path, "training_plan_arn"),
+                "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker"
+                " list-training-plans' shows",
+            )
+    elif group.training_plan_arn is not None:
+        got = f"capacity: {group.capacity}" if group.capacity else "no capacity"
+        yield Problem(
+            (*path, "training_plan_arn"),
+            f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove training_plan_arn",
+        )
+
+
+@BOOK.each(groups)
+def plan_belongs_to_the_environment(
+    environment: Environment, path: DataPath, group: InstanceGroup
+) -> Iterator[Problem]:
+    """Refuse a plan of another partition, region or account; plans cannot be shared."""
+    if group.training_plan_arn is None:
+        return
+    _, partition, _, region, account, _ = group.training_plan_arn.split(":", 5)
+    at = (*path, "training_plan_arn")
+    if region != environment.region:
+        yield Problem(
+            at,
+            f"must be a plan in {environment.region}, got one in {region or 'no region'}; name a plan of"
+            f" {environment.region}, or set region: {region or environment.region}",
+        )
+    elif partition != environment.partition:
+        yield Problem(
+            at,
+            f"must begin with arn:{environment.partition}:, the partition of {environment.region}, got"
+            f" arn:{partition}:; write arn:{environment.partition}:",
+        )
+    if account != environment.account:
+        yield Problem(
+            at,
+            f"must be a plan of account {environment.account}, got one of {account}; plans cannot be shared: name a"
+            " plan of"
+            f' {environment.account}, or set account: "{account}"',
+        )
+
+
+@BOOK.each(groups)
+def continuous_provisioning_where_needed(
+    environment: Environment, path: DataPath, group: InstanceGroup
+) -> Iterator[Problem]:
+    """Refuse what all-or-nothing provisioning cannot do."""
+    if environment.hyperpod.provisioning == "continuous":
+        return
+    wanted = {
+        "capacity": ("spot", "set capacity: on_demand", group.capacity == "spot"),
+        "min_count": ("a minimum", "remove min_count", group.min_count is not None),
+        "instance_types": ("a flexible group", "name one instance_type", bool(group.instance_types)),
+    }
+    for key, (what, way_out, used) in wanted.items():
+        if used:
+            yield Problem(
+                (*path, key),
+                f"{what} needs continuous provisioning, got provisioning: {environment.hyperpod.provisioning}; set"
+                f" hyperpod.provisioning: continuous, or {way_out}",
+            )
+
+
+@BOOK.alone(groups)
+def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse a minimum that the group can never reach."""
+    if group.min_count is not None and group.min_count > group.count:
+        yield Problem(
+            (*path, "min_count"),
+            f"must be at most count, {group.count}, got {group.min_count}; set min_count: {group.count} or less",
+        )
+
+
+@BOOK.each(groups)
+def deep_health_checks_can_run(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse checks of types without accelerators and checks beside taints, which HyperPod does not combine."""
+    if not group.deep_health_checks:
+        return
+    at = (*path, "deep_health_checks")
+    for index, first, check in duplicates(group.deep_health_checks):
+        yield Problem((*at, index), f"must be named once, got {check} again after [{first}]; remove one of the two")
+    for row in _rows(environment, group):
+        if not row.deep_health_check:
+            yield Problem(
+                at, f"must be left out for {row.name}, which has no accelerators to check; remove deep_health_checks"
+            )
+    if group.taints:
+        yield Problem(
+            at,
+            f'must be left out beside taints, got the taint "{group.taints[0].key}": HyperPod taints the'
+            " nodes itself while it checks; remove taints or deep_health_checks",
+        )
+
+
+@BOOK.each(groups)
+def threads_per_core_exist(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse two threads on cores that have one."""
+    if group.threads_per_core is None or group.threads_per_core == 1:
+        return
+    for row in _rows(environment, group):
+        if row.has_smt is False:
+            yield Problem(
+                (*path, "threads_per_core"),
+                f"must be 1 for {row.name}, whose cores have one thread, got {group.threads_per_core}; set"
+                " threads_per_core: 1 or remove it",
+            )
+
+
+@BOOK.each(groups)
+def mig_suits_the_type(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse GPU slices in a flexible group; warn of slices that the type is not known to have."""
+    at = (*path, "labels", _MIG_LABEL)
+    if _MIG_LABEL not in group.labels:
+        return
+    if group.instance_types:
+        yield Problem(
+            at, "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
+        )
+    for row in _rows(environment, group):
+        if not row.mig_profiles:
+            yield warning(
+                at,
+                f"{row.name} is not known for GPU slices (catalog of {instance_types.as_of()}); remove the label if"
+                " nodes do not become Ready",
+            )
+
+
+@BOOK.alone(groups)
+def taints_are_unique(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse a taint of the same key and effect twice, which Kubernetes does."""
+    for index, first, (key, effect) in duplicates([(taint.key, taint.effect) for taint in group.taints]):
+        yield Problem(
+            (*path, "taints", index),
+            f'must be unique by key and effect, got "{key}" with {effect} as in taints[{first}]; remove one of the two',
+        )
+
+
+@BOOK.alone(groups)
+def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse patching by both, by neither, and details of a schedule without one."""
+    patching = group.patching
+    if patching is None:
+        return
+    at = (*path, "patching")
+    if (patching.schedule is None) == (patching.strategy is None):
+        got = "neither" if patching.schedule is None else "both"
+        yield Problem(
+            at,
+            f"must have schedule or strategy, got {got}; set schedule: {hyperpod.CRON.example} or strategy: when_idle",
+        )
+    if patching.schedule is None:
+        for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
+            if getattr(patching, key):
+                yield Problem((*at, key), f"must go with schedule, got none; add schedule or remove {key}")
+    if patching.rollback_batch is not None and patching.max_batch is None:
+        yield Problem((*at, "rollback_batch"), "must go with max_batch, got none; add max_batch: {instances: 1}")
+
+
+@BOOK.alone(groups)
+def batches_are_by_number_or_percent(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse batches measured twice or not at all."""
+    if group.patching is None:
+        return
+    for key in ("max_batch", "rollback_batch"):
+        batch: Batch | None = getattr(group.patching, key)
+        if batch is not None and (batch.instances is None) == (batch.percent is None):
+            got = "neither" if batch.instances is None else "both"
+            yield Problem(
+                (*path, "patching", key), f"must have instances or percent, got {got}; set {key}: {{instances: 1}}"
+            )
+
+
+@BOOK.whole
+def addons_have_a_place(environment: Environment) -> Iterator[Problem]:
+    """Warn where add-ons and controllers would sit on accelerated nodes, or go when a plan ends."""
+    members = environment.hyperpod.instance_groups
+    rows = [_rows(environment, group) for group in members]
+    if all(types and all(row.is_accelerated for row in types) for types in rows):
+        yield warning(
+            ("hyperpod", "instance_groups"),
+            "every group has accelerators, so add-ons and controllers take room on them; add a small group such as"
+            " two ml.m5.2xlarge named system",
+        )
+    for index, group in enumerate(members):
+        if group.name == _SYSTEM and group.capacity == "training_plan":
+            yield warning(
+                ("hyperpod", "instance_groups", index, "capacity"),
+                "a system group on a training plan takes the add-ons with it when the plan ends; set capacity:"
+                " on_demand",
+            )
+
+
+@BOOK.whole
+def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
+    """Warn of one accelerated type in several zones: EFA traffic does not cross them."""
+    first: dict[str, InstanceGroup] = {}
+    for index, group in enumerate(environment.hyperpod.instance_groups):
+        for row in _rows(environment, group):
+            if not (row.is_accelerated and row.efa_supported) or not regions.is_az_id(group.availability_zone_id):
+                continue
+            other = first.setdefault(row.name, group)
+            if other.availability_zone_id != group.availability_zone_id:
+                yield warning(
+                    ("hyperpod", "instance_groups", index, "availability_zone_id"),
+                    f"{row.name} stands in {group.availability_zone_id} here and in {other.availability_zone_id} in"
+                    " group"
+                    f' "{other.name}"; EFA traffic does not cross zones, so a job over both falls back to'
+                    " TCP: keep jobs within one group",
+                )
+
+
+@BOOK.whole
+def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Problem]:
+    """Warn of what elastic training does not work with."""
+    if not environment.operators.training.enabled:
+        return
+    spot = [group.name for group in environment.hyperpod.instance_groups if group.capacity == "spot"]
+    if spot:
+        yield warning(
+            ("operators", "training"),
+            f"elastic training does not work on Spot capacity, got the group{'s' if len(spot) > 1 else ''}"
+            f" {listing(spot, last='and')}; run elastic jobs on other groups",
+        )
+    if environment.hyperpod.tiered_checkpointing is not None:
+        yield warning(
+            ("hyperpod", "tiered_checkpointing"),
+            "elastic training does not work with tiered checkpointing; jobs that scale must write their checkpoints"
+            " to storage",
+        )
+
+
+def _rows(environment: Environment, group: InstanceGroup) -> list[InstanceType]:
+    """Give the numbers of the group's types, leaving out types that are unknown and reported as such."""
+    rows = (environment.instance_type(name) for name in group.all_instance_types)
+    return [row for row in rows if row is not None]

@@ -1,0 +1,98 @@
+"""What every section of the environment file is made of: a strict frozen model and checks that read the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sized
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+
+
+class Section(BaseModel):
+    """A mapping of the environment file: no unknown key, no conversion between types, no change after reading."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A rule for one value, carried by its type: the same rule validates, explains itself and shapes the JSON Schema.
+
+    ``problem`` takes the value and its key and gives a sentence or None; ``name`` is the rule's stable name; ``schema``
+    is merged into the value's JSON Schema.
+    """
+
+    problem: Callable[[Any, str], str | None]
+    name: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **self.schema}
+
+    def _validate(self, value: Any) -> Any:
+        message = self.problem(value, "it")
+        if message is not None:
+            raise PydanticCustomError("check", "{problem}", {"problem": message, "check": self})
+        return value
+
+
+def within(bound: Bound) -> Check:
+    """Check a whole number against a bound of the catalog."""
+    schema = {"minimum": bound.minimum, "maximum": bound.maximum}
+    return Check(
+        lambda value, key: bound.problem(value, key=key),
+        "bounds",
+        {name: value for name, value in schema.items() if value is not None},
+    )
+
+
+def one_of(values: tuple[int, ...], problem: Callable[[int, str], str | None]) -> Check:
+    """Check a whole number against a table of the catalog, whose own sentence refuses."""
+    return Check(problem, "bounds", {"enum": list(values)})
+
+
+def like(pattern: Pattern) -> Check:
+    """Check text against a pattern of the catalog."""
+    return Check(
+        lambda value, key: pattern.problem(value, key=key),
+        "pattern",
+        {
+            "pattern": f"^(?:{pattern.regex})$",
+            "minLength": pattern.minimum,
+            "maxLength": pattern.maximum,
+            "patternErrorMessage": f"must be {pattern.describes}",
+            "examples": [pattern.example],
+        },
+    )
+
+
+def counted(bound: Bound, what: str, *, schema_keys: tuple[str, str] = ("minItems", "maxItems")) -> Check:
+    """Check how many ``what`` (a plural noun) a list or a mapping holds."""
+
+    def problem(value: Sized, key: str) -> str | None:  # noqa: ARG001 - the fix is to add or remove, not to set the key
+        return bound.count_problem(len(value), what=what)
+
+    numbers = dict(zip(schema_keys, (bound.minimum, bound.maximum), strict=True))
+    return Check(problem, "count", {name: value for name, value in numbers.items() if value})
+
+
+def filled(what: str) -> Check:
+    """Check that a list is not empty; ``what`` is one of its items."""
+
+    def problem(value: Sized, key: str) -> str | None:  # noqa: ARG001 - the fix is to add one, not to set the key
+        return None if len(value) else f"must hold at least one {what}, got none; add one"
+
+    return Check(problem, "count", {"minItems": 1})
+
+
+def entries(bound: Bound, what: str) -> Check:
+    """Check how many ``what`` a mapping holds."""
+    return counted(bound, what, schema_keys=("minProperties", "maxProperties"))

@@ -1,0 +1,64 @@
+"""What type stands at a path of the environment file, read from the models so that messages agree with them."""
+
+from __future__ import annotations
+
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from hyperpod_cdk.config.source import DataPath
+
+
+def bare(annotation: Any) -> Any:
+    """Take ``Annotated`` and ``| None`` off a type."""
+    while True:
+        origin = get_origin(annotation)
+        if origin is Annotated:
+            annotation = get_args(annotation)[0]
+        elif origin in {Union, UnionType}:
+            annotation = next(part for part in get_args(annotation) if part is not NoneType)
+        else:
+            return annotation
+
+
+def optional(annotation: Any) -> bool:
+    """Say whether a type allows None, that is an empty value in the file."""
+    return get_origin(annotation) in {Union, UnionType} and NoneType in get_args(annotation)
+
+
+def item_type(annotation: Any) -> Any:
+    """Give the type of the items of a tuple or of the values of a dict; Any for other types."""
+    kind = bare(annotation)
+    origin = get_origin(kind)
+    if origin is tuple:
+        return get_args(kind)[0]
+    return get_args(kind)[1] if origin is dict else Any
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    """Give the model that a type holds, or None."""
+    kind = bare(annotation)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
+def type_at(root: type[BaseModel], path: DataPath) -> Any:
+    """Give the type of the value at ``path``; Any where the models know no such place."""
+    annotation: Any = root
+    for step in path:
+        model = model_of(annotation)
+        if model is None:
+            annotation = item_type(annotation)
+        else:
+            info = model.model_fields.get(str(step))
+            if info is None:
+                return Any
+            annotation = info.annotation
+    return annotation
+
+
+def field_at(root: type[BaseModel], path: DataPath) -> FieldInfo | None:
+    """Give the field at ``path``, or None where that is no field of a model."""
+    model = model_of(type_at(root, path[:-1])) if path else None
+    return None if model is None else model.model_fields.get(str(path[-1]))

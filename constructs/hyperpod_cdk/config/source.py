@@ -1,0 +1,368 @@
+"""YAML text in; plain data, the line of every value and what is wrong with the text out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import yaml
+from yaml.resolver import Resolver
+
+from hyperpod_cdk.findings import Finding, Severity
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 32
+
+DataPath = tuple[str | int, ...]
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_STEP = re.compile(r'\[(?P<index>\d+)\]|\[(?P<quoted>"(?:[^"\\]|\\.)*")\]|\.?(?P<key>[A-Za-z0-9_-]+)')
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FRACTION = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]+")
+_MAX_DIGITS = 40
+_TRUTH = {"true": True, "false": False}
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+# libyaml and editors disagree whether NEL, LS and PS end a line, so a file with one of them has no certain line numbers
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+# what YAML 1.2 (editors) takes for a number while YAML 1.1 (PyYAML) takes it for text
+_NUMBER_IN_YAML_1_2 = re.compile(r"[-+]?[0-9]+|0o[0-7]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")
+_SYNTAX_HINTS = (
+    ("mapping values are not allowed", "put text that holds ': ' in quotes, and check the indentation of this line"),
+    ("could not find expected ':'", "write a colon and a space after the key, and check the line before"),
+    ("did not find expected ',' or '}'", "close the {...} that opens before"),
+    ("did not find expected ',' or ']'", "close the [...] that opens before"),
+    ("did not find expected node content", "close the brackets that open before"),
+    ("unexpected end of stream", "close the quote that opens before"),
+    ("cannot start any token", "put the value in quotes"),
+    ("expected <document start>", "remove what stands after the end of the mapping"),
+)
+
+
+@dataclass(frozen=True)
+class Ambiguous:
+    """A scalar that YAML versions read differently, or not as its writer meant; no field accepts it."""
+
+    text: str
+    reading: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Stands for a value that is reported already, so that nothing is said about it twice."""
+
+
+@dataclass
+class Source:
+    """An environment file as plain data (dict, list, str, int, float, bool, None) with the line of every value."""
+
+    file: str
+    data: object = None
+    lines: dict[DataPath, int] = field(default_factory=dict)
+    texts: dict[DataPath, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    incomplete: set[DataPath] = field(default_factory=set)
+
+    def line_of(self, path: DataPath) -> int:
+        """Give the line of ``path``; for a key that is absent, the line of the nearest parent that is there."""
+        for length in range(len(path), -1, -1):
+            line = self.lines.get(path[:length])
+            if line is not None:
+                return line
+        return 1
+
+    def written(self, path: DataPath) -> str | None:
+        """Give the text of an unquoted scalar just as it stands in the file."""
+        return self.texts.get(path)
+
+    def error(self, message: str, *, path: DataPath = (), line: int | None = None, rule: str) -> None:
+        """Note an error about the text itself."""
+        self.findings.append(
+            Finding(
+                severity=Severity.ERROR,
+                message=message,
+                path=render_path(path),
+                file=self.file,
+                line=line or self.line_of(path),
+                rule=rule,
+            )
+        )
+
+
+def render_path(path: DataPath) -> str:
+    """Write a path as users read it: ``hyperpod.instance_groups[1].labels["example.com/team"]``."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _PLAIN_KEY.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{json.dumps(step, ensure_ascii=False)}]"
+    return text
+
+
+def parse_path(text: str) -> DataPath | None:
+    """Read what `render_path` wrote; None where the text is no path."""
+    path: list[str | int] = []
+    position = 0
+    while position < len(text):
+        step = _STEP.match(text, position)
+        if step is None:
+            return None
+        if step["index"] is not None:
+            path.append(int(step["index"]))
+        else:
+            path.append(json.loads(step["quoted"]) if step["quoted"] is not None else step["key"])
+        position = step.end()
+    return tuple(path)
+
+
+def read_source(text: str, file: str) -> Source:
+    """Read the text of one environment file; what is wrong with it stands in ``findings`` of the answer.
+
+    Where the text cannot be read at all ``data`` is a `Refused`. Aliases, merge keys and tags are refused: a page of
+    values needs none, and without them every value has one line and no file can unfold into gigabytes.
+    """
+    source = Source(file=file, data=Refused())
+    unreadable = _UNREADABLE.search(text)
+    if unreadable:
+        line = len(re.findall(r"\r\n|\r|\n", text[: unreadable.start()])) + 1
+        source.error(
+            f"holds the character U+{ord(unreadable.group()):04X}, which YAML text may not hold; remove it",
+            line=line,
+            rule="unreadable_character",
+        )
+        return source
+    try:
+        _Reader(source, yaml.parse(text, Loader=yaml.CSafeLoader)).read()
+    except _TooDeepError as error:
+        source.data = Refused()
+        source.error(
+            f"nests deeper than {MAX_DEPTH} levels; an environment file needs fewer than 10",
+            line=error.line,
+            rule="nesting_depth",
+        )
+    except yaml.MarkedYAMLError as error:
+        source.data = Refused()
+        last_line = len(re.findall(r"\r\n|\r|\n", text.rstrip("\r\n"))) + 1
+        source.findings.append(_syntax_finding(error, file=file, text=text, last_line=last_line))
+    return source
+
+
+class _TooDeepError(Exception):
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _Reader:
+    """Builds data from the parser's events; they carry the line of aliases, which composed nodes lose."""
+
+    def __init__(self, source: Source, events: Iterator[yaml.Event]) -> None:
+        self._source = source
+        self._events = events
+        self._resolver = Resolver()
+
+    def read(self) -> None:
+        event = self._next()
+        while isinstance(event, yaml.StreamStartEvent | yaml.DocumentStartEvent):
+            event = self._next()
+        if isinstance(event, yaml.StreamEndEvent):
+            self._refuse_empty()
+            return
+        self._source.lines[()] = _line(event)
+        data = self._value(event, ())
+        self._next()
+        after = self._next()
+        if isinstance(after, yaml.DocumentStartEvent):
+            self._source.error(
+                "holds a second YAML document; keep one environment per file and remove the '---' line",
+                line=_line(after),
+                rule="one_document",
+            )
+        if data is None:
+            self._refuse_empty()
+            return
+        if not isinstance(data, dict | Refused):
+            self._source.error(
+                f"must be a mapping of keys such as 'name: prod', got {describe(data)}; start with the key 'name'",
+                rule="mapping",
+            )
+            return
+        self._source.data = data
+
+    def _refuse_empty(self) -> None:
+        self._source.error(
+            "is empty; write at least name, account, region, network and hyperpod, or make a new file with"
+            " 'hyperpod-cdk init'",
+            line=1,
+            rule="empty_file",
+        )
+
+    def _next(self) -> yaml.Event:
+        return next(self._events)
+
+    def _value(self, event: yaml.Event, path: DataPath) -> object:
+        if len(path) > MAX_DEPTH:
+            raise _TooDeepError(_line(event))
+        if isinstance(event, yaml.AliasEvent):
+            self._source.error(
+                f"aliases are not supported, got *{event.anchor}; write the value out here",
+                path=path,
+                rule="no_aliases",
+            )
+            return Refused()
+        tag: str | None = getattr(event, "tag", None)
+        if tag is not None and tag != "!":
+            self._skip(event)
+            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            self._source.error(
+                f"tags are not supported, got {shown}; remove the tag, and put text in quotes",
+                path=path,
+                rule="no_tags",
+            )
+            return Refused()
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(path)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._scalar(event, path)
+
+    def _mapping(self, path: DataPath) -> dict[str, object]:
+        data: dict[str, object] = {}
+        while not isinstance(key_event := self._next(), yaml.MappingEndEvent):
+            line = _line(key_event)
+            if not isinstance(key_event, yaml.ScalarEvent):
+                self._skip(key_event)
+                self._skip(self._next())
+                self._source.error(
+                    "a key must be plain text, got a list, a mapping or an alias; write 'key: value'",
+                    path=path,
+                    line=line,
+                    rule="plain_keys",
+                )
+                continue
+            value_event = self._next()
+            key = key_event.value
+            problem = self._key_problem(key_event, key, path, data)
+            if problem is not None:
+                message, rule = problem
+                self._source.error(message, path=(*path, key) if key else path, line=line, rule=rule)
+                self._skip(value_event)
+                continue
+            self._source.lines[(*path, key)] = line
+            data[key] = self._value(value_event, (*path, key))
+        return data
+
+    def _key_problem(
+        self, event: yaml.ScalarEvent, key: str, path: DataPath, data: dict[str, object]
+    ) -> tuple[str, str] | None:
+        if key == "<<" and event.implicit[0]:
+            self._source.incomplete.add(path)
+            return "merge keys are not supported; write the merged keys out here", "no_aliases"
+        if not key:
+            return "a key is empty; write 'key: value'", "plain_keys"
+        if key in data:
+            first = self._source.lines[(*path, key)]
+            return f"is written twice, first on line {first}; keep one of the two", "no_duplicate_keys"
+        return None
+
+    def _sequence(self, path: DataPath) -> list[object]:
+        data: list[object] = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            item_path = (*path, len(data))
+            self._source.lines[item_path] = _line(event)
+            data.append(self._value(event, item_path))
+        return data
+
+    def _scalar(self, event: yaml.Event, path: DataPath) -> object:
+        assert isinstance(event, yaml.ScalarEvent)  # noqa: S101 - the only event left; narrows the type
+        text = event.value
+        if not event.implicit[0]:
+            return text
+        self._source.texts[path] = text
+        return self._plain(text)
+
+    def _plain(self, text: str) -> object:
+        if text in _NULLS:
+            return None
+        if text.lower() in _TRUTH:
+            return _TRUTH[text.lower()]
+        if len(text) <= _MAX_DIGITS:
+            if _DECIMAL.fullmatch(text):
+                return int(text)
+            if _FRACTION.fullmatch(text):
+                return float(text)
+        tag = self._tag(text)
+        reading = _reading(tag, text)
+        return text if reading is None else Ambiguous(text, reading)
+
+    def _tag(self, text: str) -> str:
+        """Give YAML 1.1's name for what an unquoted scalar is: int, timestamp ..."""
+        tag = self._resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]  # no hints
+        return str(tag).rpartition(":")[2]
+
+    def _skip(self, event: yaml.Event) -> None:
+        """Leave out one value with all it holds, without recursion: what is skipped may nest without bound."""
+        depth = 0
+        while True:
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth == 0:
+                return
+            event = self._next()
+
+
+def describe(value: object) -> str:
+    """Name a value in an error message: its kind, and its text where that is short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, Ambiguous):
+        return value.text
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+    return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
+
+
+def _reading(tag: str, text: str) -> str | None:
+    if tag == "bool":
+        return "true or false"
+    if tag == "timestamp":
+        return "a date"
+    if tag in {"int", "float"}:
+        if ":" in text:
+            return "a number to base 60"
+        if text.lstrip("+-").startswith("0") and tag == "int":
+            return {"x": "a hexadecimal number", "b": "a binary number"}.get(text.lstrip("+-")[1:2], "an octal number")
+        return "a number"
+    return "a number" if _NUMBER_IN_YAML_1_2.fullmatch(text) else None
+
+
+def _syntax_finding(error: yaml.MarkedYAMLError, *, file: str, text: str, last_line: int) -> Finding:
+    mark = error.problem_mark or error.context_mark
+    line = min(mark.line + 1, last_line) if mark else 1
+    problem = error.problem or str(error)
+    row = text.splitlines()[line - 1] if text.splitlines() else ""
+    if "\t" in row[: len(row) - len(row.lstrip())] or "tab character" in problem:
+        hint = "indent with spaces, not with a tab"
+    else:
+        hint = next(
+            (hint for part, hint in _SYNTAX_HINTS if part in problem),
+            "check the indentation of this line and the line before",
+        )
+    return Finding(
+        severity=Severity.ERROR, message=f"is not YAML: {problem}; {hint}", file=file, line=line, rule="yaml_syntax"
+    )

@@ -1,0 +1,245 @@
+"""The EKS control plane of a HyperPod cluster: no nodes, API authentication, every log, encrypted secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, cast
+
+from aws_cdk import Annotations, Aws, RemovalPolicy, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct, DependencyGroup, IDependable
+
+from hyperpod_cdk.acknowledgments import (
+    MANAGED_POLICY,
+    acknowledge,
+    acknowledge_kubectl_provider,
+    ignore_in_template,
+)
+from hyperpod_cdk.catalog import addons as addon_rules
+from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.network import Network
+
+NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
+"""Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
+
+_CLUSTER_POLICY = "AmazonEKSClusterPolicy"
+_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+_FEWEST_SUBNETS = 2
+_ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
+_SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
+
+
+class ControlPlane(Construct):
+    """An EKS cluster without nodes of its own, ready for HyperPod to join.
+
+    ``subnets`` carry EKS's interfaces and the handler that runs kubectl and helm: private, in at least two zones,
+    with a way out. ``security_group`` is put on the control plane beside the one EKS makes; HyperPod nodes carry only
+    the groups of their ``VpcConfig``, so it has to be one of those. Left out, the control plane gets a group that no
+    node shares.
+
+    ``kubernetes_version`` looks like ``1.34``; the kubectl layer package of that minor must be installed. Only the
+    roles in ``admin_role_arns`` and the kubectl handler may enter; whoever creates the cluster does not become an
+    administrator. ``node_role_arn_for_access_entry`` adds the ``HYPERPOD_LINUX`` entry that SageMaker otherwise makes
+    itself. ``addon_versions`` pins add-ons of ``NODE_INDEPENDENT_ADDONS``; one left out gets EKS's default version
+    for the Kubernetes version, names of other add-ons are left to whoever installs those.
+
+    ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. The log group
+    stands before the cluster, because EKS would make one that never expires, and is kept. With
+    ``deletion_protection`` EKS refuses to delete the cluster, and cluster, role and add-ons stay when the stack goes.
+
+    Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
+    role's, and CIDR blocks for an endpoint that is not public.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        cluster_name: str,
+        kubernetes_version: str = kubernetes.DEFAULT,
+        security_group: ec2.ISecurityGroup | None = None,
+        endpoint_access: Literal["public_and_private", "private"] = "public_and_private",
+        public_access_cidrs: Sequence[str] = (),
+        admin_role_arns: Sequence[str] = (),
+        addon_versions: Mapping[str, str] | None = None,
+        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        secrets_key: kms.IKey | None = None,
+        node_role_arn_for_access_entry: str | None = None,
+        deletion_protection: bool = True,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        pinned = dict(addon_versions or {})
+        _check_subnets(subnets)
+        _check_addon_versions(pinned)
+        access = _endpoint_access(endpoint_access, public_access_cidrs)
+        layer = _kubectl_layer(self, kubernetes_version)
+        _warn_about_version(self, kubernetes_version)
+        log_group = logs.LogGroup(
+            self,
+            "LogGroup",
+            log_group_name=f"/aws/eks/{cluster_name}/cluster",
+            retention=log_retention,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        key = secrets_key or kms.Key(
+            self,
+            "SecretsKey",
+            description=f"Kubernetes secrets of EKS cluster {cluster_name}",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("eks.amazonaws.com")),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_CLUSTER_POLICY)],
+        )
+        acknowledge(role, {MANAGED_POLICY.format(_CLUSTER_POLICY): "EKS asks for this policy on a cluster's role"})
+        self._cluster = eks.Cluster(
+            self,
+            "Cluster",
+            cluster_name=cluster_name,
+            version=eks.KubernetesVersion.of(kubernetes_version),
+            # the class defaults to EKS auto mode; another type with a capacity of 0 makes neither that nor nodes
+            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
+            default_capacity=0,
+            bootstrap_cluster_creator_admin_permissions=False,
+            vpc=vpc,
+            vpc_subnets=[ec2.SubnetSelection(subnets=list(subnets))],
+            security_group=security_group,
+            endpoint_access=access,
+            cluster_logging=list(eks.ClusterLoggingTypes),
+            secrets_encryption_key=key,
+            role=cast("iam.IRole", role),
+            # pruning asks the API server for kinds that it may not have, and fails then
+            prune=False,
+            kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=layer),
+        )
+        if isinstance(vpc.node.scope, Network):
+            Annotations.of(self._cluster).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
+        resource = cast("eks.CfnCluster", self._cluster.node.default_child)
+        resource.deletion_protection = deletion_protection
+        resource.node.add_dependency(log_group)
+        acknowledge_kubectl_provider(self._cluster)
+        ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
+        addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
+        self._addons = DependencyGroup(*addons)
+        self._admit_administrators(admin_role_arns, resource.ref)
+        if node_role_arn_for_access_entry is not None:
+            eks.CfnAccessEntry(
+                self,
+                "NodeAccess",
+                cluster_name=resource.ref,
+                principal_arn=node_role_arn_for_access_entry,
+                type="HYPERPOD_LINUX",
+            )
+        if deletion_protection:
+            role.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+            for kept in (resource, *addons):
+                kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+    @property
+    def cluster(self) -> eks.Cluster:
+        """The EKS cluster, with a kubectl provider."""
+        return self._cluster
+
+    @property
+    def addons(self) -> IDependable:
+        """The add-ons that need no node."""
+        return self._addons
+
+    def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
+        return eks.CfnAddon(
+            self,
+            "".join(part.capitalize() for part in name.split("-")),
+            cluster_name=cluster_name,
+            addon_name=name,
+            addon_version=version,
+            # EKS has put its self-managed copies into the new cluster; the add-on takes them over
+            resolve_conflicts="OVERWRITE",
+        )
+
+    def _admit_administrators(self, role_arns: Sequence[str], cluster_name: str) -> None:
+        for index, arn in enumerate(dict.fromkeys(role_arns)):
+            suffix = str(index) if Token.is_unresolved(arn) else _role_suffix(arn)
+            eks.CfnAccessEntry(
+                self,
+                f"AdminAccess{suffix}",
+                cluster_name=cluster_name,
+                principal_arn=arn,
+                type="STANDARD",
+                access_policies=[
+                    eks.CfnAccessEntry.AccessPolicyProperty(
+                        access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                        policy_arn=f"arn:{Aws.PARTITION}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+                    )
+                ],
+            )
+
+
+def _check_subnets(subnets: Sequence[ec2.ISubnet]) -> None:
+    if len(subnets) < _FEWEST_SUBNETS:
+        raise ValueError(
+            f"subnets: EKS needs at least {_FEWEST_SUBNETS}, in different availability zones, got {len(subnets)}; "
+            f"add {_FEWEST_SUBNETS - len(subnets)}"
+        )
+
+
+def _check_addon_versions(versions: Mapping[str, str]) -> None:
+    for name, version in versions.items():
+        problem = addon_rules.version_problem(name, version)
+        if problem:
+            raise ValueError(f"addon_versions[{name!r}]: {problem}")
+
+
+def _role_suffix(arn: str) -> str:
+    """Give a suffix that stays with the role whatever its place in the list."""
+    if not _ROLE_ARN.fullmatch(arn):
+        raise ValueError(
+            f"admin_role_arns: must be ARNs of IAM roles (arn:<partition>:iam::<account>:role/<name>), got {arn!r}; "
+            "a session's ARN (sts, assumed-role) never matches, name the role behind it"
+        )
+    return hashlib.sha256(arn.encode()).hexdigest()[:8]
+
+
+def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
+    if kind == "private":
+        if cidrs:
+            raise ValueError(
+                f"public_access_cidrs: must be empty when endpoint_access is private, got {', '.join(cidrs)}; "
+                "remove them or set endpoint_access: public_and_private"
+            )
+        return eks.EndpointAccess.PRIVATE
+    return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*cidrs) if cidrs else eks.EndpointAccess.PUBLIC_AND_PRIVATE
+
+
+def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
+    minor = kubernetes_version.removeprefix("1.")
+    try:
+        module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
+    except ModuleNotFoundError:
+        raise ValueError(
+            f"kubernetes_version: needs the kubectl layer of the same minor, got {kubernetes_version!r} and no package "
+            f"aws-cdk.lambda-layer-kubectl-v{minor}; install it or choose one of "
+            f"{', '.join(kubernetes.hyperpod_versions())}"
+        ) from None
+    layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, "KubectlLayer")
+    return layer
+
+
+def _warn_about_version(scope: Construct, kubernetes_version: str) -> None:
+    # which versions HyperPod takes is a dated table, not a certainty
+    problem = kubernetes.version_problem(kubernetes_version)
+    if problem:
+        Annotations.of(scope).add_warning_v2("hyperpod-cdk:kubernetes-version", f"kubernetes_version: {problem}")

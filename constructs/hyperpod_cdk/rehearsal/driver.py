@@ -1,0 +1,358 @@
+"""The rehearsal: bootstrap, deploy, deploy again, update, destroy - with the real CDK CLI against the embedded AWS."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
+from hyperpod_cdk.rehearsal.embedded.account import load_document
+from hyperpod_cdk.rehearsal.inventory import read_inventory
+from hyperpod_cdk.rehearsal.process import EmbeddedAws
+from hyperpod_cdk.rehearsal.progress import StackProgress
+from hyperpod_cdk.rehearsal.report import Report, Step
+
+PLACEHOLDER_PARAMETER = "HyperPodChart"
+FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
+
+
+class RehearsalError(RuntimeError):
+    """A step did not do what it should; the message is what CloudFormation said."""
+
+
+def rehearse(
+    environment_file: Path,
+    *,
+    project: Path,
+    account_file: Path | None = None,
+    keep: bool = False,
+    console: Console | None = None,
+    wait: Callable[[str], object] = input,
+) -> Report:
+    """Rehearse one environment file and give the report; ``report.passed`` tells whether all went well.
+
+    ``account_file`` describes the account (quotas, training plans); by default a small one that owns the plans which
+    the environment names. With ``keep`` the deployment stays up for other AWS clients until ``wait`` returns.
+    Raises EnvironmentFileError where the file is refused, ToolMissingError without Node.js or the CDK CLI.
+    """
+    loaded = load_environment(environment_file)
+    scratch = Path(tempfile.mkdtemp(prefix="hyperpod-rehearsal-"))
+    environment = loaded.environment
+    report = Report(
+        environment=environment.name,
+        file=loaded.file,
+        account=environment.account,
+        region=environment.region,
+    )
+    account = scratch / "account.yaml"
+    account.write_text(yaml.safe_dump(load_document(account_file, environment_file)), encoding="utf-8")
+    aws = EmbeddedAws(
+        account=environment.account,
+        region=environment.region,
+        log=scratch / "embedded-aws.log",
+        account_file=account,
+    )
+    console = console or Console(quiet=True)
+    try:
+        with aws:
+            run = _Rehearsal(
+                loaded=loaded,
+                aws=aws,
+                cdk=CdkCli(project=project, scratch=scratch, environment=aws.environment()),
+                scratch=scratch,
+                console=console,
+                report=report,
+            )
+            try:
+                run.all_steps(keep=keep, wait=wait)
+            except (RehearsalError, CdkFailedError) as error:
+                report.problem = run.explain(error)
+            run.read_state()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return report
+
+
+@dataclass(kw_only=True)
+class _Rehearsal:
+    loaded: LoadedEnvironment
+    aws: EmbeddedAws
+    cdk: CdkCli
+    scratch: Path
+    console: Console
+    report: Report
+    stacks: list[str] = field(default_factory=list)
+
+    @property
+    def environment(self) -> Environment:
+        return self.loaded.environment
+
+    def all_steps(self, *, keep: bool, wait: Callable[[str], object]) -> None:
+        file = Path(self.loaded.file).resolve()
+        assembly = self.scratch / "assembly"
+        with self._step("synthesize") as step:
+            self.cdk.synth(file, assembly)
+            self.stacks = _stack_order(assembly)
+            self.report.placeholder_chart = bool(_with_parameter(assembly))
+            step.result = f"{len(self.stacks)} stacks, {_resource_count(assembly)} resources"
+        with self._step("bootstrap") as step:
+            target = f"aws://{self.environment.account}/{self.environment.region}"
+            self.cdk.run(["bootstrap", target, "--app", str(assembly)])
+            step.result = target
+        with self._step("deploy") as step:
+            self._deploy(assembly)
+            step.result = "every stack CREATE_COMPLETE"
+        with self._step("read back") as step:
+            self.report.inventory = read_inventory(self.aws, self.stacks)
+            self._expect_counts(self.environment)
+            step.result = f"{self.report.inventory.running_nodes} nodes Running"
+        with self._step("deploy again") as step:
+            self._expect_no_changes(assembly)
+            step.result = "no changes"
+        with self._step("update") as step:
+            step.result = self._update(file)
+        if keep:
+            self._hold(wait)
+        with self._step("destroy") as step:
+            step.result = self._destroy(file)
+
+    def explain(self, error: Exception) -> str:
+        """Give the stack events that made a step fail, as CloudFormation words them; else what the CLI printed last."""
+        lines = [
+            f"{event['Timestamp']:%H:%M:%S} | {event['ResourceStatus']:<20} | {event['ResourceType']} | "
+            f"{event['StackName']}/{event['LogicalResourceId']}\n    {event['ResourceStatusReason']}"
+            for event in self._failed_events()
+        ]
+        if lines:
+            return "\n".join(lines)
+        output = error.output if isinstance(error, CdkFailedError) else ""
+        return "\n".join([str(error), *output.splitlines()[-25:]])
+
+    def read_state(self) -> None:
+        state = self.aws.state()
+        self.report.executions = state.get("executions", [])
+        self.report.recorded = state.get("recorded", [])
+        self.report.kubernetes = state.get("kubernetes", [])
+
+    @contextmanager
+    def _step(self, name: str) -> Iterator[_Result]:
+        result = _Result()
+        started = time.monotonic()
+        try:
+            with StackProgress(self.aws, self.console, name, self.stacks):
+                yield result
+        except Exception:
+            self._finish(name, "failed", started, mark="[red]x[/red]")
+            raise
+        self._finish(name, result.result, started, mark="[green]ok[/green]")
+
+    def _finish(self, name: str, result: str, started: float, *, mark: str) -> None:
+        seconds = time.monotonic() - started
+        self.report.steps.append(Step(name=name, result=result, seconds=round(seconds, 1)))
+        self.console.print(f"{mark:>2} {name:<13} {seconds:5.1f} s  {result}", highlight=False)
+
+    def _deploy(self, assembly: Path) -> str:
+        chosen = [
+            option
+            for stack in _with_parameter(assembly)
+            for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
+        ]
+        # storage and the control plane depend on the network only: they go side by side
+        arguments = ["deploy", "--app", str(assembly), f"{self.environment.name}/*", "--concurrency", "3"]
+        return self.cdk.run(
+            [*arguments, "--require-approval", "never", "--progress", "events", *chosen],
+        )
+
+    def _expect_no_changes(self, assembly: Path) -> None:
+        before = {stack: self._last_change(stack) for stack in self.stacks}
+        self._deploy(assembly)
+        changed = [stack for stack in self.stacks if self._last_change(stack) != before[stack]]
+        if changed:
+            raise RehearsalError(f"a second deployment of the same assembly changed {', '.join(changed)}")
+
+    def _last_change(self, stack: str) -> object:
+        described = self.aws.cloudformation.describe_stacks(StackName=stack)["Stacks"][0]
+        return described.get("LastUpdatedTime", described["CreationTime"])
+
+    def _update(self, file: Path) -> str:
+        group, before = _group_to_scale(self.environment)
+        changed = self._edited(file, "update", lambda data: _scale(data, group, before + 1))
+        assembly = self.scratch / "update"
+        self.cdk.synth(changed, assembly)
+        self._deploy(assembly)
+        after = read_inventory(self.aws, self.stacks)
+        self._expect_counts(load_environment(changed).environment, after)
+        return f"group {group}: {before} -> {before + 1} nodes, in place"
+
+    def _destroy(self, file: Path) -> str:
+        """Do what a person must: lift the protection, destroy, delete by hand what keeps the network busy."""
+        unprotected = self._edited(file, "destroy", lambda data: data.update(deletion_protection=False))
+        assembly = self.scratch / "destroy"
+        self.cdk.synth(unprotected, assembly)
+        self._deploy(assembly)
+        network = f"{self.environment.name}-network"
+        destroy = ["destroy", "--app", str(assembly), "--force"]
+        others = [f"{self.environment.name}/{s.removeprefix(self.environment.name + '-')}" for s in self.stacks]
+        self.cdk.run([*destroy, "--exclusively", *[s for s in others if not s.endswith("/network")]])
+        self.report.retained = self._retained()
+        by_hand = self._clear_network()
+        self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/network"])
+        left = [s for s in self.stacks if self._exists(s)]
+        if left:
+            raise RehearsalError(f"destroy left {', '.join(left)}; {network} goes last")
+        return f"{len(self.stacks)} stacks gone" + (f"; deleted by hand: {', '.join(by_hand)}" if by_hand else "")
+
+    def _clear_network(self) -> list[str]:
+        """Delete through the API the retained file systems and their security groups: they hold on to the VPC."""
+        kept = self.report.retained
+        fsx, ec2 = self.aws.client("fsx"), self.aws.client("ec2")
+        for each in kept.get("AWS::FSx::FileSystem", ()):
+            fsx.delete_file_system(FileSystemId=each)
+        deadline = time.monotonic() + 30
+        while kept.get("AWS::FSx::FileSystem") and fsx.describe_file_systems()["FileSystems"]:
+            if time.monotonic() > deadline:
+                raise RehearsalError(f"the file systems {', '.join(kept['AWS::FSx::FileSystem'])} are there after 30 s")
+            time.sleep(0.1)
+        rules = [*kept.get("AWS::EC2::SecurityGroupIngress", ()), *kept.get("AWS::EC2::SecurityGroupEgress", ())]
+        described = ec2.describe_security_group_rules(SecurityGroupRuleIds=rules)["SecurityGroupRules"] if rules else []
+        for rule in described:
+            revoke = ec2.revoke_security_group_egress if rule["IsEgress"] else ec2.revoke_security_group_ingress
+            revoke(GroupId=rule["GroupId"], SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]])
+        for group in kept.get("AWS::EC2::SecurityGroup", ()):
+            ec2.delete_security_group(GroupId=group)
+        return [*kept.get("AWS::FSx::FileSystem", ()), *kept.get("AWS::EC2::SecurityGroup", ())]
+
+    def _retained(self) -> dict[str, list[str]]:
+        """Name what stacks left behind on deletion, by type."""
+        kept: dict[str, list[str]] = {}
+        for stack in self._deleted_stacks():
+            for event in self._events(stack):
+                if event["ResourceStatus"] == "DELETE_SKIPPED":
+                    kept.setdefault(event["ResourceType"], []).append(event.get("PhysicalResourceId", ""))
+        return dict(sorted(kept.items()))
+
+    def _deleted_stacks(self) -> list[str]:
+        listed = self.aws.cloudformation.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])
+        return [stack["StackId"] for stack in listed["StackSummaries"]]
+
+    def _exists(self, stack: str) -> bool:
+        listed = self.aws.cloudformation.list_stacks()["StackSummaries"]
+        return any(s["StackName"] == stack and s["StackStatus"] != "DELETE_COMPLETE" for s in listed)
+
+    def _expect_counts(self, environment: Environment, found: Any = None) -> None:
+        found = found or self.report.inventory
+        wanted = {group.name: group.count for group in environment.hyperpod.instance_groups}
+        counted = {group.name: group.current for group in found.groups}
+        if wanted != counted:
+            raise RehearsalError(f"DescribeCluster tells {counted} nodes per group, the file asks for {wanted}")
+
+    def _edited(self, file: Path, name: str, edit: Callable[[dict[str, Any]], None]) -> Path:
+        data = copy.deepcopy(yaml.safe_load(file.read_text(encoding="utf-8")))
+        edit(data)
+        target = self.scratch / f"{name}.yaml"
+        target.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        return target
+
+    def _failed_events(self) -> list[dict[str, Any]]:
+        failed = [
+            event
+            for stack in [*self.stacks, "CDKToolkit"]
+            for event in self._events(stack)
+            if event["ResourceStatus"].endswith("_FAILED") and event.get("ResourceStatusReason")
+        ]
+        told = [e for e in failed if "cancelled" not in e["ResourceStatusReason"]]
+        return sorted(told or failed, key=lambda event: event["Timestamp"])
+
+    def _events(self, stack: str) -> list[dict[str, Any]]:
+        client = self.aws.cloudformation
+        try:
+            pages = client.get_paginator("describe_stack_events").paginate(StackName=stack)
+            return [dict(event) for page in pages for event in page["StackEvents"]]
+        except client.exceptions.ClientError:
+            return []
+
+    def _hold(self, wait: Callable[[str], object]) -> None:
+        self.console.print("\nthe deployment stays up; point any AWS client at it:")
+        for name, value in self.aws.environment().items():
+            self.console.print(f"  export {name}={value}", highlight=False)
+        wait("press Enter to destroy it ")
+
+
+@dataclass
+class _Result:
+    result: str = ""
+
+
+def _stack_order(assembly: Path) -> list[str]:
+    """Give the stack names of an assembly, each after the stacks it depends on."""
+    artifacts = _stacks(assembly)
+    order: list[str] = []
+
+    def visit(artifact: str) -> None:
+        for dependency in artifacts[artifact].get("dependencies", []):
+            if dependency in artifacts:
+                visit(dependency)
+        name = artifacts[artifact]["properties"].get("stackName", artifact)
+        if name not in order:
+            order.append(name)
+
+    for artifact in artifacts:
+        visit(artifact)
+    return order
+
+
+def _stacks(assembly: Path) -> dict[str, dict[str, Any]]:
+    stacks: dict[str, dict[str, Any]] = {}
+    for manifest in sorted(assembly.rglob("manifest.json")):
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        for name, artifact in content.get("artifacts", {}).items():
+            if artifact["type"] == "aws:cloudformation:stack":
+                stacks[name] = {**artifact, "folder": str(manifest.parent)}
+    return stacks
+
+
+def _templates(assembly: Path) -> dict[str, dict[str, Any]]:
+    return {
+        artifact["properties"].get("stackName", name): json.loads(
+            Path(artifact["folder"], artifact["properties"]["templateFile"]).read_text(encoding="utf-8")
+        )
+        for name, artifact in _stacks(assembly).items()
+    }
+
+
+def _with_parameter(assembly: Path) -> list[str]:
+    """Name the stacks that ask whether the placeholder chart is meant."""
+    return [
+        name
+        for name, template in _templates(assembly).items()
+        if PLACEHOLDER_PARAMETER in template.get("Parameters", {})
+    ]
+
+
+def _resource_count(assembly: Path) -> int:
+    return sum(len(template["Resources"]) for template in _templates(assembly).values())
+
+
+def _group_to_scale(environment: Environment) -> tuple[str, int]:
+    """Choose the group for the rehearsed update: one without a plan, whose seats are counted, if there is one."""
+    groups = environment.hyperpod.instance_groups
+    group = next((g for g in groups if g.training_plan_arn is None), groups[0])
+    return group.name, group.count
+
+
+def _scale(data: dict[str, Any], name: str, count: int) -> None:
+    for group in data["hyperpod"]["instance_groups"]:
+        if group["name"] == name:
+            group["count"] = count

@@ -1,0 +1,56 @@
+"""The handler of registry types that have none of their own: the resource is recorded, nothing else happens."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import ResourceSchema, values_at
+from hyperpod_cdk.rehearsal.embedded.resources.registry import (
+    ResourceHandler,
+    ResourceRequest,
+    ResourceResult,
+)
+
+
+class RecordedHandler(ResourceHandler):
+    """Gives a resource a physical id and attributes that look like its type's, made from the registry schema."""
+
+    def __init__(self, schema: ResourceSchema | None) -> None:
+        self._schema = schema
+
+    def create(self, request: ResourceRequest) -> ResourceResult:
+        """Record the resource."""
+        schema = self._schema
+        if schema is None:
+            return ResourceResult(f"{request.stack_name}-{request.logical_id}")
+        made: dict[tuple[str, ...], Any] = {}
+        identifier = [
+            str(values_at(request.properties, path) or made.setdefault(path, _synthetic(request, path)))
+            for path in sorted(schema.primary_identifier)
+        ]
+        attributes = {
+            ".".join(path): made.get(path) or _synthetic(request, path)
+            for path in sorted(schema.read_only)
+            if "*" not in path
+        }
+        return ResourceResult("|".join(identifier) or request.generated_name(), attributes)
+
+    def update(self, request: ResourceRequest) -> ResourceResult:
+        """Keep the physical id; attributes that the engine still has stay as they are."""
+        return ResourceResult(request.existing_id)
+
+    def delete(self, request: ResourceRequest) -> None:
+        """Nothing stands behind the record."""
+
+
+def _synthetic(request: ResourceRequest, path: tuple[str, ...]) -> str:
+    """A value in the usual form of an attribute of this name: an ARN, an id, or a name."""
+    name = path[-1]
+    kind = request.resource_type.split("::")
+    service, noun = kind[1].lower(), kind[-1].lower()
+    if name.endswith("Arn"):
+        return request.context.arn(service, f"{noun}/{request.stack_name}-{request.logical_id}")
+    if name.endswith("Id"):
+        return f"{noun}-{secrets.token_hex(8)}"
+    return request.generated_name(lower=True)

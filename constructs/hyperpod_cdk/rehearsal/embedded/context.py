@@ -1,0 +1,123 @@
+"""What every operation and resource handler of the embedded AWS works with: identity, state, clients, clock."""
+
+from __future__ import annotations
+
+import random
+import string
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+StoreType = TypeVar("StoreType")
+
+
+class State:
+    """The state that moto does not hold: one instance of each store class, made when first asked for.
+
+    A service module keeps its tables in a class of its own (`class Clusters: ...`, no constructor arguments) and asks
+    `state.store(Clusters)`. `lock` is re-entrant and shared; hold it while a store changes.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self._stores: dict[type, Any] = {}
+
+    def store(self, store_class: type[StoreType]) -> StoreType:
+        """The one instance of this store."""
+        with self.lock:
+            if store_class not in self._stores:
+                self._stores[store_class] = store_class()
+            return cast("StoreType", self._stores[store_class])
+
+
+class Clock:
+    """The time of the embedded AWS. `scale` shortens every sleep, so that a handler may wait as AWS would."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def now(self) -> datetime:
+        """The time, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait `seconds` of embedded time."""
+        time.sleep(seconds * self.scale)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the rehearsed account is like: the account file's document (quotas, training plans, capacity ...).
+
+    An empty document is an account with nothing special. Services read their own section with `section`.
+    """
+
+    document: Mapping[str, Any] = field(default_factory=dict)
+
+    def section(self, name: str) -> Mapping[str, Any]:
+        """One top-level mapping of the file; empty where the file has none."""
+        value = self.document.get(name) or {}
+        if not isinstance(value, Mapping):
+            raise TypeError(f"account file: {name} must be a mapping, got {type(value).__name__}")
+        return value
+
+
+@dataclass
+class Context:
+    """One account in one region of the embedded AWS.
+
+    `endpoint` is the server's own address; the clients made here call it, so a handler sees the same state as a user.
+    """
+
+    account: str
+    region: str
+    partition: str
+    url_suffix: str
+    endpoint: str
+    state: State = field(default_factory=State)
+    clock: Clock = field(default_factory=Clock)
+    account_file: Account = field(default_factory=Account)
+    _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """A boto3 client of this embedded AWS, shared between threads (botocore clients may be)."""
+        # Any: one function serves every service, boto3's own typing needs a literal per service
+        key = (service, region or self.region)
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = self._make_client(*key)
+            return self._clients[key]
+
+    def arn(self, service: str, resource: str, *, region: str | None = None) -> str:
+        """An ARN of this account; `region=""` leaves the region out (iam)."""
+        at = self.region if region is None else region
+        return f"arn:{self.partition}:{service}:{at}:{self.account}:{resource}"
+
+    def unique_suffix(self, length: int = 8) -> str:
+        """Random upper-case letters and digits, as CloudFormation appends to generated names."""
+        return "".join(random.choices(string.ascii_uppercase + string.digits, k=length))  # noqa: S311 - a name, no secret
+
+    def _make_client(self, service: str, region: str) -> Any:
+        import boto3  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
+        from botocore.config import Config  # noqa: PLC0415 - as above
+
+        config = Config(
+            retries={"max_attempts": 1, "mode": "standard"},
+            s3={"addressing_style": "path"},
+            max_pool_connections=32,
+            connect_timeout=5,
+            # a Lambda that kubectl runs inside answers when the chart stands
+            read_timeout=900,
+        )
+        session = boto3.session.Session(
+            aws_access_key_id="rehearsal",
+            aws_secret_access_key="rehearsal",  # noqa: S106 - fake
+            region_name=region,
+        )
+        # the stubs have an overload per service and none for a variable
+        make: Any = session.client
+        return make(service, endpoint_url=self.endpoint, config=config)

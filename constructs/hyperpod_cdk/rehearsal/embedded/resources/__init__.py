@@ -1,0 +1,9 @@
+"""CloudFormation resource handlers; importing this package registers every handler module beside it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,9 @@
+"""API operations that moto lacks; importing this package registers every operation module beside it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,155 @@
+"""Prints what a rehearsal did and what exists afterwards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from hyperpod_cdk.rehearsal.inventory import Inventory
+
+NOT_REHEARSED = (
+    "Helm is not run and no pod starts: releases and manifests are recorded",
+    "IAM policies are not enforced on API calls; roles must exist and trust the service that uses them",
+    "lifecycle scripts are uploaded and read back, not run on a node",
+)
+"""What a rehearsal cannot tell; printed each time, because a green rehearsal is no promise about it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of the rehearsal with what came of it and the seconds it took."""
+
+    name: str
+    result: str
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Report:
+    """A whole rehearsal."""
+
+    environment: str
+    file: str
+    account: str
+    region: str
+    steps: list[Step] = field(default_factory=list)
+    inventory: Inventory = field(default_factory=Inventory)
+    executions: list[dict[str, Any]] = field(default_factory=list)
+    recorded: list[dict[str, Any]] = field(default_factory=list)
+    kubernetes: list[str] = field(default_factory=list)
+    retained: dict[str, list[str]] = field(default_factory=dict)
+    placeholder_chart: bool = False
+    problem: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every step did what it should."""
+        return not self.problem
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the report as plain data for ``--format json``."""
+        return {
+            "environment": self.environment,
+            "file": self.file,
+            "account": self.account,
+            "region": self.region,
+            "passed": self.passed,
+            "problem": self.problem,
+            "steps": [asdict(step) for step in self.steps],
+            "exists": self.inventory.as_dict(),
+            "custom_resources": self.executions,
+            "recorded_only": self.recorded,
+            "kubernetes": self.kubernetes,
+            "retained": self.retained,
+            "placeholder_chart": self.placeholder_chart,
+            "not_rehearsed": list(NOT_REHEARSED),
+        }
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the steps, the table of what exists, and what was not rehearsed."""
+    console.print()
+    console.print(_exists(report.inventory, f"What exists in {report.region} (account {report.account})"))
+    if report.inventory.quotas:
+        console.print(_quotas(report.inventory))
+    _custom_resources(report, console)
+    if report.retained:
+        console.print("\n[bold]Kept after destroy[/bold] by their deletion policy")
+        for kind, kept in report.retained.items():
+            console.print(f"  {kind}: {', '.join(kept)}", highlight=False)
+    console.print("\n[bold]Not rehearsed[/bold]")
+    for each in NOT_REHEARSED:
+        console.print(f"  {each}", highlight=False)
+    if report.placeholder_chart:
+        console.print(
+            "  the HyperPod chart is a placeholder; 'hyperpod-cdk charts pull' fetches the real one, "
+            "and a real deployment refuses without it",
+            highlight=False,
+        )
+    console.print()
+    seconds = sum(step.seconds for step in report.steps)
+    if report.passed:
+        console.print(f"[bold green]rehearsed[/bold green] {report.environment} in {seconds:.0f} s")
+    else:
+        console.print(f"[bold red]failed[/bold red] after {seconds:.0f} s", highlight=False)
+        console.print(report.problem, markup=False, highlight=False)
+
+
+def _exists(found: Inventory, title: str) -> Table:
+    table = Table(title=title, title_justify="left", show_lines=False, pad_edge=False)
+    table.add_column("what", no_wrap=True, style="bold")
+    table.add_column("which", overflow="fold")
+    table.add_row("VPC", f"{found.vpc_id}  {', '.join(found.vpc_cidrs)}")
+    for subnet in found.subnets:
+        table.add_row(f"  subnet {subnet.availability_zone_id}", f"{subnet.cidr}  {subnet.name}")
+    table.add_row("  egress", f"{found.nat_gateways} NAT gateway(s); endpoints: {', '.join(found.endpoints)}")
+    table.add_row("EKS", f"{found.eks}  Kubernetes {found.kubernetes_version}  {found.eks_status}")
+    for name, version in found.addons.items():
+        table.add_row("  add-on", f"{name}  {version}")
+    for principal, kind in found.access_entries.items():
+        table.add_row("  access entry", f"{principal}  {kind}")
+    table.add_row("HyperPod", f"{found.cluster}  {found.cluster_status}  {found.cluster_settings}")
+    for group in found.groups:
+        plan = f"  plan {group.training_plan}" if group.training_plan else ""
+        table.add_row(
+            f"  group {group.name}",
+            f"{group.current}/{group.target} x {group.instance_types}  {group.availability_zone_ids}"
+            f"  {group.status}{plan}",
+        )
+    table.add_row("  nodes", f"{found.running_nodes} Running")
+    for script in found.scripts:
+        table.add_row("  script", script)
+    for system in found.file_systems:
+        table.add_row("FSx for Lustre", system)
+    if found.policy:
+        table.add_row("Cluster policy", found.policy)
+    return table
+
+
+def _quotas(found: Inventory) -> Table:
+    table = Table(title="Team quotas", title_justify="left", pad_edge=False)
+    for column in ("team", "guaranteed", "fair-share weight", "sharing", "preemption", "status"):
+        table.add_column(column)
+    for quota in found.quotas:
+        table.add_row(quota.team, quota.resources, str(quota.weight), quota.sharing, quota.preemption, quota.status)
+    return table
+
+
+def _custom_resources(report: Report, console: Console) -> None:
+    if report.executions:
+        console.print("\n[bold]Custom resources[/bold]")
+        counted = Counter((e["how"], e["type"], e.get("reason", "")) for e in report.executions)
+        for (how, kind, reason), times in sorted(counted.items()):
+            why = f" ({reason})" if reason else ""
+            console.print(f"  {how} {times} x {kind}{why}", highlight=False)
+    if report.kubernetes:
+        console.print("[bold]Kubernetes objects recorded[/bold]")
+        for each in report.kubernetes:
+            console.print(f"  {each}", highlight=False)
+    if report.recorded:
+        kinds = ", ".join(sorted({each["type"] for each in report.recorded}))
+        console.print(f"[bold]Recorded only[/bold], checked against their schema: {kinds}", highlight=False)

@@ -1,0 +1,527 @@
+"""Task governance: the add-on, the cluster policy, and what each team may use."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2 as eks_v2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.node_addons import NodeAddon
+
+Ordering = Literal["priority", "first_come_first_served"]
+IdleCompute = Literal["fair_share", "first_come_first_served"]
+Preemption = Literal["lower_priority", "never"]
+Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
+
+_HANDLER = Path(__file__).parent / "_handlers" / "governance"
+_RUNTIME = "python3.14"
+_TIMEOUT_SECONDS = 900
+_ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
+_POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
+_ROLE_ARN = re.compile(r"arn:[a-z0-9-]+:iam::\d{12}:role/.+")
+_MEMBERS = "hyperpod-members"
+_ANY_ID = "policies and quotas get their ids from SageMaker when they are made"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityClass:
+    """A class that tasks name; ``weight`` 0 to 100, where 100 goes first. A task without a class has weight 0."""
+
+    name: str
+    weight: int
+
+    def __post_init__(self) -> None:
+        """Check name and weight."""
+        _check(
+            governance.PRIORITY_CLASS_NAME.problem(self.name, key="name"),
+            governance.PRIORITY_WEIGHT.problem(self.weight, key="weight"),
+            where=f"priority class {self.name}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRow:
+    """What a team is guaranteed of one instance type: whole instances, or shares of them.
+
+    SageMaker fills in vCPU and memory in proportion where only ``accelerators`` is given.
+    """
+
+    instance_type: str
+    count: int | None = None
+    accelerators: int | None = None
+    vcpu: float | None = None
+    memory_gib: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check that something is guaranteed, and nothing negative."""
+        amounts = self._amounts()
+        if not amounts:
+            raise ValueError(
+                f"quota of {self.instance_type}: must guarantee something, got nothing; "
+                "set count, accelerators, vcpu or memory_gib"
+            )
+        for name, amount in amounts.items():
+            _check(governance.QUOTA_COUNT.problem(amount, key=name), where=f"quota of {self.instance_type}")
+
+    def properties(self) -> dict[str, Any]:
+        """Give the API's ComputeQuotaResourceConfig."""
+        words = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
+        amounts = {words[name]: amount for name, amount in self._amounts().items()}
+        return {"InstanceType": self.instance_type, **amounts}
+
+    def _amounts(self) -> dict[str, Any]:
+        names = ("count", "accelerators", "vcpu", "memory_gib")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """A team: its guaranteed compute, how it shares what lies idle, and who belongs to it.
+
+    ``fair_share_weight`` (0 to 100) orders teams that want idle compute, under fair share only. ``preemption`` says
+    whether a task of the team stops the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500) is how
+    much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
+    ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``.
+    """
+
+    name: str
+    quota: Sequence[QuotaRow]
+    fair_share_weight: int = governance.DEFAULT_FAIR_SHARE_WEIGHT
+    preemption: Preemption = "lower_priority"
+    sharing: Sharing = "lend_and_borrow"
+    borrow_limit_percent: int | None = None
+    member_role_arns: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Check everything that does not depend on other teams."""
+        where = f"team {self.name}"
+        types = [row.instance_type for row in self.quota]
+        _check(
+            governance.TEAM_NAME.problem(self.name, key="name"),
+            governance.FAIR_SHARE_WEIGHT.problem(self.fair_share_weight, key="fair_share_weight"),
+            _word_problem(self.preemption, governance.PREEMPTION, key="preemption"),
+            _word_problem(self.sharing, governance.SHARING, key="sharing"),
+            governance.QUOTA_RESOURCES.count_problem(len(types), what="quota rows"),
+            _twice_problem(types, what="instance type"),
+            where=where,
+        )
+        if self.borrow_limit_percent is not None:
+            _check(
+                governance.BORROW_LIMIT_PERCENT.problem(self.borrow_limit_percent, key="borrow_limit_percent"),
+                None
+                if self.sharing == "lend_and_borrow"
+                else f"must be left out with sharing: {self.sharing}, got {self.borrow_limit_percent}; "
+                "remove borrow_limit_percent or set sharing: lend_and_borrow",
+                where=f"{where}: borrow_limit_percent",
+            )
+        for arn in self.member_role_arns:
+            _check(_role_problem(arn), where=f"{where}: member_role_arns")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that SageMaker makes for the team."""
+        return governance.namespace(self.name)
+
+    def quota_config(self) -> dict[str, Any]:
+        """Give the API's ComputeQuotaConfig."""
+        sharing: dict[str, Any] = {"Strategy": governance.SHARING[self.sharing]}
+        if self.sharing == "lend_and_borrow":
+            limit = self.borrow_limit_percent
+            sharing["BorrowLimit"] = governance.DEFAULT_BORROW_LIMIT_PERCENT if limit is None else limit
+        return {
+            "ComputeQuotaResources": [row.properties() for row in self.quota],
+            "ResourceSharingConfig": sharing,
+            "PreemptTeamTasks": governance.PREEMPTION[self.preemption],
+        }
+
+
+class TaskGovernance(Construct):
+    """HyperPod task governance on one cluster: its add-on, then the cluster policy, then a compute quota per team.
+
+    Deleting goes the other way round, as it must: a HyperPod cluster with policies attached cannot be deleted. The
+    add-on needs a node that is Ready and a cluster without a Kueue of its own; depend on the HyperPod cluster first.
+
+    How the words map to the API (botocore's SchedulerConfig and the developer guide's page "Policies"):
+
+    - ``ordering="priority"`` is the console's task ranking: ``PriorityClasses`` decide which queued task is next.
+      ``"first_come_first_served"`` sends an empty list of classes, so that classes set before are taken away.
+    - ``idle_compute="fair_share"`` is ``FairShare: Enabled``: teams borrow idle compute by their fair-share weights.
+      ``"first_come_first_served"`` is ``Disabled``: whoever asks first may take all that lies idle.
+    - ``share_unallocated`` is ``IdleResourceSharing``: whether compute that no team's quota covers may be borrowed too.
+      It is a switch of its own (unsure: the console shows no such choice in the guide) and left out unless set, which
+      AWS takes as ``Disabled``.
+
+    ``priority_classes`` left empty takes the catalog's default classes. ``native_scheduler_config`` and
+    ``native_compute_quota`` say whether CloudFormation has the types in the region
+    (``catalog.regions.has_type``); where it has not, one Lambda serves custom resources with the same properties.
+    Keep the choice for a deployed stack: CloudFormation refuses to change a resource's type in place.
+    Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident.
+
+    Members get an access entry. AWS's own access policies suffice and need no kubectl: AmazonEKSEditPolicy and
+    AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
+    AmazonSagemakerHyperpodUserClusterPolicy for what is cluster-wide (developer guide, "Setting up an Amazon EKS
+    cluster in Studio"). Pass ``cluster`` for regions or partitions without the two HyperPod policies, or for jobs they
+    leave out (JobSet, LeaderWorkerSet): then the entries name Kubernetes groups, bound to a Role per team and one
+    ClusterRole. A role has one access entry per EKS cluster, so it must not be among the cluster's administrators.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        cluster_arn: str,
+        name_prefix: str,
+        teams: Sequence[Team],
+        native_scheduler_config: bool,
+        native_compute_quota: bool,
+        ordering: Ordering = "priority",
+        priority_classes: Sequence[PriorityClass] = (),
+        idle_compute: IdleCompute = "fair_share",
+        share_unallocated: bool | None = None,
+        addon_version: str | None = None,
+        cluster: eks_v2.ICluster | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        classes = _classes(ordering, priority_classes)
+        _check(
+            _word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
+            _twice_problem([team.name for team in teams], what="team"),
+            where="task governance",
+        )
+        self._cluster_arn = cluster_arn
+        self._eks_cluster_name = eks_cluster_name
+        self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
+        names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
+        policy_name = _name(f"{name_prefix}-policy", taken=names)
+
+        self.addon = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.TASK_GOVERNANCE,
+            addon_version=addon_version,
+        ).addon
+        self.function: lambda_.CfnFunction | None = None
+        self.log_group: logs.CfnLogGroup | None = None
+        if not native_scheduler_config or (teams and not native_compute_quota):
+            self.function = self._handler()
+        scheduler: dict[str, Any] = {"PriorityClasses": classes, "FairShare": governance.IDLE_COMPUTE[idle_compute]}
+        if share_unallocated is not None:
+            scheduler["IdleResourceSharing"] = "Enabled" if share_unallocated else "Disabled"
+        self.scheduler_config = self._resource(
+            "SchedulerConfig",
+            "ClusterSchedulerConfig",
+            native=native_scheduler_config,
+            properties={"Name": policy_name, "SchedulerConfig": scheduler},
+            after=self.addon,
+        )
+        self.quotas: Mapping[str, IDependable] = {
+            team.name: self._resource(
+                f"Quota-{team.name}",
+                "ComputeQuota",
+                native=native_compute_quota,
+                properties={
+                    "Name": names[team.name],
+                    "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.fair_share_weight},
+                    "ComputeQuotaConfig": team.quota_config(),
+                },
+                after=self.scheduler_config,
+            )
+            for team in teams
+        }
+        self._members(teams, cluster)
+
+    def _resource(
+        self, construct_id: str, noun: str, *, native: bool, properties: Mapping[str, Any], after: cdk.CfnResource
+    ) -> cdk.CfnResource:
+        service: dict[str, Any] = {}
+        if not native and self.function is not None:
+            service = {"ServiceToken": self.function.attr_arn, "ServiceTimeout": _ANSWER_SECONDS}
+        resource = cdk.CfnResource(
+            self,
+            construct_id,
+            type=f"AWS::SageMaker::{noun}" if native else f"Custom::{noun}",
+            properties={
+                **service,
+                "ClusterArn": self._cluster_arn,
+                **properties,
+                **({"Tags": self._tags} if self._tags else {}),
+            },
+        )
+        resource.add_resource_dependency(after)
+        return resource
+
+    def _handler(self) -> lambda_.CfnFunction:
+        self.log_group = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=365)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        role = iam.CfnRole(
+            self,
+            "HandlerRole",
+            description="HyperPod task governance custom resources",
+            assume_role_policy_document=_document(
+                {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+            ),
+            # inline, so that the rights are there as long as the role is, also while the stack is deleted
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="governance",
+                    policy_document=_document(*self._rights(self.log_group.attr_arn)),
+                )
+            ],
+        )
+        acknowledge(
+            role,
+            {
+                **{_nag_arn("sagemaker", each): _ANY_ID for each in _POLICIES_AND_QUOTAS},
+                _nag_arn(
+                    "eks", f"access-entry/{self._eks_cluster_name}/*"
+                ): "SageMaker chooses the entry that it works with",
+                RESOURCE.format("*"): "listing policies and quotas knows no resource-level rights",
+            },
+        )
+        code = assets.Asset(self, "HandlerCode", path=str(_HANDLER), exclude=["*", "!index.py"])
+        return lambda_.CfnFunction(
+            self,
+            "Handler",
+            description="HyperPod task governance: cluster policies and compute quotas",
+            code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
+            handler="index.handler",
+            runtime=_RUNTIME,
+            role=role.attr_arn,
+            timeout=_TIMEOUT_SECONDS,
+            memory_size=256,
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=self.log_group.ref),
+        )
+
+    def _rights(self, log_group_arn: str) -> list[dict[str, Any]]:
+        """List what the registry's handlers of the two native types need, and the Lambda's own log group."""
+        nouns = ("ClusterSchedulerConfig", "ComputeQuota")
+        verbs = ("Create", "Describe", "Update", "Delete")
+        name = self._eks_cluster_name
+        eks_arns = [_arn("eks", resource) for resource in (f"cluster/{name}", f"access-entry/{name}/*")]
+        hyperpod_policies = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/AmazonSagemakerHyperpod*"
+        return [
+            {
+                "Action": [
+                    *(f"sagemaker:{verb}{noun}" for noun in nouns for verb in verbs),
+                    "sagemaker:AddTags",
+                    "sagemaker:DeleteTags",
+                    "sagemaker:ListTags",
+                ],
+                "Resource": [*(_arn("sagemaker", resource) for resource in _POLICIES_AND_QUOTAS), self._cluster_arn],
+            },
+            {"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]},
+            # listing knows no resource-level rights
+            {"Action": [f"sagemaker:List{noun}s" for noun in nouns], "Resource": ["*"]},
+            {
+                "Action": ["eks:DescribeCluster", "eks:DescribeAccessEntry", "eks:ListAssociatedAccessPolicies"],
+                "Resource": eks_arns,
+            },
+            {
+                "Action": ["eks:AssociateAccessPolicy", "eks:DisassociateAccessPolicy"],
+                "Resource": eks_arns,
+                # SageMaker gives its own entry HyperPod's policies; nothing here may hand out an administrator's
+                "Condition": {"ArnLike": {"eks:policyArn": hyperpod_policies}},
+            },
+            {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
+        ]
+
+    def _members(self, teams: Sequence[Team], cluster: eks_v2.ICluster | None) -> None:
+        teams_of: dict[str, list[Team]] = {}
+        for team in teams:
+            for arn in dict.fromkeys(team.member_role_arns):
+                teams_of.setdefault(arn, []).append(team)
+        self.access_entries = [
+            eks.CfnAccessEntry(
+                self,
+                _entry_id(arn, index),
+                cluster_name=self._eks_cluster_name,
+                principal_arn=arn,
+                type="STANDARD",
+                kubernetes_groups=[_MEMBERS, *(team.namespace for team in own)] if cluster else None,
+                access_policies=_access_policies([team.namespace for team in own], hyperpod=cluster is None),
+            )
+            for index, (arn, own) in enumerate(teams_of.items())
+        ]
+        if cluster is None or not teams_of:
+            return
+        eks_v2.KubernetesManifest(
+            self, "Members", cluster=cluster, manifest=_cluster_wide_objects(), overwrite=True, prune=False
+        )
+        for team in teams:
+            if team.member_role_arns:
+                manifest = eks_v2.KubernetesManifest(
+                    self,
+                    f"Members-{team.name}",
+                    cluster=cluster,
+                    manifest=_team_objects(team.namespace),
+                    overwrite=True,
+                    prune=False,
+                )
+                # the namespace comes with the quota
+                manifest.node.add_dependency(self.quotas[team.name])
+
+
+def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
+    _check(
+        f"must be one of {', '.join(governance.ORDERINGS)}, got {ordering}; set ordering: priority"
+        if ordering not in governance.ORDERINGS
+        else None,
+        where="task governance: ordering",
+    )
+    if ordering != "priority":
+        if classes:
+            raise ValueError(
+                f"task governance: priority_classes: must be left out with ordering: {ordering}, "
+                f"got {len(classes)}; remove them or set ordering: priority"
+            )
+        return []
+    chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
+    _check(
+        governance.PRIORITY_CLASSES.count_problem(len(chosen), what="priority classes"),
+        _twice_problem([each.name for each in chosen], what="priority class"),
+        where="task governance",
+    )
+    return [{"Name": each.name, "Weight": each.weight} for each in chosen]
+
+
+def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
+    if not governance.POLICY_NAME.matches(name):
+        raise ValueError(
+            f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
+            f'got "{name}"; shorten or change name_prefix'
+        )
+    if taken and name in taken.values():
+        raise ValueError(f"team policy: its quota would share the name {name} with the cluster policy; rename the team")
+    return name
+
+
+def _access_policies(namespaces: list[str], *, hyperpod: bool) -> list[eks.CfnAccessEntry.AccessPolicyProperty]:
+    def policy(name: str, scope: eks.CfnAccessEntry.AccessScopeProperty) -> eks.CfnAccessEntry.AccessPolicyProperty:
+        arn = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/{name}"
+        return eks.CfnAccessEntry.AccessPolicyProperty(policy_arn=arn, access_scope=scope)
+
+    own = eks.CfnAccessEntry.AccessScopeProperty(type="namespace", namespaces=namespaces)
+    policies = [policy("AmazonEKSEditPolicy", own)]
+    if hyperpod:
+        everywhere = eks.CfnAccessEntry.AccessScopeProperty(type="cluster")
+        policies.append(policy("AmazonSagemakerHyperpodTrainingPolicy", own))
+        policies.append(policy("AmazonSagemakerHyperpodUserClusterPolicy", everywhere))
+    return policies
+
+
+def _cluster_wide_objects() -> list[dict[str, Any]]:
+    """What `kubectl` and the `hyp` command read across namespaces."""
+    read = ["get", "list", "watch"]
+    rules = [
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": read},
+        {
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["clusterqueues", "resourceflavors", "workloadpriorityclasses", "topologies"],
+            "verbs": read,
+        },
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": read},
+        {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": read},
+    ]
+    return _role_and_binding("ClusterRole", {"name": _MEMBERS}, rules, group=_MEMBERS)
+
+
+def _team_objects(namespace: str) -> list[dict[str, Any]]:
+    """The job types that AmazonEKSEditPolicy, which knows Kubernetes' own types only, does not cover."""
+    every = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+    job_groups = [
+        "sagemaker.amazonaws.com",
+        "kubeflow.org",
+        "jobset.x-k8s.io",
+        "leaderworkerset.x-k8s.io",
+        "ray.io",
+    ]
+    rules = [
+        {"apiGroups": job_groups, "resources": ["*"], "verbs": every},
+        {
+            "apiGroups": ["kueue.x-k8s.io"],
+            "resources": ["localqueues", "workloads", "workloads/status"],
+            "verbs": ["get", "list", "watch"],
+        },
+    ]
+    return _role_and_binding("Role", {"name": _MEMBERS, "namespace": namespace}, rules, group=namespace)
+
+
+def _role_and_binding(
+    kind: str, metadata: Mapping[str, str], rules: Sequence[Mapping[str, Any]], *, group: str
+) -> list[dict[str, Any]]:
+    api = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": f"{api}/v1", "kind": kind, "metadata": dict(metadata), "rules": list(rules)},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": dict(metadata),
+            "subjects": [{"kind": "Group", "name": group, "apiGroup": api}],
+            "roleRef": {"kind": kind, "name": metadata["name"], "apiGroup": api},
+        },
+    ]
+
+
+def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+
+
+def _nag_arn(service: str, resource: str) -> str:
+    """The same, as cdk-nag spells it."""
+    return RESOURCE.format(f"arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>:{resource}")
+
+
+def _entry_id(role_arn: str, index: int) -> str:
+    # a token has no text to name the entry by, so that its place must do
+    known = not cdk.Token.is_unresolved(role_arn)
+    return f"Member-{hashlib.sha256(role_arn.encode()).hexdigest()[:12]}" if known else f"Member-{index}"
+
+
+def _role_problem(arn: str) -> str | None:
+    if cdk.Token.is_unresolved(arn) or _ROLE_ARN.fullmatch(arn):
+        return None
+    session = re.fullmatch(r"(arn:[a-z0-9-]+):sts::(\d{12}):assumed-role/([^/]+)/.+", arn)
+    fix = (
+        f"{session[1]}:iam::{session[2]}:role/{session[3]}" if session else "arn:<partition>:iam::<account>:role/<name>"
+    )
+    what = ", which is one session of a role" if session else ""
+    return f"must be the ARN of an IAM role, got {arn}{what}; set it to {fix}"
+
+
+def _word_problem(word: str, words: Mapping[str, str], *, key: str) -> str | None:
+    if word in words:
+        return None
+    return f"must be one of {', '.join(words)}, got {word}; set {key}: {next(iter(words))}"
+
+
+def _twice_problem(names: Sequence[str], *, what: str) -> str | None:
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    return None if twice is None else f"must name each {what} once, got {twice} twice; join the two"
+
+
+def _check(*problems: str | None, where: str) -> None:
+    for problem in problems:
+        if problem is not None:
+            raise ValueError(f"{where}: {problem}")

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Prepares a HyperPod node before it joins its EKS cluster: runs every script of steps/, in the order of their names.
+#
+# HyperPod copies this folder from S3 to a new node and runs this file once, as root. Everything said goes to
+# /var/log/provision/provisioning.log too, which HyperPod ships to CloudWatch. The first step that fails ends the run,
+# and its exit code is ours. Running it again changes nothing.
+#
+# HYPERPOD_ROOT                 prefix of every path on the node; empty, except in tests
+# HYPERPOD_LOG_GRACE_SECONDS    how long a failed run waits before it ends, 60 by default
+set -euo pipefail
+
+log_file="${HYPERPOD_ROOT:-}/var/log/provision/provisioning.log"
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+
+say() {
+  printf '%s [on_create] %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$*" | tee -a "$log_file"
+}
+
+leave() {
+  sync
+  # a node that fails is taken away at once; without a pause its last lines never reach CloudWatch
+  sleep "${HYPERPOD_LOG_GRACE_SECONDS:-60}"
+  exit "$1"
+}
+
+mkdir -p "$(dirname "$log_file")"
+say "start"
+for step in "$here"/steps/*.sh; do
+  if [[ ! -f "$step" ]]; then
+    say "no script in $here/steps; upload the whole folder, not on_create.sh alone"
+    leave 66
+  fi
+  name="$(basename "$step" .sh)"
+  say "$name: start"
+  code=0
+  # through bash, because S3 keeps no executable bit
+  bash "$step" 2>&1 | tee -a "$log_file" || code=$?
+  if ((code != 0)); then
+    say "$name: failed with exit code $code"
+    leave "$code"
+  fi
+  say "$name: done"
+done
+say "done"

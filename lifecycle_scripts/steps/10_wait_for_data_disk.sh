@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Waits for the disk that takes containerd's and kubelet's data.
+set -euo pipefail
+
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+
+bash "$here/../node/hyperpod-data-disk" wait

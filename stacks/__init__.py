@@ -1,0 +1,1 @@
+"""Deployable stacks: composition of constructs only, no resource of their own."""

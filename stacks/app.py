@@ -1,0 +1,122 @@
+"""From environment files to a cloud assembly: reads, builds one stage per environment, validates, writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+
+from hyperpod_cdk import HyperPodChart, TemplateChecks
+from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.config import (
+    EnvironmentFileError,
+    LoadedEnvironment,
+    UsageError,
+    load_environment,
+    resolve_environment_file,
+)
+from stacks.environment import HyperPodEnvironment
+
+FEATURE_FLAGS = {
+    "@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": False,
+    "@aws-cdk/aws-eks:useNativeOidcProvider": True,
+    "@aws-cdk/aws-iam:minimizePolicies": True,
+    "@aws-cdk/aws-iam:standardizedServicePrincipals": True,
+    "@aws-cdk/aws-kms:reduceCrossAccountRegionPolicyScope": True,
+    "@aws-cdk/aws-lambda:recognizeLayerVersion": True,
+    "@aws-cdk/aws-lambda:recognizeVersionProps": True,
+    "@aws-cdk/aws-lambda:useCdkManagedLogGroup": True,
+    "@aws-cdk/aws-s3:createDefaultLoggingPolicy": True,
+    "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
+    "@aws-cdk/core:checkSecretUsage": True,
+}
+"""Set here rather than in cdk.json, so that ``python app.py`` and ``cdk synth`` write the same templates."""
+
+
+def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
+    """Write the cloud assembly of the environments below ``root``; exits 1 with every finding where a file is refused.
+
+    CDK's own template validation is off: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the same
+    engine natively. The benchmark turns it on to show the difference.
+    """
+    app = cdk.App(
+        context=FEATURE_FLAGS,
+        builtin_cloud_formation_validation=builtin_validation,
+        analytics_reporting=False,
+    )
+    build(app, _load(root, app.node.try_get_context("env")), root=root)
+    app.synth()
+
+
+def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path) -> list[HyperPodEnvironment]:
+    """Add a stage for each environment and the checks that every template must pass."""
+    chart = HyperPodChart.locate(root)
+    scripts = root / "lifecycle_scripts"
+    stages = [
+        add_environment(app, each, chart=chart, lifecycle_scripts=scripts if scripts.is_dir() else None)
+        for each in environments
+    ]
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), TemplateChecks())
+    return stages
+
+
+def add_environment(
+    app: cdk.App, loaded: LoadedEnvironment, *, chart: HyperPodChart, lifecycle_scripts: Path | None
+) -> HyperPodEnvironment:
+    """Add one environment as a stage named like it; its warnings become annotations that the CDK CLI prints."""
+    stage = HyperPodEnvironment(
+        app,
+        loaded.environment.name,
+        environment=loaded.environment,
+        chart=chart,
+        lifecycle_scripts=lifecycle_scripts,
+    )
+    notes = cdk.Annotations.of(stage.network)
+    for warning in loaded.warnings:
+        notes.add_warning_v2(f"hyperpod-cdk:{warning.rule}:{warning.path}", warning.render())
+    return stage
+
+
+def _load(root: Path, wanted: object) -> list[LoadedEnvironment]:
+    try:
+        files = _files(root, wanted)
+    except UsageError as error:
+        sys.exit(str(error))
+    loaded: list[LoadedEnvironment] = []
+    refused: list[str] = []
+    for file in files:
+        try:
+            # the day of the tables, not of the clock: the same commit always writes the same templates
+            loaded.append(load_environment(file, today=kubernetes.AS_OF))
+        except EnvironmentFileError as error:
+            refused += [finding.render() for finding in error.findings]
+    refused += _shared_names(loaded)
+    if refused:
+        sys.exit("\n".join(refused))
+    return loaded
+
+
+def _files(root: Path, wanted: object) -> Sequence[Path]:
+    if wanted is not None:
+        return [resolve_environment_file(str(wanted), root)]
+    files = sorted((root / "environments").glob("*.yaml"))
+    if not files:
+        raise UsageError("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
+    return files
+
+
+def _shared_names(loaded: Sequence[LoadedEnvironment]) -> list[str]:
+    first: dict[str, str] = {}
+    problems = []
+    for each in loaded:
+        name = each.environment.name
+        if name in first:
+            problems.append(
+                f"{each.file}:{each.line_of('name')} name: must be unique among environments/, got {name!r} "
+                f"as in {first[name]}; rename one of them"
+            )
+        first.setdefault(name, each.file)
+    return problems

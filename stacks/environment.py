@@ -1,0 +1,102 @@
+"""One environment: the six stacks of a HyperPod cluster, in the order in which they depend on each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk import HyperPodChart
+from hyperpod_cdk.config import Environment
+from stacks.control_plane import ControlPlaneStack
+from stacks.hyperpod import HyperPodStack
+from stacks.network import NetworkStack
+from stacks.observability import ObservabilityStack
+from stacks.platform import PlatformStack
+from stacks.storage import StorageStack
+
+
+class HyperPodEnvironment(cdk.Stage):
+    """The stage of one environment file; its stacks are named ``<environment>-<stack>``."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        chart: HyperPodChart,
+        lifecycle_scripts: Path | None = None,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        protected = environment.deletion_protection
+        self.network = NetworkStack(
+            self, "network", environment=environment, chart=chart, termination_protection=protected
+        )
+        self.control_plane = ControlPlaneStack(
+            self,
+            "control-plane",
+            environment=environment,
+            network=self.network,
+            chart=chart,
+            termination_protection=protected,
+        )
+        # CloudFormation refuses a stack without resources
+        self.storage = (
+            StorageStack(
+                self, "storage", environment=environment, network=self.network, termination_protection=protected
+            )
+            if environment.storage.lustre
+            else None
+        )
+        self.hyperpod = HyperPodStack(
+            self,
+            "hyperpod",
+            environment=environment,
+            network=self.network,
+            control_plane=self.control_plane,
+            lifecycle_scripts=lifecycle_scripts,
+            termination_protection=protected,
+        )
+        self.platform = PlatformStack(
+            self,
+            "platform",
+            environment=environment,
+            control_plane=self.control_plane,
+            storage=self.storage,
+            hyperpod=self.hyperpod,
+            termination_protection=protected,
+        )
+        self.observability = ObservabilityStack(
+            self,
+            "observability",
+            environment=environment,
+            hyperpod=self.hyperpod,
+            termination_protection=protected,
+        )
+        self._order()
+        for key, value in environment.tags.items():
+            cdk.Tags.of(self).add(key, value)
+        if environment.permissions_boundary:
+            iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
+
+    def _order(self) -> None:
+        """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
+        self.control_plane.add_stack_dependency(self.network)
+        self.hyperpod.add_stack_dependency(self.control_plane)
+        self.platform.add_stack_dependency(self.hyperpod)
+        if self.storage is not None:
+            self.storage.add_stack_dependency(self.network)
+            self.platform.add_stack_dependency(self.storage)
+        self.observability.add_stack_dependency(self.hyperpod)
+
+    def _boundary(self, name_or_arn: str) -> iam.IManagedPolicy:
+        if name_or_arn.startswith("arn:"):
+            return iam.ManagedPolicy.from_managed_policy_arn(self, "PermissionsBoundary", name_or_arn)
+        return iam.ManagedPolicy.from_managed_policy_name(self, "PermissionsBoundary", name_or_arn)

@@ -1,0 +1,95 @@
+"""The HyperPod stack: lifecycle scripts, execution role and the cluster itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from hyperpod_cdk import HyperPodCluster, InstanceGroup, LifecycleScripts, NodeExecutionRole
+from hyperpod_cdk.config import Environment
+from stacks.control_plane import ControlPlaneStack
+from stacks.network import NetworkStack
+
+
+class HyperPodStack(cdk.Stack):
+    """`AWS::SageMaker::Cluster` with all its instance groups in plain sight, and what only it uses."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        network: NetworkStack,
+        control_plane: ControlPlaneStack,
+        lifecycle_scripts: Path | None,
+        termination_protection: bool,
+    ) -> None:
+        super().__init__(scope, construct_id, termination_protection=termination_protection)
+        hyperpod = environment.hyperpod
+        subnets = network.network.node_subnets
+        security_group = network.efa.security_group
+        lifecycle = LifecycleScripts(
+            self,
+            "LifecycleScripts",
+            directory=lifecycle_scripts,
+            name=environment.name,
+        )
+        role = NodeExecutionRole(
+            self,
+            "ExecutionRole",
+            bucket=lifecycle.bucket,
+            cluster_arn=control_plane.cluster.cluster_arn,
+            vpc=network.network.vpc,
+            subnets=list(subnets.values()),
+            security_groups=[security_group],
+        )
+        first_zone = next(iter(environment.network.availability_zones))
+        self.cluster = HyperPodCluster(
+            self,
+            "Cluster",
+            cluster_name=environment.hyperpod_cluster_name,
+            eks_cluster_arn=control_plane.cluster.cluster_arn,
+            vpc_subnets=[subnets[first_zone]],
+            security_groups=[security_group],
+            instance_groups=[
+                InstanceGroup(
+                    name=group.name,
+                    instance_type=group.instance_type,
+                    instance_types=group.instance_types,
+                    count=group.count,
+                    min_count=group.min_count,
+                    availability_zone_id=group.availability_zone_id,
+                    subnet=subnets[group.availability_zone_id],
+                    security_groups=[security_group],
+                    capacity=group.capacity,
+                    training_plan_arn=group.training_plan_arn,
+                    deep_health_checks=group.deep_health_checks,
+                    threads_per_core=environment.threads_per_core(group),
+                    volume_gib=group.volume_gib,
+                    labels=group.labels,
+                    taints=group.taints,
+                    ami_id=group.image.ami_id,
+                    release_version=group.image.release_version,
+                    patching=group.patching,
+                    on_create=group.on_create,
+                )
+                for group in hyperpod.instance_groups
+            ],
+            execution_role=role,
+            lifecycle=lifecycle,
+            node_recovery=hyperpod.node_recovery,
+            provisioning=hyperpod.provisioning,
+            tiered_checkpointing_memory_percent=(
+                hyperpod.tiered_checkpointing.memory_percent if hyperpod.tiered_checkpointing else None
+            ),
+            tags=environment.tags,
+            # a cluster that outlives its stack costs money until somebody finds it: see docs/decisions/0003
+            removal_policy=(
+                cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+                if environment.deletion_protection
+                else cdk.RemovalPolicy.DESTROY
+            ),
+        )

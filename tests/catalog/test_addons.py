@@ -1,0 +1,113 @@
+"""Add-ons: their rows, and the oldest releases that HyperPod accepts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from hyperpod_cdk.catalog import addons
+
+NAMES = [value for name, value in vars(addons).items() if name.isupper() and isinstance(value, str)]
+
+
+def test_every_constant_is_a_row_and_every_row_a_constant() -> None:
+    assert sorted(NAMES) == sorted(addons.names())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_row_knows_its_source(name: str) -> None:
+    row = addons.row(name)
+    assert row.name == name
+    assert row.source
+    assert row.namespace or not row.service_accounts
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_managed_policies_exist_under_these_names(name: str) -> None:
+    policies = json.loads(aws_managed_policies_data)
+    known = {f"{entry.get('Path', '/')}{policy}".removeprefix("/") for policy, entry in policies.items()}
+    assert set(addons.row(name).managed_policies) <= known
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_an_addon_requires_is_known(name: str) -> None:
+    row = addons.row(name)
+    assert set(row.requires) <= set(addons.names())
+    for version in (*row.requires.values(), row.minimum_version, row.elastic_minimum_version):
+        assert version is None or addons.release(version) is not None
+
+
+def test_only_these_run_without_nodes() -> None:
+    assert {name for name in addons.names() if not addons.row(name).needs_nodes} == {
+        addons.VPC_CNI,
+        addons.KUBE_PROXY,
+        addons.POD_IDENTITY_AGENT,
+    }
+
+
+def test_the_training_operator_takes_a_stand_alone_pod_identity() -> None:
+    row = addons.row(addons.TRAINING_OPERATOR)
+    assert row.namespace == "aws-hyperpod"
+    assert row.service_accounts == ("hp-training-operator-controller-manager",)
+    assert row.managed_policies == ("AmazonSageMakerHyperPodTrainingOperatorAccess",)
+    assert not row.inline_pod_identity
+    assert set(row.requires) == {addons.CERT_MANAGER, addons.POD_IDENTITY_AGENT}
+    assert row.elastic_minimum_version == "1.2.0"
+
+
+def test_task_governance_needs_no_role_and_names_its_kueue() -> None:
+    row = addons.row(addons.TASK_GOVERNANCE)
+    assert (row.managed_policies, row.minimum_kubernetes) == ((), "1.30")
+    assert dict(row.kueue) == {"1.3": "0.12.0", "1.4.0": "0.14.0", "1.5.0": "0.18.0", "1.6.0": "0.19.2"}
+
+
+def test_cert_manager_has_its_own_namespace() -> None:
+    assert addons.row(addons.CERT_MANAGER).namespace == "cert-manager"
+
+
+@pytest.mark.parametrize(
+    ("version", "numbers"),
+    [
+        ("v1.18.2-eksbuild.2", (1, 18, 2, 2)),
+        ("1.18.2", (1, 18, 2, 0)),
+        ("v0.7.2-eksbuild.4", (0, 7, 2, 4)),
+        ("latest", None),
+        ("1.18", None),
+    ],
+)
+def test_release_numbers(version: str, numbers: tuple[int, ...] | None) -> None:
+    assert addons.release(version) == numbers
+
+
+@pytest.mark.parametrize(
+    "version", ["v1.18.3-eksbuild.1", "v1.18.3-eksbuild.3", "v1.19.0-eksbuild.1", "1.18.3", "latest"]
+)
+def test_a_cni_new_enough(version: str) -> None:
+    assert addons.version_problem(addons.VPC_CNI, version) is None
+
+
+@pytest.mark.parametrize("version", ["v1.18.2-eksbuild.9", "v1.9.5-eksbuild.1", "1.17.0"])
+def test_a_cni_too_old(version: str) -> None:
+    assert addons.version_problem(addons.VPC_CNI, version) == (
+        f"must be 1.18.3 or newer for HyperPod, got {version}; "
+        "set vpc-cni: v1.18.3-eksbuild.1 or newer, or leave it out for EKS's default"
+    )
+
+
+def test_the_place_can_be_named() -> None:
+    problem = addons.version_problem(addons.VPC_CNI, "v1.1.1-eksbuild.1", key="addon_version")
+    assert problem is not None
+    assert "; set addon_version: v1.18.3" in problem
+
+
+def test_addons_without_a_floor_take_any_version() -> None:
+    assert addons.version_problem(addons.COREDNS, "v0.0.1-eksbuild.1") is None
+    assert addons.version_problem("my-own-addon", "v0.0.1-eksbuild.1") is None
+
+
+def test_an_unknown_addon() -> None:
+    assert addons.get("my-own-addon") is None
+    with pytest.raises(KeyError, match="my-own-addon"):
+        addons.row("my-own-addon")

@@ -1,0 +1,268 @@
+"""HyperPod's bounds and words agree with the API's model and with the CloudFormation schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+
+CLUSTER = "AWS::SageMaker::Cluster"
+GROUP = "definitions/ClusterInstanceGroup/properties"
+
+Schema = Callable[[str], dict[str, Any]]
+
+
+def at(document: dict[str, Any], path: str) -> dict[str, Any]:
+    for key in path.split("/"):
+        document = document[key]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("bound", "path"),
+    [
+        (hyperpod.INSTANCE_COUNT, f"{GROUP}/InstanceCount"),
+        (hyperpod.MIN_INSTANCE_COUNT, f"{GROUP}/MinInstanceCount"),
+        (hyperpod.THREADS_PER_CORE, f"{GROUP}/ThreadsPerCore"),
+        (hyperpod.VOLUME_GIB, "definitions/ClusterEbsVolumeConfig/properties/VolumeSizeInGB"),
+        (hyperpod.PATCHING_BATCH, "definitions/CapacitySizeConfig/properties/Value"),
+        (hyperpod.PATCHING_WAIT_SECONDS, "definitions/DeploymentConfig/properties/WaitIntervalInSeconds"),
+    ],
+)
+def test_numbers_agree_with_the_schema(bound: Bound, path: str, registry_schema: Schema) -> None:
+    found = at(registry_schema(CLUSTER), path)
+    assert (bound.minimum, bound.maximum) == (found.get("minimum"), found.get("maximum"))
+
+
+@pytest.mark.parametrize(
+    ("bound", "path"),
+    [
+        (hyperpod.INSTANCE_GROUPS, "definitions/ClusterInstanceGroupsList"),
+        (hyperpod.INSTANCE_TYPES_PER_GROUP, "definitions/InstanceRequirements/properties/InstanceTypes"),
+        (hyperpod.SECURITY_GROUPS, "definitions/VpcConfig/properties/SecurityGroupIds"),
+        (hyperpod.SUBNETS, "definitions/VpcConfig/properties/Subnets"),
+        (hyperpod.STORAGE_CONFIGS, "definitions/ClusterInstanceStorageConfigs"),
+        (hyperpod.TAINTS, "definitions/ClusterKubernetesTaints"),
+        (hyperpod.TAGS, "properties/Tags"),
+        (hyperpod.DEEP_HEALTH_CHECK_COUNT, "definitions/OnStartDeepHealthChecks"),
+        (hyperpod.ROLLBACK_ALARMS, "definitions/AutoRollbackConfiguration"),
+    ],
+)
+def test_counts_agree_with_the_schema(bound: Bound, path: str, registry_schema: Schema) -> None:
+    found = at(registry_schema(CLUSTER), path)
+    assert (bound.minimum, bound.maximum) == (found["minItems"], found["maxItems"])
+
+
+@pytest.mark.parametrize(
+    ("bound", "shape"),
+    [
+        (hyperpod.LABELS, "ClusterKubernetesLabels"),
+        (hyperpod.TAINTS, "ClusterKubernetesTaints"),
+        (hyperpod.INSTANCE_COUNT, "ClusterInstanceCount"),
+        (hyperpod.VOLUME_GIB, "ClusterEbsVolumeSizeInGB"),
+        (hyperpod.RESTRICTED_LUSTRE_CAPACITY_GIB, "FSxLustreSizeInGiB"),
+        (hyperpod.RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB, "FSxLustrePerUnitStorageThroughput"),
+    ],
+)
+def test_numbers_agree_with_the_api(bound: Bound, shape: str, sagemaker_shapes: dict[str, Any]) -> None:
+    found = sagemaker_shapes[shape]
+    assert (bound.minimum, bound.maximum) == (found["min"], found["max"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        (hyperpod.CLUSTER_NAME, "properties/ClusterName"),
+        (hyperpod.INSTANCE_GROUP_NAME, "definitions/InstanceGroupName"),
+        (hyperpod.TAINT_KEY, "definitions/ClusterKubernetesTaint/properties/Key"),
+        (hyperpod.TAINT_VALUE, "definitions/ClusterKubernetesTaint/properties/Value"),
+        (hyperpod.AMI_ID, "definitions/ImageId"),
+        (hyperpod.RELEASE_VERSION, f"{GROUP}/ImageReleaseVersion"),
+        (hyperpod.TRAINING_PLAN_ARN, f"{GROUP}/TrainingPlanArn"),
+        (hyperpod.CRON, "definitions/ScheduledUpdateConfig/properties/ScheduleExpression"),
+        (hyperpod.LIFECYCLE_SCRIPT, "definitions/ClusterLifeCycleConfig/properties/OnCreate"),
+        (hyperpod.LIFECYCLE_SOURCE_S3_URI, "definitions/ClusterLifeCycleConfig/properties/SourceS3Uri"),
+        (hyperpod.ALARM_NAME, "definitions/AlarmDetails/properties/AlarmName"),
+    ],
+)
+def test_patterns_agree_with_the_schema(pattern: Pattern, path: str, registry_schema: Schema) -> None:
+    found = at(registry_schema(CLUSTER), path)
+    assert pattern.regex == found["pattern"].removeprefix("^").removesuffix("$")
+    assert pattern.maximum == found["maxLength"]
+    assert pattern.minimum >= found["minLength"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "shape"),
+    [
+        (hyperpod.LABEL_KEY, "ClusterKubernetesLabelKey"),
+        (hyperpod.LABEL_VALUE, "ClusterKubernetesLabelValue"),
+        (hyperpod.INSTANCE_GROUP_NAME, "ClusterInstanceGroupName"),
+    ],
+)
+def test_patterns_agree_with_the_api(pattern: Pattern, shape: str, sagemaker_shapes: dict[str, Any]) -> None:
+    found = sagemaker_shapes[shape]
+    assert (pattern.regex, pattern.minimum, pattern.maximum) == (found["pattern"], found["min"], found["max"])
+
+
+def test_words_are_those_of_the_schema(registry_schema: Schema) -> None:
+    schema = registry_schema(CLUSTER)
+    definitions = schema["definitions"]
+    assert list(hyperpod.TAINT_EFFECTS) == definitions["ClusterKubernetesTaint"]["properties"]["Effect"]["enum"]
+    assert list(hyperpod.NODE_RECOVERY.values()) == schema["properties"]["NodeRecovery"]["enum"]
+    provisioning = [word for word in hyperpod.PROVISIONING.values() if word]
+    assert provisioning == schema["properties"]["NodeProvisioningMode"]["enum"]
+    strategies = definitions["AutoPatchConfig"]["properties"]["PatchingStrategy"]["enum"]
+    assert list(hyperpod.PATCHING_STRATEGIES.values()) == strategies
+    assert list(hyperpod.DEEP_HEALTH_CHECKS.values()) == definitions["DeepHealthCheckType"]["enum"]
+
+
+def test_what_replaces_the_cluster(registry_schema: Schema) -> None:
+    create_only = registry_schema(CLUSTER)["createOnlyProperties"]
+    assert [f"/properties/{name}" for name in hyperpod.REPLACEMENT_PROPERTIES] == create_only
+
+
+def test_immutable_properties_are_properties_of_a_group(registry_schema: Schema) -> None:
+    assert set(hyperpod.IMMUTABLE_GROUP_PROPERTIES) <= set(at(registry_schema(CLUSTER), GROUP))
+
+
+@pytest.mark.parametrize(
+    ("count", "problem"),
+    [
+        (0, "must hold at least 1 instance groups, got 0; add 1"),
+        (1, None),
+        (100, None),
+        (101, "must hold at most 100 instance groups, got 101; remove 1"),
+    ],
+)
+def test_instance_groups(count: int, problem: str | None) -> None:
+    assert hyperpod.INSTANCE_GROUPS.count_problem(count, what="instance groups") == problem
+
+
+@pytest.mark.parametrize(("count", "extra"), [(20, 0), (21, 1), (100, 80), (101, 0)])
+def test_more_instance_groups_than_the_guide_allows_warn(count: int, extra: int) -> None:
+    warning = (
+        "should hold at most 20 instance groups (the API takes 100, the developer guide says up to 20), "
+        f"got {count}; remove {extra} to be safe"
+    )
+    assert hyperpod.INSTANCE_GROUPS.count_warning(count, what="instance groups") == (warning if extra else None)
+
+
+@pytest.mark.parametrize(
+    ("percent", "problem"),
+    [
+        (19, "must be at least 20, got 19; set memory_percent: 20 or more"),
+        (20, None),
+        (100, None),
+        (101, "must be at most 100, got 101; set memory_percent: 100 or less"),
+    ],
+)
+def test_tiered_checkpointing(percent: int, problem: str | None) -> None:
+    bound = hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT
+    assert bound.problem(percent, key="memory_percent") == problem
+
+
+@pytest.mark.parametrize(
+    ("count", "problem"),
+    [
+        (-1, "must be at least 0, got -1; set count: 0 or more"),
+        (0, None),
+        (6758, None),
+        (6759, "must be at most 6758, got 6759; set count: 6758 or less"),
+    ],
+)
+def test_instance_count(count: int, problem: str | None) -> None:
+    assert hyperpod.INSTANCE_COUNT.problem(count, key="count") == problem
+
+
+@pytest.mark.parametrize("name", ["p", "prod", "Prod-1", "a--b", "a" * 63])
+def test_cluster_names(name: str) -> None:
+    assert hyperpod.CLUSTER_NAME.problem(name, key="cluster_name") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("my_cluster", "my-cluster"), ("-prod", "prod"), ("prod-", "prod"), ("a" * 64, "a" * 63), ("", "prod")],
+)
+def test_cluster_names_that_are_refused(name: str, fix: str) -> None:
+    assert hyperpod.CLUSTER_NAME.problem(name, key="cluster_name") == (
+        "must be 1 to 63 letters, digits and hyphens, beginning and ending with a letter or digit, "
+        f'got "{name}"; set cluster_name: {fix}'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cron(0 3 ? * SUN *)",
+        "cron(00 00 1 * ? *)",
+        "cron(30 23 31 */2 ? 2027)",
+        "cron(0 3 ? 12 1#1 *)",
+        "cron(0 3 ? * 5L *)",
+        "cron(0 3 ? * L *)",
+    ],
+)
+def test_schedules(text: str) -> None:
+    assert hyperpod.CRON.problem(text, key="schedule") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cron(* * * * * *)",
+        "cron(0 3 * * ? *)",
+        "cron(60 3 ? * SUN *)",
+        "cron(0 24 ? * SUN *)",
+        "cron(0 3 ? * sun *)",
+        "cron(0 3 ? * SUN 2019)",
+        "rate(1 day)",
+        "0 3 ? * SUN *",
+        "cron(0 3 ? * SUN *) ",
+    ],
+)
+def test_schedules_that_cloudformation_refuses(text: str) -> None:
+    assert hyperpod.CRON.problem(text, key="schedule") == (
+        "must be cron(minute hour day month weekday year) with single values for minute and hour, a day or ?, "
+        f'got "{text}"; set schedule: cron(0 3 ? * SUN *)'
+    )
+
+
+@pytest.mark.parametrize("name", sorted(vars(hyperpod)))
+def test_every_example_passes_its_own_pattern(name: str) -> None:
+    pattern = getattr(hyperpod, name)
+    if isinstance(pattern, Pattern):
+        assert pattern.source
+        example = re.sub(r"<(account)>", "111122223333", pattern.example)
+        example = example.replace("<partition>", "aws").replace("<region>", "us-east-1")
+        assert pattern.matches(example)
+    if isinstance(pattern, Bound):
+        assert pattern.source
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("name", sorted(hyperpod._PATTERNS))
+@pytest.mark.parametrize("piece", ["a", "a-", "a.", "-", "a/"])
+def test_no_pattern_is_slow_on_a_long_text(name: str, piece: str) -> None:
+    pattern = hyperpod._PATTERNS[name]
+    pattern.matches((piece * pattern.maximum)[: pattern.maximum - 1] + "!")
+
+
+def test_every_row_of_the_file_has_a_name_in_the_module() -> None:
+    values = list(vars(hyperpod).values())
+    assert all(bound in values for bound in hyperpod._BOUNDS.values())
+    assert all(pattern in values for pattern in hyperpod._PATTERNS.values())
+
+
+def test_the_rest() -> None:
+    assert hyperpod.REQUIRED_TAGS == {"SageMaker": "true"}
+    assert hyperpod.LIFECYCLE_BUCKET_PREFIX == "sagemaker-"
+    assert hyperpod.HANDLER_TIMEOUT_MINUTES == 720
+    assert hyperpod.MIN_COUNT_TIMEOUT_HOURS == 3
+    assert hyperpod.TRAINING_PLAN_RECLAIM_MINUTES == 60
+    assert hyperpod.TRAINING_PLAN_USABLE_STATUSES == ("Scheduled", "Active")
+    assert hyperpod.TRAINING_PLAN_TARGET == "hyperpod-cluster"

@@ -1,0 +1,243 @@
+"""The table of instance types agrees with botocore, with EC2's numbers and with itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
+
+
+@pytest.fixture(params=instance_types.names())
+def row(request: pytest.FixtureRequest) -> InstanceType:
+    found = instance_types.get(request.param)
+    assert found is not None
+    return found
+
+
+def known(name: str) -> InstanceType:
+    found = instance_types.get(name)
+    assert found is not None
+    return found
+
+
+def test_names_are_exactly_those_of_the_api_in_its_order(sagemaker_shapes: dict[str, Any]) -> None:
+    assert list(instance_types.names()) == sagemaker_shapes["ClusterInstanceType"]["enum"]
+
+
+def test_training_plans_take_exactly_the_api_s_types(sagemaker_shapes: dict[str, Any]) -> None:
+    supported = [name for name in instance_types.names() if known(name).training_plan_supported]
+    assert sorted(supported) == sorted(sagemaker_shapes["ReservedCapacityInstanceType"]["enum"])
+
+
+def test_documented_mig_profiles_are_exactly_those_of_the_api(sagemaker_shapes: dict[str, Any]) -> None:
+    api = set(sagemaker_shapes["MIGProfileType"]["enum"])
+    rows = [known(name) for name in instance_types.names()]
+    documented = {profile for row in rows if row.mig_documented for profile in row.mig_profiles}
+    others = {profile for row in rows if not row.mig_documented for profile in row.mig_profiles}
+    assert documented <= api
+    assert api <= documented | others
+
+
+def test_mig_profiles_that_no_guide_documents_are_marked() -> None:
+    rows = [known(name) for name in instance_types.names()]
+    undocumented = [row for row in rows if row.mig_profiles and not row.mig_documented]
+    assert [row.name for row in undocumented] == ["ml.p6e-gb200.36xlarge", "ml.p6-b300.48xlarge"]
+    assert all(any(mark.startswith("mig_profiles: hyperpod-cli only") for mark in row.unsure) for row in undocumented)
+
+
+def test_nothing_of_the_reading_was_lost() -> None:
+    rows = [known(name) for name in instance_types.names()]
+    assert len(rows) == 209
+    assert sum(row.is_accelerated for row in rows) == 57
+    assert sum(row.training_plan_supported for row in rows) == 11
+    assert sum(row.max_pods is not None for row in rows) == 143
+    assert sum(row.in_hyperpod_cli_table for row in rows) == 122
+    assert sum(bool(row.mig_profiles) for row in rows) == 8
+    assert sum(row.mig_documented for row in rows) == 6
+    assert sum(row.cluster_quota_code is not None for row in rows) == 51
+    assert sum(row.spot_quota_code is not None for row in rows) == 13
+    assert sum(row.training_plan_quota_code is not None for row in rows) == 11
+    assert sum(row.fsx_efa_client for row in rows) == 41
+
+
+def test_each_row_is_sourced_and_consistent(row: InstanceType) -> None:
+    assert row.sources
+    assert set(row.sources) <= set(instance_types.source_texts())
+    assert row.ec2_name == row.name.removeprefix("ml.")
+    assert row.family == row.ec2_name.split(".")[0]
+    assert row.architecture in {"x86_64", "arm64"}
+    assert row.vcpu > 0
+    assert row.memory_gib > 0
+    assert row.deep_health_check == row.is_accelerated
+    assert (row.accelerator_kind is None) == (row.accelerator_count == 0) == (row.accelerator_memory_gib is None)
+    assert row.is_accelerated == (row.is_nvidia or row.is_neuron)
+    assert not (row.is_nvidia and row.is_neuron)
+
+
+def test_each_row_s_network_is_consistent(row: InstanceType) -> None:
+    assert row.network_cards is not None
+    assert row.ips_per_node is not None
+    assert row.ips_basis
+    assert row.ips_per_node >= row.network_cards
+    assert row.efa_supported == (row.efa_count != 0)
+    assert row.efa_count is None or row.efa_count <= row.network_cards
+    assert row.efa_supported or not (row.rdma_read or row.rdma_write or row.gpudirect_rdma)
+    assert row.rdma_read or not row.rdma_write
+    assert row.fsx_efa_client <= (row.rdma_read and row.rdma_write)
+
+
+def test_each_row_s_cores_are_consistent(row: InstanceType) -> None:
+    assert row.default_threads_per_core in {1, 2}
+    assert row.has_smt == (row.default_threads_per_core == 2)
+    assert row.cores is not None
+    assert row.cores * (row.default_threads_per_core or 0) == row.vcpu
+    assert not (row.architecture == "arm64" and row.has_smt)
+
+
+def test_each_quota_name_carries_the_type(row: InstanceType) -> None:
+    assert row.cluster_quota_name is not None
+    assert row.ec2_name.replace(".", "-") in row.cluster_quota_name.replace(".", "-")
+    for name in (row.spot_quota_name, row.training_plan_quota_name):
+        assert name is None or row.name in name
+
+
+def test_no_two_rows_share_a_quota_code() -> None:
+    rows = [known(name) for name in instance_types.names()]
+    codes = Counter(
+        code
+        for row in rows
+        for code in (row.cluster_quota_code, row.spot_quota_code, row.training_plan_quota_code)
+        if code is not None
+    )
+    assert [code for code, times in codes.items() if times > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "accelerators", "network"),
+    [
+        ("ml.p5.48xlarge", (8, "nvidia-h100", 80), (32, 32, 81)),
+        ("ml.p5.4xlarge", (1, "nvidia-h100", 80), (1, 1, 30)),
+        ("ml.p5en.48xlarge", (8, "nvidia-h200", 141), (16, 16, 65)),
+        ("ml.p4d.24xlarge", (8, "nvidia-a100", 40), (4, 4, 53)),
+        ("ml.p6-b300.48xlarge", (8, "nvidia-b300", 268), (16, 17, 66)),
+        ("ml.g5.8xlarge", (1, "nvidia-a10g", 22), (1, 1, 30)),
+        ("ml.trn1.32xlarge", (16, "aws-trainium", 32), (8, 8, 57)),
+        ("ml.trn2.48xlarge", (16, "aws-trainium2", 96), (16, 16, 65)),
+        ("ml.m5.2xlarge", (0, None, None), (0, 1, 15)),
+    ],
+)
+def test_types_people_build_clusters_of(
+    name: str, accelerators: tuple[int, str | None, int | None], network: tuple[int, int, int]
+) -> None:
+    row = known(name)
+    assert (row.accelerator_count, row.accelerator_kind, row.accelerator_memory_gib) == accelerators
+    assert (row.efa_count, row.network_cards, row.ips_per_node) == network
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "writes", "fsx"),
+    [
+        ("ml.p5.48xlarge", True, True, True),
+        ("ml.g6e.24xlarge", True, True, True),
+        ("ml.trn1.32xlarge", True, True, True),
+        ("ml.trn2.48xlarge", True, True, False),
+        ("ml.p4d.24xlarge", True, False, False),
+        ("ml.g5.8xlarge", False, False, False),
+        ("ml.c5n.18xlarge", False, False, False),
+    ],
+)
+def test_rdma(name: str, reads: bool, writes: bool, fsx: bool) -> None:  # noqa: FBT001 - columns of the table
+    row = known(name)
+    assert (row.rdma_read, row.rdma_write, row.fsx_efa_client) == (reads, writes, fsx)
+
+
+@pytest.mark.parametrize(
+    ("name", "smt"),
+    [
+        ("ml.p5.48xlarge", True),
+        ("ml.m5.2xlarge", True),
+        ("ml.g5.8xlarge", True),
+        ("ml.c6a.large", True),
+        ("ml.c7g.medium", False),
+        ("ml.m8a.16xlarge", False),
+        ("ml.g7.2xlarge", False),
+        ("ml.p6e-gb200.36xlarge", False),
+    ],
+)
+def test_smt(name: str, smt: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert known(name).has_smt is smt
+
+
+def test_what_ec2_has_not_shown_is_marked() -> None:
+    row = known("ml.p6e-gb200.36xlarge")
+    assert "moto-ec2" not in row.sources
+    assert any(mark.startswith("default_threads_per_core") for mark in row.unsure)
+    assert row.efa_count is None
+
+
+def test_threads_are_unknown_where_nobody_states_them() -> None:
+    row = InstanceType(
+        name="ml.x9.large", ec2_name="x9.large", family="x9", architecture="x86_64", vcpu=2, memory_gib=4
+    )
+    assert row.has_smt is None
+    assert row.cores is None
+
+
+def test_the_odd_quota_name_is_kept() -> None:
+    row = known("ml.r7i.12xlarge")
+    assert (row.cluster_quota_name, row.cluster_quota_code) == (
+        "cluster-ml-r7i-12xlarge for cluster usage",
+        "L-EB92BE12",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("ml.p5.48xlarge", "ml.p5.48xlarge"),
+        ("p5.48xlarge", "ml.p5.48xlarge"),
+        ("ML.P5.48XLARGE", "ml.p5.48xlarge"),
+        ("ml.p5.48xlage", "ml.p5.48xlarge"),
+        ("ml.p5en.48xlrge", "ml.p5en.48xlarge"),
+        ("ml.g5.8xl", "ml.g5.8xlarge"),
+        ("hopper", None),
+    ],
+)
+def test_closest(text: str, meant: str | None) -> None:
+    assert instance_types.closest(text) == meant
+
+
+def test_an_unknown_type_is_answered_with_none() -> None:
+    assert instance_types.get("p5.48xlarge") is None
+
+
+def test_a_known_type_is_no_problem() -> None:
+    assert instance_types.unknown_type_problem("ml.p5.48xlarge") is None
+
+
+def test_a_near_miss_is_named() -> None:
+    assert instance_types.unknown_type_problem("ml.p5.48xlage") == (
+        f'must be a HyperPod instance type known on {instance_types.AS_OF}, got "ml.p5.48xlage"; '
+        "did you mean ml.p5.48xlarge? If not, state the type's numbers under instance_types:"
+    )
+
+
+def test_a_far_miss_says_how_to_go_on() -> None:
+    assert instance_types.unknown_type_problem("hopper", key="type") == (
+        f'must be a HyperPod instance type known on {instance_types.AS_OF}, got "hopper"; '
+        "set type to one of the 209 known, or state the type's numbers under instance_types:"
+    )
+
+
+def test_the_date_is_that_of_the_file() -> None:
+    assert instance_types.AS_OF == instance_types.as_of() == date(2026, 11, 20)
+
+
+def test_other_attributes_do_not_exist() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'AS_ON'"):
+        _ = instance_types.AS_ON

@@ -1,0 +1,109 @@
+"""Kubernetes versions: what HyperPod accepts and what EKS still supports."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+from hyperpod_cdk.catalog import kubernetes
+
+SAYS = f"must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on {kubernetes.AS_OF})"
+
+
+def test_versions_are_in_order_and_the_default_is_one_of_them() -> None:
+    versions = [tuple(map(int, row.version.split("."))) for row in kubernetes.VERSIONS]
+    assert versions == sorted(set(versions))
+    assert kubernetes.DEFAULT == "1.35"
+    assert kubernetes.DEFAULT in kubernetes.hyperpod_versions()
+
+
+def test_hyperpod_accepts_one_unbroken_range() -> None:
+    assert kubernetes.hyperpod_versions() == ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35")
+
+
+@pytest.mark.parametrize("row", [row for row in kubernetes.VERSIONS if row.hyperpod], ids=lambda row: row.version)
+def test_extended_support_is_a_year_longer(row: kubernetes.KubernetesVersion) -> None:
+    standard, extended = row.standard_support_ends, row.extended_support_ends
+    assert standard is not None
+    assert extended == standard.replace(year=standard.year + 1)
+
+
+def test_what_was_not_read_is_marked() -> None:
+    unread = [row for row in kubernetes.VERSIONS if row.standard_support_ends is None]
+    assert [row.version for row in unread] == ["1.36"]
+    assert all(row.unsure and not row.hyperpod for row in unread)
+
+
+@pytest.mark.parametrize(
+    ("version", "fix"),
+    [
+        ("1.29", "1.30"),
+        ("1.3", "1.30"),
+        ("1.36", "1.35"),
+        ("2.0", "1.35"),
+        ("v1.33", "1.33"),
+        ("1.33.2", "1.33"),
+        ("", "1.35"),
+        ("latest", "1.35"),
+        ("1.x", "1.35"),
+    ],
+)
+def test_a_version_outside_the_range(version: str, fix: str) -> None:
+    assert kubernetes.version_problem(version) == f'{SAYS}, got "{version}"; set kubernetes_version: "{fix}"'
+
+
+@pytest.mark.parametrize("version", ["1.30", "1.31", "1.34", "1.35"])
+def test_a_version_inside_the_range(version: str) -> None:
+    assert kubernetes.version_problem(version) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "newer"),
+    [("1.29", False), ("1.35", False), ("1.36", True), ("1.40", True), ("2.0", True), ("x", False)],
+)
+def test_newer_than_the_table(version: str, newer: bool) -> None:  # noqa: FBT001 - a column of the table
+    assert kubernetes.newer_than_documented(version) is newer
+
+
+def test_support_on_the_days_beside_its_ends() -> None:
+    standard, extended = date(2025, 11, 26), date(2026, 11, 26)
+    day = timedelta(days=1)
+    billed = (
+        "EKS bills extended support for Kubernetes 1.31 since 2025-11-26, until 2026-11-26 "
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+    )
+    ended = (
+        "EKS ended extended support for Kubernetes 1.31 on 2026-11-26, so no new cluster takes it "
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+    )
+    assert kubernetes.support_warning("1.31", on=standard - day) is None
+    assert kubernetes.support_warning("1.31", on=standard) == billed
+    assert kubernetes.support_warning("1.31", on=extended - day) == billed
+    assert kubernetes.support_warning("1.31", on=extended) == ended
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.99", "x"])
+def test_no_warning_without_dates(version: str) -> None:
+    assert kubernetes.support_warning(version, on=date(2035, 1, 1)) is None
+
+
+def test_a_warning_never_advises_a_version_that_is_no_better() -> None:
+    on = date(2027, 1, 1)
+    assert kubernetes.support_warning("1.34", on=on) == (
+        "EKS bills extended support for Kubernetes 1.34 since 2026-12-02, until 2027-12-02 "
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+    )
+    assert (kubernetes.support_warning("1.33", on=on) or "").endswith('set kubernetes_version: "1.35"')
+
+
+def test_rows_are_found_by_version() -> None:
+    assert kubernetes.get("1.33") == kubernetes.VERSIONS[4]
+    assert kubernetes.get("1.28") is None
+
+
+def test_the_newest_version_is_not_advised_against_itself() -> None:
+    assert kubernetes.support_warning("1.35", on=date(2027, 3, 27)) == (
+        "EKS bills extended support for Kubernetes 1.35 since 2027-03-27, until 2028-03-27 "
+        f"(dates as of {kubernetes.AS_OF}); this is the newest version known here, look for a newer hyperpod-cdk"
+    )

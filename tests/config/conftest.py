@@ -1,0 +1,79 @@
+"""A valid environment file and ways to make it wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment
+from hyperpod_cdk.findings import Finding
+
+HERE = Path(__file__).parent
+FILE = Path("environments/prod.yaml")
+TODAY = date(2026, 11, 20)
+
+Load = Callable[[str], LoadedEnvironment]
+Refuse = Callable[[str], tuple[Finding, ...]]
+
+
+@pytest.fixture(scope="session")
+def base() -> str:
+    """The text of a valid file in which every section stands."""
+    return (HERE / "base.yaml").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def changed(base: str) -> Callable[[Mapping[str, str]], str]:
+    """The valid file with texts replaced, each of which must stand in it once."""
+
+    def change(texts: Mapping[str, str]) -> str:
+        text = base
+        for old, new in texts.items():
+            assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times"
+            text = text.replace(old, new)
+        return text
+
+    return change
+
+
+@pytest.fixture(scope="session")
+def load() -> Load:
+    """Loads text as environments/prod.yaml on a fixed day."""
+
+    def load_text(text: str) -> LoadedEnvironment:
+        return load_environment(FILE, text=text, today=TODAY)
+
+    return load_text
+
+
+@pytest.fixture(scope="session")
+def refuse(load: Load) -> Refuse:
+    """Gives the findings for which a text is refused."""
+
+    def refuse_text(text: str) -> tuple[Finding, ...]:
+        with pytest.raises(EnvironmentFileError) as caught:
+            load(text)
+        return caught.value.findings
+
+    return refuse_text
+
+
+def cases(name: str) -> Iterator[Any]:
+    """Give the cases of a table as pytest parameters (change, says)."""
+    table = yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
+    for section, rows in table.items():
+        for case, row in rows.items():
+            says = [f"{FILE}:{line}" for line in row["says"]]
+            yield pytest.param(row["change"], says, id=f"{section}-{case}")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Fill ``wrong`` and ``doubtful`` tests from their tables."""
+    for table in ("wrong", "doubtful"):
+        if f"{table}_change" in metafunc.fixturenames:
+            metafunc.parametrize((f"{table}_change", "says"), list(cases(f"{table}_files.yaml")))

@@ -1,0 +1,95 @@
+"""Every rule by a file that breaks it: the whole lines that a user reads, in two tables beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import yaml
+
+from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment
+from hyperpod_cdk.config.rules import RULES
+from hyperpod_cdk.findings import Finding, Severity
+
+HERE = Path(__file__).parent
+
+Changed = Callable[[Mapping[str, str]], str]
+Load = Callable[[str], LoadedEnvironment]
+Refuse = Callable[[str], tuple[Finding, ...]]
+
+
+def test_the_base_file_is_right(base: str, load: Load) -> None:
+    assert load(base).warnings == ()
+
+
+def test_wrong_file(changed: Changed, refuse: Refuse, wrong_change: Mapping[str, str], says: list[str]) -> None:
+    assert [finding.render() for finding in refuse(changed(wrong_change))] == says
+
+
+def test_doubtful_file(changed: Changed, load: Load, doubtful_change: Mapping[str, str], says: list[str]) -> None:
+    assert [finding.render() for finding in load(changed(doubtful_change)).warnings] == says
+
+
+def test_every_rule_has_a_case(changed: Changed, load: Load) -> None:
+    seen = set()
+    for table in ("wrong_files.yaml", "doubtful_files.yaml"):
+        for section in yaml.safe_load((HERE / table).read_text(encoding="utf-8")).values():
+            for row in section.values():
+                try:
+                    found = load(changed(row["change"])).warnings
+                except EnvironmentFileError as error:
+                    found = error.findings
+                seen |= {finding.rule for finding in found}
+    assert {rule.name for rule in RULES} - seen == set()
+
+
+def test_rule_names_are_unique() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(set(names)) == len(names)
+
+
+def test_warnings_come_along_with_errors(changed: Changed, refuse: Refuse) -> None:
+    text = changed({'"1.35"': '"1.33"', "nat_gateways: 1": "nat_gateways: 0"})
+    assert [(finding.severity, finding.rule) for finding in refuse(text)] == [
+        (Severity.ERROR, "bounds"),
+        (Severity.WARNING, "kubernetes_version_is_supported"),
+    ]
+
+
+def test_each_bound_at_and_beside_it(changed: Changed, load: Load, refuse: Refuse) -> None:
+    for old, allowed, refused in (
+        ("volume_gib: 500", ("volume_gib: 1", "volume_gib: 16384"), ("volume_gib: 0", "volume_gib: 16385")),
+        (
+            "borrow_limit_percent: 50",
+            ("borrow_limit_percent: 1", "borrow_limit_percent: 500"),
+            ("borrow_limit_percent: 0", "borrow_limit_percent: 501"),
+        ),
+        (
+            "fair_share_weight: 100",
+            ("fair_share_weight: 0", "fair_share_weight: 100"),
+            ("fair_share_weight: -1", "fair_share_weight: 101"),
+        ),
+        (
+            "node_recovery: automatic",
+            ("tiered_checkpointing: {memory_percent: 20}", "tiered_checkpointing: {memory_percent: 100}"),
+            ("tiered_checkpointing: {memory_percent: 19}", "tiered_checkpointing: {memory_percent: 101}"),
+        ),
+        ("nat_gateways: 1", ("nat_gateways: 2",), ("nat_gateways: 0", "nat_gateways: 3")),
+        ("name: prod\n", ("name: a\n", f"name: {'a' * 16}\n"), ('name: ""\n', f"name: {'a' * 17}\n")),
+        ("capacity_gib: 4800", ("capacity_gib: 1200", "capacity_gib: 2400"), ("capacity_gib: 1199", "capacity_gib: 2401")),
+        ("10.1.0.0/16", ("10.1.0.0/24",), ("10.1.0.0/25",)),
+    ):
+        for new in allowed:
+            load(changed({old: new}))
+        for new in refused:
+            assert len(refuse(changed({old: new}))) >= 1, new
+
+
+def test_addresses_at_and_beside_the_block(changed: Changed, load: Load, refuse: Refuse) -> None:
+    """A /24 leaves 251 addresses: three nodes of 81, one of them spare, and 3 of the file system are 246."""
+    text = changed({"10.1.0.0/16": "10.1.0.0/24"})
+    assert load(text).warnings == ()
+    fuller = text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 7}")
+    assert load(fuller).warnings == ()
+    too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 8}"))
+    assert [finding.rule for finding in too_full] == ["node_block_holds_its_nodes"]

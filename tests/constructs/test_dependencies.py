@@ -1,0 +1,253 @@
+"""The HyperPod dependency chart: values made for the chosen types, and a placeholder that cannot be deployed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+import yaml
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk.assertions import Annotations, Match
+
+from hyperpod_cdk import charts
+from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies, refuse_placeholder
+from tests.support.templates import of_type, stack, template_of
+
+CHART = "Custom::AWSCDK-EKS-HelmChart"
+
+
+def dependencies(
+    own: cdk.Stack, *types: str | InstanceType, chart: HyperPodChart | None = None
+) -> HyperPodDependencies:
+    cluster = eks.Cluster.from_cluster_attributes(
+        own,
+        "Eks",
+        cluster_name="prod-eks",
+        kubectl_provider=eks.KubectlProvider.from_kubectl_provider_attributes(
+            own,
+            "Kubectl",
+            service_token=cdk.Fn.import_value("kubectl"),
+            role=cdk.aws_iam.Role.from_role_name(own, "Role", "kubectl"),
+        ),
+    )
+    return HyperPodDependencies(
+        own,
+        "Dependencies",
+        cluster=cluster,
+        instance_types=types,
+        chart=chart or HyperPodChart.placeholder(),
+    )
+
+
+def release(own: cdk.Stack) -> dict[str, Any]:
+    (row,) = of_type(template_of(own), CHART).values()
+    return row
+
+
+def values(*types: str | InstanceType) -> dict[str, Any]:
+    own = stack()
+    dependencies(own, *types)
+    found: dict[str, Any] = json.loads(release(own)["Properties"]["Values"])
+    return found
+
+
+def chart_folder(folder: Path, neuron_types: str = "- ml.trn1.32xlarge") -> Path:
+    template = folder / "charts" / "neuron-device-plugin" / "templates" / "plugin.yaml"
+    template.parent.mkdir(parents=True)
+    template.write_text(f"values:\n{neuron_types}\n", encoding="utf-8")
+    (folder / "Chart.yaml").write_text("name: pulled\nversion: 1.0.0\n", encoding="utf-8")
+    return folder
+
+
+def test_the_release() -> None:
+    own = stack()
+    made = dependencies(own, "ml.p5.48xlarge")
+    row = release(own)
+
+    assert row["Properties"]["Release"] == "hyperpod-dependencies"
+    assert row["Properties"]["Namespace"] == "kube-system"
+    assert row["Properties"]["Timeout"] == "900s"
+    assert "Wait" not in row["Properties"]
+    assert row["Properties"]["ChartAssetURL"].startswith("s3://")
+    assert row["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert made.chart.node.path == "test/Dependencies/Chart"
+
+
+def test_the_region_is_that_of_the_stack() -> None:
+    # without it the chart pulls the health monitoring agent from us-east-1
+    made = values("ml.m5.2xlarge")
+    assert made["health-monitoring-agent"] == {"region": "us-east-1"}
+    assert made["global"] == {"region": "us-east-1"}
+
+
+def test_a_stack_without_a_region_passes_its_token() -> None:
+    own = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "test")
+    dependencies(own, "ml.m5.2xlarge")
+    assert {"Ref": "AWS::Region"} in release(own)["Properties"]["Values"]["Fn::Join"][1]
+
+
+def test_cert_manager_is_left_to_the_eks_addon() -> None:
+    assert values("ml.p5.48xlarge")["cert-manager"] == {"enabled": False}
+
+
+@pytest.mark.parametrize(
+    ("types", "nvidia", "neuron", "efa"),
+    [
+        (["ml.m5.2xlarge"], [], False, []),
+        (["ml.p5.48xlarge", "ml.m5.2xlarge"], ["ml.p5.48xlarge"], False, ["ml.p5.48xlarge"]),
+        (["ml.g5.xlarge"], ["ml.g5.xlarge"], False, []),
+        (["ml.trn1.32xlarge"], [], True, ["ml.trn1.32xlarge"]),
+        (
+            ["ml.trn1.32xlarge", "ml.p5en.48xlarge", "ml.p5.48xlarge", "ml.p5.48xlarge"],
+            ["ml.p5.48xlarge", "ml.p5en.48xlarge"],
+            True,
+            ["ml.p5.48xlarge", "ml.p5en.48xlarge", "ml.trn1.32xlarge"],
+        ),
+        ([], [], False, []),
+    ],
+)
+def test_plugins_run_exactly_where_a_type_needs_them(
+    types: list[str],
+    nvidia: list[str],
+    neuron: bool,  # noqa: FBT001 - a table's column
+    efa: list[str],
+) -> None:
+    made = values(*types)
+
+    assert made["nvidia-device-plugin"]["devicePlugin"]["enabled"] is bool(nvidia)
+    assert made["neuron-device-plugin"]["devicePlugin"]["enabled"] is neuron
+    assert made["aws-efa-k8s-device-plugin"]["devicePlugin"]["enabled"] is bool(efa)
+    assert made["aws-efa-k8s-device-plugin"].get("supportedInstanceLabels", {}).get("values", []) == efa
+    affinity = made["nvidia-device-plugin"].get("affinity")
+    assert (affinity is None) == (not nvidia)
+    if affinity:
+        (term,) = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert term["matchExpressions"] == [
+            {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": nvidia}
+        ]
+
+
+def test_the_order_of_types_does_not_change_the_values() -> None:
+    assert values("ml.p5.48xlarge", "ml.g5.8xlarge") == values("ml.g5.8xlarge", "ml.p5.48xlarge", "ml.g5.8xlarge")
+
+
+def test_a_type_of_ones_own() -> None:
+    known = instance_types.get("ml.p5.48xlarge")
+    assert known is not None
+    made = values(replace(known, name="ml.p9.48xlarge"))
+    assert made["aws-efa-k8s-device-plugin"]["supportedInstanceLabels"] == {"values": ["ml.p9.48xlarge"]}
+
+
+def test_an_unknown_type_is_refused() -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
+        dependencies(stack(), "ml.p5.48xlarg")
+    problem = instance_types.unknown_type_problem("ml.p5.48xlarg", key="instance_types")
+    assert str(refusal.value) == f"instance_types: {problem}, or pass an InstanceType"
+
+
+def test_a_placeholder_refuses_a_deployment_before_anything_is_made() -> None:
+    own = stack()
+    dependencies(own, "ml.p5.48xlarge")
+    template = template_of(own)
+
+    assert template["Parameters"]["HyperPodChart"] == {
+        "Type": "String",
+        "Default": "placeholder",
+        "Description": (
+            "Made without the HyperPod dependency chart. Run 'hyperpod-cdk charts pull' and synthesise again; "
+            "'rehearsal' is for rehearsals only."
+        ),
+    }
+    assert template["Rules"]["HyperPodChartIsPulled"] == {
+        "Assertions": [
+            {
+                "Assert": {"Fn::Equals": [{"Ref": "HyperPodChart"}, "rehearsal"]},
+                "AssertDescription": (
+                    "the HyperPod dependency chart has not been pulled; "
+                    "run 'hyperpod-cdk charts pull', then deploy again"
+                ),
+            }
+        ]
+    }
+
+
+def test_other_stacks_can_refuse_too_and_twice_is_once() -> None:
+    own = stack()
+    cdk.CfnResource(own, "Anything", type="AWS::CloudFormation::WaitConditionHandle")
+    refuse_placeholder(own)
+    refuse_placeholder(own)
+    assert [name for name in template_of(own)["Rules"] if name.startswith("HyperPod")] == ["HyperPodChartIsPulled"]
+
+
+def test_a_pulled_chart_is_deployed_as_it_is(tmp_path: Path) -> None:
+    own = stack()
+    folder = chart_folder(tmp_path / "chart")
+    dependencies(own, "ml.trn1.32xlarge", chart=HyperPodChart.pulled(folder))
+    template = template_of(own)
+
+    assert "HyperPodChart" not in template.get("Parameters", {})
+    assert "HyperPodChartIsPulled" not in template.get("Rules", {})
+    Annotations.from_stack(own).has_no_warning("*", Match.any_value())
+
+
+def test_types_that_the_chart_does_not_name_are_warned_about(tmp_path: Path) -> None:
+    own = stack()
+    folder = chart_folder(tmp_path / "chart")
+    dependencies(own, "ml.trn1.32xlarge", "ml.trn2.3xlarge", chart=HyperPodChart.pulled(folder))
+
+    Annotations.from_stack(own).has_warning(
+        "/test/Dependencies",
+        Match.string_like_regexp(
+            "instance_types: neuron-device-plugin of the pulled chart runs only on types that its template names, "
+            "and ml.trn2.3xlarge is not among them; .*"
+        ),
+    )
+
+
+def test_a_folder_without_a_chart_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
+        HyperPodChart.pulled(tmp_path)
+    assert str(refusal.value) == (
+        f"directory: must hold a Helm chart, got {tmp_path} without Chart.yaml; run 'hyperpod-cdk charts pull'"
+    )
+
+
+def test_locate_takes_the_placeholder_where_nothing_was_pulled(tmp_path: Path) -> None:
+    assert HyperPodChart.locate(tmp_path) == HyperPodChart.placeholder()
+    assert HyperPodChart.placeholder().is_placeholder
+
+
+def test_locate_takes_a_pulled_chart_that_is_what_the_lock_says(project: Path, tmp_path: Path) -> None:
+    folder = chart_folder(tmp_path / charts.CHART_DIRECTORY)
+    lock = charts.ChartLock.load(project)
+    recorded = replace(lock, content_sha256=charts.content_digest(folder))
+    (tmp_path / charts.LOCK_FILE).write_text(recorded.render(), encoding="utf-8")
+
+    assert HyperPodChart.locate(tmp_path) == HyperPodChart(folder)
+
+    (folder / "Chart.yaml").write_text("name: changed\nversion: 1.0.0\n", encoding="utf-8")
+    with pytest.raises(charts.ChartError) as refusal:
+        HyperPodChart.locate(tmp_path)
+    assert str(refusal.value) == (
+        f"{folder}: content must have sha256 {recorded.content_sha256} (charts/charts.lock.yaml), "
+        f"got {charts.content_digest(folder)}; run 'hyperpod-cdk charts pull' to fetch the locked chart again"
+    )
+
+
+def test_the_placeholder_is_always_the_same_and_refuses_to_render() -> None:
+    folder = HyperPodChart.placeholder().directory
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+    assert files == {"Chart.yaml", "templates/refuse.yaml"}
+    assert yaml.safe_load((folder / "Chart.yaml").read_text(encoding="utf-8"))["version"] == "0.0.0"
+    assert "hyperpod-cdk charts pull" in (folder / "templates" / "refuse.yaml").read_text(encoding="utf-8")
+    own, other = stack(), stack()
+    dependencies(own)
+    dependencies(other)
+    assert release(own)["Properties"]["ChartAssetURL"] == release(other)["Properties"]["ChartAssetURL"]

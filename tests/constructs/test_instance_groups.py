@@ -1,0 +1,591 @@
+"""Instance groups: every rule at and beside its bound, and every property that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import aws_cdk as cdk
+import jsii
+import pytest
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sagemaker as sagemaker
+from aws_cdk.assertions import Template
+
+from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.instance_groups import Batch, InstanceGroup, Patching, Taint, is_token
+from tests.support.templates import app
+
+PLAN = "arn:aws-us-gov:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+ROLE = "arn:aws-us-gov:iam::111122223333:role/nodes"
+SCRIPTS = "s3://sagemaker-scripts/0123456789abcdef"
+
+Make = Callable[..., InstanceGroup]
+
+
+@pytest.fixture(scope="module")
+def stack() -> cdk.Stack:
+    """A stack to hold what the groups refer to; the groups themselves put nothing into it."""
+    return cdk.Stack(app(), "foreign")
+
+
+@pytest.fixture(scope="module")
+def make(stack: cdk.Stack) -> Make:
+    """Makes a group that is good but for what is given."""
+    subnet = ec2.Subnet.from_subnet_id(stack, "Subnet", "subnet-0123456789abcdef0")
+    security_group = ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")
+
+    def made(**given: Any) -> InstanceGroup:
+        one = {} if "instance_types" in given else {"instance_type": "ml.p5.48xlarge", "capacity": "on_demand"}
+        network = {"subnet": subnet, "security_groups": [security_group]}
+        return InstanceGroup(**{"name": "workers", "count": 2, **network, **one, **given})
+
+    return made
+
+
+def refusal(make: Make, **given: Any) -> str:
+    with pytest.raises(ValueError, match=r"workers|my_group") as raised:
+        make(**given)
+    return cast("str", raised.value.args[0])
+
+
+def emitted(group: InstanceGroup) -> dict[str, Any]:
+    """The group as an element of the template of a cluster."""
+    own = cdk.Stack(app(), "foreign")
+    sagemaker.CfnCluster(
+        own,
+        "Cluster",
+        instance_groups=[group.cloudformation(execution_role_arn=ROLE, lifecycle_source_s3_uri=SCRIPTS)],
+    )
+    (cluster,) = Template.from_stack(own).find_resources("AWS::SageMaker::Cluster").values()
+    (found,) = cluster["Properties"]["InstanceGroups"]
+    return cast("dict[str, Any]", found)
+
+
+PLAIN = {
+    "InstanceGroupName": "workers",
+    "InstanceType": "ml.p5.48xlarge",
+    "InstanceCount": 2,
+    "ExecutionRole": ROLE,
+    "LifeCycleConfig": {"SourceS3Uri": SCRIPTS, "OnCreate": "on_create.sh"},
+    "ThreadsPerCore": 2,
+    "OverrideVpcConfig": {"SecurityGroupIds": ["sg-0123456789abcdef0"], "Subnets": ["subnet-0123456789abcdef0"]},
+    "InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 500}}],
+}
+
+
+class TestCloudFormation:
+    def test_a_plain_group(self, make: Make) -> None:
+        assert emitted(make()) == PLAIN
+
+    @pytest.mark.parametrize(
+        ("given", "changes"),
+        [
+            ({"count": 0}, {"InstanceCount": 0}),
+            ({"min_count": 2}, {"MinInstanceCount": 2}),
+            ({"volume_gib": 1000}, {"InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 1000}}]}),
+            ({"threads_per_core": 1}, {"ThreadsPerCore": 1}),
+            ({"capacity": "on_demand"}, {}),
+            ({"capacity": "spot"}, {"CapacityRequirements": {"Spot": {}}}),
+            ({"capacity": "training_plan", "training_plan_arn": PLAN}, {"TrainingPlanArn": PLAN}),
+            (
+                {"deep_health_checks": ["instance_stress", "instance_connectivity"]},
+                {"OnStartDeepHealthChecks": ["InstanceStress", "InstanceConnectivity"]},
+            ),
+            ({"ami_id": "ami-0123456789abcdef0"}, {"ImageId": "ami-0123456789abcdef0"}),
+            ({"ami_id": "default"}, {"ImageId": "default"}),
+            ({"release_version": "1.2.3"}, {"ImageReleaseVersion": "1.2.3"}),
+            (
+                {"labels": {"team": "b", "example.com/fooBar_baz": "1.x"}},
+                {"KubernetesConfig": {"Labels": {"example.com/fooBar_baz": "1.x", "team": "b"}}},
+            ),
+            (
+                {"taints": [Taint(key="dedicated", value="gpu", effect="NoSchedule")]},
+                {"KubernetesConfig": {"Taints": [{"Key": "dedicated", "Value": "gpu", "Effect": "NoSchedule"}]}},
+            ),
+            (
+                {"taints": [Taint(key="dedicated", effect="NoExecute")]},
+                {"KubernetesConfig": {"Taints": [{"Key": "dedicated", "Effect": "NoExecute"}]}},
+            ),
+            (
+                {"on_create": "on_create_noop.sh"},
+                {"LifeCycleConfig": {"SourceS3Uri": SCRIPTS, "OnCreate": "on_create_noop.sh"}},
+            ),
+            (
+                {"patching": Patching(strategy="when_all_idle")},
+                {"AutoPatchConfig": {"PatchingStrategy": "WhenAllIdle"}},
+            ),
+            (
+                {"patching": Patching(schedule="cron(0 3 ? * SUN *)")},
+                {"ScheduledUpdateConfig": {"ScheduleExpression": "cron(0 3 ? * SUN *)"}},
+            ),
+            (
+                {
+                    "patching": Patching(
+                        schedule="cron(0 3 ? * SUN *)",
+                        max_batch=Batch(instances=1),
+                        rollback_batch=Batch(percent=10),
+                        wait_seconds=60,
+                        rollback_alarms=["node-deficit"],
+                    )
+                },
+                {
+                    "ScheduledUpdateConfig": {
+                        "ScheduleExpression": "cron(0 3 ? * SUN *)",
+                        "DeploymentConfig": {
+                            "RollingUpdatePolicy": {
+                                "MaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 1},
+                                "RollbackMaximumBatchSize": {"Type": "CAPACITY_PERCENTAGE", "Value": 10},
+                            },
+                            "WaitIntervalInSeconds": 60,
+                            "AutoRollbackConfiguration": [{"AlarmName": "node-deficit"}],
+                        },
+                    }
+                },
+            ),
+        ],
+        ids=lambda given: " ".join(given) if isinstance(given, dict) else None,
+    )
+    def test_each_choice_changes_one_property(self, make: Make, given: dict[str, Any], changes: dict[str, Any]) -> None:
+        assert emitted(make(**given)) == {**PLAIN, **changes}
+
+    def test_a_flexible_group_keeps_the_order_of_its_types(self, make: Make) -> None:
+        group = make(instance_types=["ml.p5en.48xlarge", "ml.p5.48xlarge"], capacity="on_demand")
+
+        expected = {key: value for key, value in PLAIN.items() if key != "InstanceType"}
+        expected["InstanceRequirements"] = {"InstanceTypes": ["ml.p5en.48xlarge", "ml.p5.48xlarge"]}
+        assert emitted(group) == expected
+
+
+class TestThreadsPerCore:
+    @pytest.mark.parametrize("name", instance_types.names())
+    def test_is_two_where_the_type_has_smt(self, make: Make, name: str) -> None:
+        row = instance_types.get(name)
+        assert row is not None
+
+        group = make(instance_type=name, capacity="on_demand")
+        assert group.resolved_threads_per_core == (2 if row.has_smt else 1)
+
+    @pytest.mark.parametrize(
+        ("types", "threads"),
+        [
+            (["ml.m5.2xlarge", "ml.c5.2xlarge"], 2),
+            (["ml.m6g.2xlarge", "ml.m7g.2xlarge"], 1),
+            (["ml.m5.2xlarge", "ml.m6g.2xlarge"], 1),
+        ],
+    )
+    def test_of_a_flexible_group_suits_every_type(self, make: Make, types: list[str], threads: int) -> None:
+        assert make(instance_types=types).resolved_threads_per_core == threads
+
+    def test_two_is_refused_without_smt(self, make: Make) -> None:
+        assert refusal(make, instance_type="ml.m7g.2xlarge", threads_per_core=2) == (
+            'instance group "workers": threads_per_core must be 1 for ml.m7g.2xlarge, which has one thread per core, '
+            "got 2; set threads_per_core=1 or leave it out"
+        )
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_of_an_unknown_type_is_as_said(self, make: Make, threads: int) -> None:
+        assert make(instance_type="ml.p9.48xlarge", threads_per_core=threads).resolved_threads_per_core == threads
+
+    def test_of_an_unknown_type_must_be_said(self, make: Make) -> None:
+        assert refusal(make, instance_type="ml.p9.48xlarge") == (
+            'instance group "workers": threads_per_core must be said for types that the catalog of '
+            f"{instance_types.as_of()} does not hold, got None for ml.p9.48xlarge; "
+            "set threads_per_core=2 where it has simultaneous multithreading, else 1"
+        )
+
+
+class TestNeedsContinuous:
+    @pytest.mark.parametrize(
+        ("given", "what"),
+        [
+            ({}, None),
+            ({"capacity": "spot"}, 'capacity="spot"'),
+            ({"min_count": 0}, "min_count=0"),
+            ({"instance_types": ["ml.m5.2xlarge"]}, "instance_types (a flexible group)"),
+        ],
+    )
+    def test_says_what(self, make: Make, given: dict[str, Any], what: str | None) -> None:
+        assert make(**given).needs_continuous == what
+
+
+BOUNDS = [
+    ("count", hyperpod.INSTANCE_COUNT),
+    ("volume_gib", hyperpod.VOLUME_GIB),
+    ("threads_per_core", hyperpod.THREADS_PER_CORE),
+]
+
+
+class TestBounds:
+    @pytest.mark.parametrize(("key", "bound"), BOUNDS)
+    def test_both_ends_are_allowed(self, make: Make, key: str, bound: Any) -> None:
+        make(**{key: bound.minimum})
+        make(**{key: bound.maximum})
+
+    @pytest.mark.parametrize(("key", "bound"), BOUNDS)
+    @pytest.mark.parametrize("end", ["minimum", "maximum"])
+    def test_beyond_is_refused_with_the_rule(self, make: Make, key: str, bound: Any, end: str) -> None:
+        value = bound.minimum - 1 if end == "minimum" else bound.maximum + 1
+
+        assert refusal(make, **{key: value}) == f'instance group "workers": {key} {bound.problem(value, key=key)}'
+
+    def test_says_the_whole_rule(self, make: Make) -> None:
+        assert refusal(make, count=-1) == (
+            'instance group "workers": count must be at least 0, got -1; set count: 0 or more'
+        )
+
+    @pytest.mark.parametrize(("count", "min_count"), [(2, 0), (2, 1), (2, 2), (0, 0)])
+    def test_min_count_may_reach_the_count(self, make: Make, count: int, min_count: int) -> None:
+        assert make(count=count, min_count=min_count).min_count == min_count
+
+    def test_min_count_may_not_pass_the_count(self, make: Make) -> None:
+        assert refusal(make, count=2, min_count=3) == (
+            'instance group "workers": min_count must be at most the count of 2, got 3; set min_count=2 or less'
+        )
+
+    def test_min_count_is_not_negative(self, make: Make) -> None:
+        assert refusal(make, min_count=-1) == (
+            'instance group "workers": min_count must be at least 0, got -1; set min_count: 0 or more'
+        )
+
+    @pytest.mark.parametrize(
+        ("key", "allowed", "refused", "message"),
+        [
+            (
+                "instance_types",
+                list(instance_types.names()[:20]),
+                list(instance_types.names()[:21]),
+                "must hold at most 20 instance types, got 21; remove 1",
+            ),
+            (
+                "labels",
+                {f"l{n}": "v" for n in range(50)},
+                {f"l{n}": "v" for n in range(51)},
+                "must hold at most 50 labels, got 51; remove 1",
+            ),
+            (
+                "taints",
+                [Taint(key=f"t{n}", effect="NoSchedule") for n in range(50)],
+                [Taint(key=f"t{n}", effect="NoSchedule") for n in range(51)],
+                "must hold at most 50 taints, got 51; remove 1",
+            ),
+        ],
+        ids=["instance_types", "labels", "taints"],
+    )
+    def test_lists_are_no_longer_than_aws_takes(
+        self, make: Make, key: str, allowed: Any, refused: Any, message: str
+    ) -> None:
+        make(**{key: allowed, "capacity": "on_demand"})
+
+        assert refusal(make, **{key: refused, "capacity": "on_demand"}) == f'instance group "workers": {key} {message}'
+
+    @pytest.mark.parametrize(
+        ("number", "message"),
+        [
+            (0, "must hold at least 1 security groups, got 0; add 1"),
+            (6, "must hold at most 5 security groups, got 6; remove 1"),
+        ],
+    )
+    def test_one_to_five_security_groups(self, stack: cdk.Stack, make: Make, number: int, message: str) -> None:
+        security_group = ec2.SecurityGroup.from_security_group_id(stack, f"Of{number}", "sg-0123456789abcdef0")
+
+        got = refusal(make, security_groups=[security_group] * number)
+        assert got == f'instance group "workers": security_groups {message}'
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            (
+                {"name": "my_group"},
+                (
+                    "name must be 1 to 63 letters, digits and hyphens, beginning and ending with a "
+                    'letter or digit, got "my_group"; set name: my-group'
+                ),
+            ),
+            (
+                {"instance_type": "p5.48xlarge"},
+                ('instance_type must begin with "ml.", got "p5.48xlarge"; set instance_type="ml.p5.48xlarge"'),
+            ),
+            (
+                {"instance_type": None},
+                (
+                    "one instance type or, for a flexible group, a list of them is needed, "
+                    "got instance_type=None and instance_types=[]; set one of the two"
+                ),
+            ),
+            (
+                {"instance_type": "ml.m5.2xlarge", "instance_types": ["ml.m5.xlarge"]},
+                (
+                    "one instance type or, for a flexible group, a list of them is needed, "
+                    "got instance_type='ml.m5.2xlarge' and instance_types=['ml.m5.xlarge']; set one of the two"
+                ),
+            ),
+            (
+                {"instance_types": ["ml.m5.xlarge", "ml.c5.xlarge", "ml.m5.xlarge"]},
+                "instance_types must not repeat a value, got ml.m5.xlarge twice; remove one",
+            ),
+            (
+                {"subnet": None},
+                ("subnet must be a private subnet of the group's availability zone, got None; pass the subnet"),
+            ),
+            (
+                {"capacity": "reserved"},
+                (
+                    'capacity must be one of on_demand, spot, training_plan, got "reserved"; '
+                    "set capacity to one of these"
+                ),
+            ),
+            (
+                {"capacity": None},
+                (
+                    "capacity must be said for accelerated types, got None for ml.p5.48xlarge; "
+                    "set capacity to one of on_demand, spot, training_plan"
+                ),
+            ),
+            (
+                {"capacity": "training_plan"},
+                (
+                    'capacity="training_plan" needs the plan, got training_plan_arn=None; '
+                    "set training_plan_arn to its ARN or choose another capacity"
+                ),
+            ),
+            (
+                {"training_plan_arn": PLAN},
+                (
+                    'training_plan_arn goes with capacity="training_plan", got '
+                    "capacity='on_demand'; set capacity=\"training_plan\" or leave out training_plan_arn"
+                ),
+            ),
+            (
+                {"capacity": "training_plan", "training_plan_arn": "h100-april"},
+                (
+                    'training_plan_arn must be the ARN of a training plan, got "h100-april"; '
+                    "set training_plan_arn: arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
+                ),
+            ),
+            (
+                {"deep_health_checks": ["stress"]},
+                (
+                    "deep_health_checks must be one of instance_stress, instance_connectivity, "
+                    'got "stress"; set deep_health_checks to one of these'
+                ),
+            ),
+            (
+                {"deep_health_checks": ["instance_stress", "instance_stress"]},
+                ("deep_health_checks must not repeat a value, got instance_stress twice; remove one"),
+            ),
+            (
+                {"instance_type": "ml.m5.2xlarge", "deep_health_checks": ["instance_stress"]},
+                (
+                    "deep_health_checks are for GPU and Trainium types, got them for ml.m5.2xlarge; "
+                    "leave out deep_health_checks"
+                ),
+            ),
+            (
+                {"deep_health_checks": ["instance_stress"], "taints": [Taint(key="gpu", effect="NoSchedule")]},
+                (
+                    "deep_health_checks do not go with taints, since HyperPod taints the nodes "
+                    'itself while it checks, got the taint "gpu"; leave out taints or deep_health_checks'
+                ),
+            ),
+            (
+                {"labels": {"-team": "a"}},
+                ('labels must be a Kubernetes label key of 1 to 317 characters, got "-team"; set labels: team'),
+            ),
+            (
+                {"taints": [Taint(key="gpu", effect=cast("Any", "Never"))]},
+                (
+                    "taints effect must be one of NoSchedule, PreferNoSchedule, NoExecute, "
+                    'got "Never"; set taints effect to one of these'
+                ),
+            ),
+            (
+                {"ami_id": "ami-1"},
+                (
+                    'ami_id must be an AMI id (ami- and 8 to 17 hexadecimal digits) or "default", '
+                    'got "ami-1"; set ami_id: default'
+                ),
+            ),
+            (
+                {"release_version": "1.2"},
+                ('release_version must be a release version MAJOR.MINOR.PATCH, got "1.2"; set release_version: 1.2.3'),
+            ),
+            (
+                {"on_create": ""},
+                ('on_create must be the name of a script, 1 to 128 characters, got ""; set on_create: on_create.sh'),
+            ),
+        ],
+        ids=lambda given: " ".join(given) if isinstance(given, dict) else None,
+    )
+    def test_misuse_is_refused_with_the_whole_rule(self, make: Make, given: dict[str, Any], message: str) -> None:
+        assert refusal(make, **given) == f'instance group "{given.get("name", "workers")}": {message}'
+
+    def test_types_without_accelerator_need_no_capacity(self, make: Make) -> None:
+        assert make(instance_type="ml.m5.2xlarge", capacity=None).capacity is None
+
+
+class TestPatching:
+    @pytest.mark.parametrize(
+        ("patching", "message"),
+        [
+            (
+                Patching(),
+                "patching is by schedule or by strategy, got schedule=None and strategy=None; set exactly one of them",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", strategy="when_idle"),
+                (
+                    "patching is by schedule or by strategy, got schedule='cron(0 3 ? * SUN *)' and "
+                    "strategy='when_idle'; set exactly one of them"
+                ),
+            ),
+            (
+                Patching(strategy="when_idle", wait_seconds=60),
+                (
+                    'patching.wait_seconds goes with schedule, got strategy="when_idle"; '
+                    "leave out wait_seconds or patch by schedule"
+                ),
+            ),
+            (
+                Patching(strategy=cast("Any", "drain_first")),
+                (
+                    'patching.strategy must be one of when_idle, when_all_idle, got "drain_first"; '
+                    "set patching.strategy to one of these"
+                ),
+            ),
+            (
+                Patching(schedule="rate(1 day)"),
+                f"patching.schedule {hyperpod.CRON.problem('rate(1 day)', key='patching.schedule')}",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", rollback_batch=Batch(instances=1)),
+                "patching.rollback_batch needs max_batch, got max_batch=None; set max_batch=Batch(instances=1)",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch()),
+                (
+                    "patching.max_batch is a number of instances or a percentage, got instances=None and percent=None; "
+                    "set exactly one of them"
+                ),
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(instances=0)),
+                "patching.max_batch.instances must be at least 1, got 0; set patching.max_batch.instances: 1 or more",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", max_batch=Batch(percent=101)),
+                "patching.max_batch.percent must be at most 100, got 101; set patching.max_batch.percent: 100 or less",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", wait_seconds=3601),
+                "patching.wait_seconds must be at most 3600, got 3601; set patching.wait_seconds: 3600 or less",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[f"a{n}" for n in range(11)]),
+                "patching.rollback_alarms must hold at most 10 alarms, got 11; remove 1",
+            ),
+            (
+                Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[" "]),
+                (
+                    "patching.rollback_alarms must be the name of a CloudWatch alarm, 1 to 256 characters, "
+                    'got " "; set patching.rollback_alarms: node-deficit'
+                ),
+            ),
+        ],
+    )
+    def test_misuse_is_refused_with_the_whole_rule(self, make: Make, patching: Patching, message: str) -> None:
+        assert refusal(make, patching=patching) == f'instance group "workers": {message}'
+
+    def test_bounds_are_allowed(self, make: Make) -> None:
+        alarms = [f"a{n}" for n in range(10)]
+        for batch in (Batch(instances=1), Batch(percent=1), Batch(percent=100)):
+            for wait in (0, 3600):
+                make(patching=Patching(schedule="cron(0 3 ? * 7L 2027)", max_batch=batch, wait_seconds=wait))
+        make(patching=Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=alarms))
+
+
+class TestRegion:
+    @pytest.mark.parametrize(
+        ("given", "problem"),
+        [
+            ({"availability_zone_id": "use1-az5"}, None),
+            ({}, None),
+            ({"capacity": "training_plan", "training_plan_arn": PLAN}, None),
+            (
+                {"capacity": "training_plan", "training_plan_arn": PLAN.replace("us-east-1", "us-west-2")},
+                (
+                    "training_plan_arn must be a plan in the stack's region us-east-1, got "
+                    "arn:aws-us-gov:sagemaker:us-west-2:111122223333:training-plan/h100-april; "
+                    "deploy the stack in us-west-2 or set a plan of us-east-1"
+                ),
+            ),
+            (
+                {"capacity": "training_plan", "training_plan_arn": PLAN.replace("1111", "9999")},
+                (
+                    "training_plan_arn must be a plan in the stack's account 111122223333, got "
+                    "arn:aws-us-gov:sagemaker:us-east-1:999922223333:training-plan/h100-april; "
+                    "deploy the stack in 999922223333 or set a plan of 111122223333"
+                ),
+            ),
+        ],
+    )
+    def test_must_be_the_stacks(self, make: Make, given: dict[str, Any], problem: str | None) -> None:
+        assert make(**given).region_problem(region="us-east-1", account="111122223333") == problem
+
+    @pytest.mark.parametrize("zone", ["us-east-1a", "usw2-az1", "az5"])
+    def test_a_zone_must_be_an_id_of_the_region(self, make: Make, zone: str) -> None:
+        problem = make(availability_zone_id=zone).region_problem(region="us-east-1", account="111122223333")
+
+        assert problem is not None
+        assert problem.startswith("availability_zone_id must be an availability zone ID ")
+
+    def test_nothing_is_compared_with_a_token(self, make: Make) -> None:
+        group = make(availability_zone_id="usw2-az1", capacity="training_plan", training_plan_arn=PLAN)
+
+        assert group.region_problem(region=cdk.Aws.REGION, account=cdk.Aws.ACCOUNT_ID) is None
+
+
+class TestTokens:
+    def test_are_known_without_asking_cdk(self, stack: cdk.Stack) -> None:
+        number = cdk.CfnParameter(stack, "Number", type="Number")
+        text = cdk.CfnParameter(stack, "Text")
+
+        assert is_token(text.value_as_string)
+        assert is_token(f"prefix-{text.value_as_string}")
+        assert is_token(number.value_as_number)
+        assert [value for value in ("", "text", "${AWS::Region}", 0, -1, 6758, None) if is_token(value)] == []
+
+    def test_are_not_judged(self, stack: cdk.Stack, make: Make) -> None:
+        text = cdk.Lazy.string(Late("!"))
+        number = cast("int", cdk.CfnParameter(stack, "Count", type="Number").value_as_number)
+
+        group = make(
+            name=text,
+            instance_type=text,
+            count=number,
+            min_count=number,
+            threads_per_core=number,
+            volume_gib=number,
+            training_plan_arn=text,
+            capacity="training_plan",
+            ami_id=text,
+            release_version=text,
+            labels={"team": text},
+            taints=[Taint(key=text, value=text, effect="NoSchedule")],
+            on_create=text,
+            patching=Patching(schedule=text, max_batch=Batch(percent=number), wait_seconds=number),
+        )
+        assert group.count == number
+
+
+@jsii.implements(cdk.IStableStringProducer)
+class Late:
+    """Says its text at synthesis."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def produce(self) -> str:
+        return self.text

@@ -1,0 +1,143 @@
+"""Events of a HyperPod cluster: rule, log group, alarm, dashboard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk.assertions import Template
+
+from hyperpod_cdk.node_events import NodeEvents
+from hyperpod_cdk.template_checks import check_templates
+
+CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
+
+
+@pytest.fixture(scope="module")
+def resources() -> dict[str, Any]:
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
+    NodeEvents(
+        stack,
+        "Events",
+        cluster_name="prod",
+        cluster_arn=cdk.Fn.import_value("cluster-arn"),
+        alarm_actions=["arn:aws:sns:us-east-1:111122223333:pager"],
+    )
+    found: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
+    return found
+
+
+def one(resources: dict[str, Any], resource_type: str) -> dict[str, Any]:
+    (found,) = [each for each in resources.values() if each["Type"] == resource_type]
+    return dict(found)
+
+
+def test_every_event_of_this_cluster_is_kept(resources: dict[str, Any]) -> None:
+    rule = one(resources, "AWS::Events::Rule")
+
+    assert rule["Properties"]["EventPattern"] == {
+        "source": ["aws.sagemaker"],
+        "detail-type": [
+            "SageMaker HyperPod Cluster Event",
+            "SageMaker HyperPod Cluster State Change",
+            "SageMaker HyperPod Cluster Node Health Event",
+        ],
+        "resources": [{"Fn::ImportValue": "cluster-arn"}],
+    }
+    (target,) = rule["Properties"]["Targets"]
+    assert json.dumps(target["Arn"]).count("EventsLogGroupB009084F") == 1
+    assert "RoleArn" not in target, "EventBridge writes to log groups by resource policy"
+
+
+def test_the_log_group_is_retained_under_a_steady_id(resources: dict[str, Any]) -> None:
+    group = resources["EventsLogGroupB009084F"]
+
+    assert group["DeletionPolicy"] == group["UpdateReplacePolicy"] == "Retain"
+    assert group["Properties"] == {"LogGroupName": "/aws/events/prod-hyperpod", "RetentionInDays": 365}
+
+
+def test_eventbridge_may_write_before_the_rule_sends(resources: dict[str, Any]) -> None:
+    policy_id, policy = next((k, v) for k, v in resources.items() if v["Type"] == "AWS::Logs::ResourcePolicy")
+    document = policy["Properties"]["PolicyDocument"]["Fn::Join"][1]
+    text = "".join(part if isinstance(part, str) else "<token>" for part in document)
+
+    assert json.loads(text)["Statement"] == [
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]},
+            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+            "Resource": "arn:<token>:logs:<token>:<token>:log-group:<token>:*",
+        }
+    ]
+    assert policy["Properties"]["PolicyName"] == "prod-hyperpod-events"
+    assert policy_id in one(resources, "AWS::Events::Rule")["DependsOn"]
+
+
+def test_info_is_not_counted(resources: dict[str, Any]) -> None:
+    filters = {
+        each["Properties"]["MetricTransformations"][0]["MetricName"]: each["Properties"]
+        for each in resources.values()
+        if each["Type"] == "AWS::Logs::MetricFilter"
+    }
+
+    assert filters["Errors"]["FilterPattern"] == (
+        '{ ($.detail.EventDetails.EventLevel = "Error") || ($.detail.HealthSummary.HealthStatus = "Unhealthy")'
+        ' || ($.detail.ClusterStatus = "Failed") || ($.detail.ClusterStatus = "RollingBack") }'
+    )
+    assert filters["Warnings"]["FilterPattern"] == '{ ($.detail.EventDetails.EventLevel = "Warn") }'
+    assert filters["Errors"]["MetricTransformations"] == [
+        {"MetricName": "Errors", "MetricNamespace": "HyperPod/prod", "MetricValue": "1", "DefaultValue": 0}
+    ]
+
+
+def test_one_error_raises_the_alarm(resources: dict[str, Any]) -> None:
+    alarm = one(resources, "AWS::CloudWatch::Alarm")["Properties"]
+
+    assert alarm == {
+        "AlarmName": "prod-hyperpod-events",
+        "AlarmDescription": "HyperPod cluster prod reports errors or unhealthy nodes; "
+        "see log group /aws/events/prod-hyperpod",
+        "AlarmActions": ["arn:aws:sns:us-east-1:111122223333:pager"],
+        "Namespace": "HyperPod/prod",
+        "MetricName": "Errors",
+        "Statistic": "Sum",
+        "Period": 300,
+        "EvaluationPeriods": 1,
+        "Threshold": 1,
+        "ComparisonOperator": "GreaterThanOrEqualToThreshold",
+        "TreatMissingData": "notBreaching",
+    }
+
+
+def test_the_dashboard_is_json_about_this_cluster(resources: dict[str, Any]) -> None:
+    dashboard = one(resources, "AWS::CloudWatch::Dashboard")["Properties"]
+    body = "".join(part if isinstance(part, str) else "us-east-1" for part in dashboard["DashboardBody"]["Fn::Join"][1])
+
+    metric, log = json.loads(body)["widgets"]
+    assert [line[:2] for line in metric["properties"]["metrics"]] == [
+        ["HyperPod/prod", "Errors"],
+        ["HyperPod/prod", "Warnings"],
+    ]
+    assert log["properties"]["query"].startswith("SOURCE '/aws/events/prod-hyperpod' | fields @timestamp, ")
+
+
+def test_nothing_but_plain_resources(resources: dict[str, Any]) -> None:
+    assert sorted({each["Type"] for each in resources.values()}) == [
+        "AWS::CloudWatch::Alarm",
+        "AWS::CloudWatch::Dashboard",
+        "AWS::Events::Rule",
+        "AWS::Logs::LogGroup",
+        "AWS::Logs::MetricFilter",
+        "AWS::Logs::ResourcePolicy",
+    ]
+
+
+def test_the_template_passes_the_checks(tmp_path: Path) -> None:
+    app = cdk.App(outdir=str(tmp_path), builtin_cloud_formation_validation=False)
+    NodeEvents(cdk.Stack(app, "foreign"), "Events", cluster_name="prod", cluster_arn=CLUSTER_ARN, retention_days=30)
+    app.synth()
+
+    assert check_templates(tmp_path.glob("*.template.json"), region="eu-west-1") == []

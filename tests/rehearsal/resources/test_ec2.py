@@ -1,0 +1,412 @@
+"""The network types, seen through EC2's own describe operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+SELF_TRAFFIC = "-1"
+
+
+def message(error: pytest.ExceptionInfo[ClientError]) -> str:
+    return str(error.value).partition(" operation: ")[2]
+
+
+@pytest.fixture
+def vpc(stack: Any) -> Any:
+    return stack.create("AWS::EC2::VPC", {"CidrBlock": "10.192.0.0/16"})
+
+
+@pytest.fixture
+def subnet(stack: Any, vpc: Any) -> Any:
+    properties = {"VpcId": vpc.physical_id, "CidrBlock": "10.192.0.0/20", "AvailabilityZoneId": "use1-az4"}
+    return stack.create("AWS::EC2::Subnet", properties)
+
+
+class TestVpc:
+    def test_create_shows_in_describe(self, stack: Any, described: Callable[..., dict[str, str]]) -> None:
+        result = stack.create(
+            "AWS::EC2::VPC",
+            {
+                "CidrBlock": "10.192.0.0/16",
+                "EnableDnsHostnames": "true",
+                "EnableDnsSupport": True,
+                "Tags": [{"Key": "Name", "Value": "prod"}],
+            },
+        )
+        client = stack.context.client("ec2")
+        vpc = client.describe_vpcs(VpcIds=[result.physical_id])["Vpcs"][0]
+        hostnames = client.describe_vpc_attribute(VpcId=result.physical_id, Attribute="enableDnsHostnames")
+        assert vpc["CidrBlock"] == "10.192.0.0/16"
+        assert described(vpc["Tags"]) == {"Name": "prod"}
+        assert hostnames["EnableDnsHostnames"] == {"Value": True}
+        assert result.attributes["VpcId"] == result.physical_id
+        assert result.attributes["DefaultSecurityGroup"].startswith("sg-")
+        assert result.attributes["DefaultNetworkAcl"].startswith("acl-")
+        assert len(result.attributes["CidrBlockAssociations"]) == 1
+
+    def test_update_changes_dns_and_tags(self, stack: Any, vpc: Any, described: Callable[..., dict[str, str]]) -> None:
+        stack.update(vpc.physical_id, EnableDnsHostnames=True, Tags=[{"Key": "team", "Value": "ml"}])
+        client = stack.context.client("ec2")
+        hostnames = client.describe_vpc_attribute(VpcId=vpc.physical_id, Attribute="enableDnsHostnames")
+        assert hostnames["EnableDnsHostnames"] == {"Value": True}
+        assert described(client.describe_vpcs(VpcIds=[vpc.physical_id])["Vpcs"][0]["Tags"]) == {"team": "ml"}
+        stack.update(vpc.physical_id, Tags=None)
+        assert not client.describe_vpcs(VpcIds=[vpc.physical_id])["Vpcs"][0].get("Tags")
+
+    def test_delete_refuses_while_a_subnet_stands(self, stack: Any, vpc: Any, subnet: Any) -> None:
+        with pytest.raises(ClientError) as error:
+            stack.delete(vpc.physical_id)
+        assert message(error) == f"The vpc '{vpc.physical_id}' has dependencies and cannot be deleted."
+        stack.delete(subnet.physical_id)
+        stack.delete(vpc.physical_id)
+        stack.delete(vpc.physical_id)
+
+    def test_a_secondary_block_takes_subnets(self, stack: Any, vpc: Any) -> None:
+        block = stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": "10.4.0.0/16"})
+        assert block.physical_id.startswith("vpc-cidr-assoc-")
+        assert block.attributes["Id"] == block.physical_id
+        made = stack.create(
+            "AWS::EC2::Subnet",
+            {"VpcId": vpc.physical_id, "CidrBlock": "10.4.0.0/16", "AvailabilityZoneId": "use1-az5"},
+        )
+        with pytest.raises(ClientError) as error:
+            stack.delete(block.physical_id)
+        assert message(error) == f"The vpc '{vpc.physical_id}' has dependencies and cannot be deleted."
+        stack.delete(made.physical_id)
+        stack.delete(block.physical_id)
+        stack.delete(block.physical_id)
+
+    @pytest.mark.parametrize("block", ["10.192.0.0/16", "10.192.128.0/17"])
+    def test_a_secondary_block_must_not_overlap(self, stack: Any, vpc: Any, block: str) -> None:
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": block})
+        assert "(InvalidVpc.Range)" in str(error.value)
+
+
+class TestSubnet:
+    def test_the_zone_id_decides(self, stack: Any, subnet: Any) -> None:
+        seen = stack.context.client("ec2").describe_subnets(SubnetIds=[subnet.physical_id])["Subnets"][0]
+        assert seen["AvailabilityZoneId"] == "use1-az4"
+        assert subnet.attributes["AvailabilityZoneId"] == "use1-az4"
+        assert subnet.attributes["AvailabilityZone"] == seen["AvailabilityZone"]
+        assert subnet.attributes["CidrBlock"] == "10.192.0.0/20"
+        assert subnet.attributes["NetworkAclAssociationId"].startswith("aclassoc-")
+
+    @pytest.mark.parametrize("block", ["10.193.0.0/20", "10.0.0.0/8"])
+    def test_the_block_must_lie_in_the_vpc(self, stack: Any, vpc: Any, block: str) -> None:
+        properties = {"VpcId": vpc.physical_id, "CidrBlock": block, "AvailabilityZoneId": "use1-az4"}
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::Subnet", properties)
+        assert message(error) == f"The CIDR '{block}' is invalid."
+
+    def test_two_subnets_must_not_overlap(self, stack: Any, vpc: Any, subnet: Any) -> None:
+        properties = {"VpcId": vpc.physical_id, "CidrBlock": "10.192.8.0/24", "AvailabilityZoneId": "use1-az4"}
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::Subnet", properties)
+        assert subnet.physical_id
+        assert message(error) == "The CIDR '10.192.8.0/24' conflicts with another subnet"
+
+    def test_an_unknown_zone_id_is_refused(self, stack: Any, vpc: Any) -> None:
+        properties = {"VpcId": vpc.physical_id, "CidrBlock": "10.192.0.0/20", "AvailabilityZoneId": "use1-az99"}
+        with pytest.raises(ClientError):
+            stack.create("AWS::EC2::Subnet", properties)
+
+    def test_public_addresses_are_switched_in_place(self, stack: Any, subnet: Any) -> None:
+        stack.update(subnet.physical_id, MapPublicIpOnLaunch=True)
+        client = stack.context.client("ec2")
+        assert client.describe_subnets(SubnetIds=[subnet.physical_id])["Subnets"][0]["MapPublicIpOnLaunch"]
+        stack.update(subnet.physical_id, MapPublicIpOnLaunch=None)
+        assert not client.describe_subnets(SubnetIds=[subnet.physical_id])["Subnets"][0]["MapPublicIpOnLaunch"]
+
+    def test_an_interface_keeps_the_subnet(self, stack: Any, subnet: Any) -> None:
+        client = stack.context.client("ec2")
+        interface = client.create_network_interface(SubnetId=subnet.physical_id)["NetworkInterface"]
+        with pytest.raises(ClientError) as error:
+            stack.delete(subnet.physical_id)
+        assert message(error) == f"The subnet '{subnet.physical_id}' has dependencies and cannot be deleted."
+        client.delete_network_interface(NetworkInterfaceId=interface["NetworkInterfaceId"])
+        stack.delete(subnet.physical_id)
+        stack.delete(subnet.physical_id)
+
+
+class TestRouting:
+    def test_nat_route_and_gateway_endpoint(self, stack: Any, vpc: Any, subnet: Any) -> None:
+        client = stack.context.client("ec2")
+        gateway = stack.create("AWS::EC2::InternetGateway", {})
+        attachment = stack.create(
+            "AWS::EC2::VPCGatewayAttachment",
+            {"VpcId": vpc.physical_id, "InternetGatewayId": gateway.physical_id},
+        )
+        address = stack.create("AWS::EC2::EIP", {"Domain": "vpc"})
+        nat = stack.create(
+            "AWS::EC2::NatGateway",
+            {"SubnetId": subnet.physical_id, "AllocationId": address.attributes["AllocationId"]},
+        )
+        table = stack.create("AWS::EC2::RouteTable", {"VpcId": vpc.physical_id})
+        route = stack.create(
+            "AWS::EC2::Route",
+            {
+                "RouteTableId": table.physical_id,
+                "DestinationCidrBlock": "0.0.0.0/0",
+                "NatGatewayId": nat.physical_id,
+            },
+        )
+        association = stack.create(
+            "AWS::EC2::SubnetRouteTableAssociation",
+            {"SubnetId": subnet.physical_id, "RouteTableId": table.physical_id},
+        )
+        endpoint = stack.create(
+            "AWS::EC2::VPCEndpoint",
+            {
+                "VpcId": vpc.physical_id,
+                "ServiceName": "com.amazonaws.us-east-1.s3",
+                "VpcEndpointType": "Gateway",
+                "RouteTableIds": [table.physical_id],
+            },
+        )
+
+        assert attachment.physical_id == f"IGW|{vpc.physical_id}"
+        assert attachment.attributes == {"AttachmentType": "IGW"}
+        assert address.physical_id == address.attributes["PublicIp"]
+        assert nat.attributes["EniId"].startswith("eni-")
+        assert route.physical_id == f"{table.physical_id}|0.0.0.0/0"
+        assert association.physical_id.startswith("rtbassoc-")
+        seen = client.describe_route_tables(RouteTableIds=[table.physical_id])["RouteTables"][0]
+        assert [row["NatGatewayId"] for row in seen["Routes"] if row.get("NatGatewayId")] == [nat.physical_id]
+        assert seen["Associations"][0]["SubnetId"] == subnet.physical_id
+        found = client.describe_vpc_endpoints(VpcEndpointIds=[endpoint.physical_id])["VpcEndpoints"][0]
+        assert found["RouteTableIds"] == [table.physical_id]
+        assert endpoint.attributes["Id"] == endpoint.physical_id
+
+        with pytest.raises(ClientError) as error:
+            stack.delete(attachment.physical_id)
+        assert message(error).startswith(f"Network {vpc.physical_id} has some mapped public address(es).")
+        made = (endpoint, association, route, table, nat, address, attachment, gateway, subnet, vpc)
+        for resource in made:
+            stack.delete(resource.physical_id)
+        for resource in made:
+            stack.delete(resource.physical_id)
+        assert [row["VpcId"] for row in client.describe_vpcs()["Vpcs"] if not row["IsDefault"]] == []
+
+    def test_a_route_is_replaced_in_place(self, stack: Any, vpc: Any) -> None:
+        gateway = stack.create("AWS::EC2::InternetGateway", {})
+        stack.create(
+            "AWS::EC2::VPCGatewayAttachment",
+            {"VpcId": vpc.physical_id, "InternetGatewayId": gateway.physical_id},
+        )
+        other = stack.create("AWS::EC2::InternetGateway", {})
+        table = stack.create("AWS::EC2::RouteTable", {"VpcId": vpc.physical_id})
+        route = stack.create(
+            "AWS::EC2::Route",
+            {
+                "RouteTableId": table.physical_id,
+                "DestinationCidrBlock": "0.0.0.0/0",
+                "GatewayId": gateway.physical_id,
+            },
+        )
+        stack.update(route.physical_id, GatewayId=other.physical_id)
+        seen = stack.context.client("ec2").describe_route_tables(RouteTableIds=[table.physical_id])
+        targets = [row.get("GatewayId") for row in seen["RouteTables"][0]["Routes"]]
+        assert other.physical_id in targets
+
+    def test_an_interface_endpoint_changes_its_groups(self, stack: Any, vpc: Any, subnet: Any) -> None:
+        groups = [
+            stack.create("AWS::EC2::SecurityGroup", {"VpcId": vpc.physical_id, "GroupDescription": "endpoint"})
+            for _ in range(2)
+        ]
+        endpoint = stack.create(
+            "AWS::EC2::VPCEndpoint",
+            {
+                "VpcId": vpc.physical_id,
+                "ServiceName": "com.amazonaws.us-east-1.sts",
+                "VpcEndpointType": "Interface",
+                "SubnetIds": [subnet.physical_id],
+                "SecurityGroupIds": [groups[0].physical_id],
+                "PrivateDnsEnabled": True,
+            },
+        )
+        with pytest.raises(ClientError) as error:
+            stack.delete(groups[0].physical_id)
+        assert message(error) == f"resource {groups[0].physical_id} has a dependent object"
+        stack.update(endpoint.physical_id, SecurityGroupIds=[groups[1].physical_id])
+        client = stack.context.client("ec2")
+        found = client.describe_vpc_endpoints(VpcEndpointIds=[endpoint.physical_id])["VpcEndpoints"][0]
+        assert [group["GroupId"] for group in found["Groups"]] == [groups[1].physical_id]
+        for resource in (endpoint, *groups):
+            stack.delete(resource.physical_id)
+
+    def test_a_flow_log_goes_to_its_log_group(self, stack: Any, vpc: Any, lambda_role: str) -> None:
+        stack.create("AWS::Logs::LogGroup", {"LogGroupName": "flow"})
+        flow_log = stack.create(
+            "AWS::EC2::FlowLog",
+            {
+                "ResourceId": vpc.physical_id,
+                "ResourceType": "VPC",
+                "TrafficType": "ALL",
+                "LogDestinationType": "cloud-watch-logs",
+                "LogGroupName": "flow",
+                "DeliverLogsPermissionArn": lambda_role,
+                "MaxAggregationInterval": "600",
+            },
+        )
+        client = stack.context.client("ec2")
+        seen = client.describe_flow_logs(FlowLogIds=[flow_log.physical_id])["FlowLogs"][0]
+        assert (seen["ResourceId"], seen["LogGroupName"]) == (vpc.physical_id, "flow")
+        stack.delete(flow_log.physical_id)
+        stack.delete(flow_log.physical_id)
+        assert client.describe_flow_logs()["FlowLogs"] == []
+
+
+class TestSecurityGroup:
+    def group(self, stack: Any, vpc: Any, **properties: Any) -> Any:
+        return stack.create(
+            "AWS::EC2::SecurityGroup",
+            {"VpcId": vpc.physical_id, "GroupDescription": "nodes", **properties},
+        )
+
+    def rules(self, stack: Any, group_id: str, *, egress: bool) -> list[dict[str, Any]]:
+        found = stack.context.client("ec2").describe_security_group_rules(
+            Filters=[{"Name": "group-id", "Values": [group_id]}]
+        )["SecurityGroupRules"]
+        return [rule for rule in found if rule["IsEgress"] is egress]
+
+    def test_the_default_egress_rule_stays_where_none_is_given(self, stack: Any, vpc: Any) -> None:
+        group = self.group(stack, vpc)
+        rules = self.rules(stack, group.physical_id, egress=True)
+        assert [(rule["IpProtocol"], rule["CidrIpv4"]) for rule in rules] == [("-1", "0.0.0.0/0")]
+        assert group.attributes == {
+            "Id": group.physical_id,
+            "GroupId": group.physical_id,
+            "VpcId": vpc.physical_id,
+        }
+
+    def test_given_egress_takes_the_default_rule_away(self, stack: Any, vpc: Any) -> None:
+        rule = {"IpProtocol": "tcp", "FromPort": "443", "ToPort": "443", "CidrIp": "10.0.0.0/8"}
+        group = self.group(stack, vpc, SecurityGroupEgress=[rule])
+        rules = self.rules(stack, group.physical_id, egress=True)
+        assert [(row["FromPort"], row["CidrIpv4"]) for row in rules] == [(443, "10.0.0.0/8")]
+        stack.update(group.physical_id, SecurityGroupEgress=None)
+        rules = self.rules(stack, group.physical_id, egress=True)
+        assert [(row["IpProtocol"], row["CidrIpv4"]) for row in rules] == [("-1", "0.0.0.0/0")]
+
+    def test_inline_ingress_follows_an_update(self, stack: Any, vpc: Any) -> None:
+        def tcp(port: int) -> dict[str, Any]:
+            return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "CidrIp": "10.0.0.0/8"}
+
+        group = self.group(stack, vpc, SecurityGroupIngress=[tcp(22), tcp(988)])
+        stack.update(group.physical_id, SecurityGroupIngress=[tcp(988), tcp(443)])
+        ports = {rule["FromPort"] for rule in self.rules(stack, group.physical_id, egress=False)}
+        assert ports == {443, 988}
+
+    @pytest.mark.parametrize(
+        ("resource_type", "peer", "egress"),
+        [
+            ("AWS::EC2::SecurityGroupIngress", "SourceSecurityGroupId", False),
+            ("AWS::EC2::SecurityGroupEgress", "DestinationSecurityGroupId", True),
+        ],
+    )
+    def test_a_rule_to_the_group_itself(
+        self,
+        stack: Any,
+        vpc: Any,
+        resource_type: str,
+        peer: str,
+        egress: bool,  # noqa: FBT001 - a table's column
+    ) -> None:
+        group = self.group(stack, vpc)
+        rule = stack.create(
+            resource_type,
+            {"GroupId": group.physical_id, "IpProtocol": SELF_TRAFFIC, peer: group.physical_id, "Description": "efa"},
+        )
+        assert rule.physical_id.startswith("sgr-")
+        assert rule.attributes == {"Id": rule.physical_id}
+        mine = [
+            row
+            for row in self.rules(stack, group.physical_id, egress=egress)
+            if row["SecurityGroupRuleId"] == rule.physical_id
+        ]
+        assert mine[0]["ReferencedGroupInfo"]["GroupId"] == group.physical_id
+        described = stack.context.client("ec2").describe_security_groups(GroupIds=[group.physical_id])
+        permissions = described["SecurityGroups"][0]["IpPermissionsEgress" if egress else "IpPermissions"]
+        pairs = [pair for row in permissions for pair in row.get("UserIdGroupPairs", [])]
+        assert [(pair["GroupId"], pair["Description"]) for pair in pairs] == [(group.physical_id, "efa")]
+
+        assert stack.update(rule.physical_id, Description="nodes").physical_id == rule.physical_id
+        described = stack.context.client("ec2").describe_security_groups(GroupIds=[group.physical_id])
+        permissions = described["SecurityGroups"][0]["IpPermissionsEgress" if egress else "IpPermissions"]
+        pairs = [pair for row in permissions for pair in row.get("UserIdGroupPairs", [])]
+        assert [pair["Description"] for pair in pairs] == ["nodes"]
+        stack.delete(rule.physical_id)
+        stack.delete(rule.physical_id)
+        assert all("ReferencedGroupInfo" not in row for row in self.rules(stack, group.physical_id, egress=egress))
+        stack.delete(group.physical_id)
+        stack.delete(rule.physical_id)
+
+    def test_self_egress_stands_beside_the_default_rule(self, stack: Any, vpc: Any) -> None:
+        group = self.group(stack, vpc)
+        stack.create(
+            "AWS::EC2::SecurityGroupEgress",
+            {
+                "GroupId": group.physical_id,
+                "IpProtocol": SELF_TRAFFIC,
+                "DestinationSecurityGroupId": group.physical_id,
+            },
+        )
+        rules = self.rules(stack, group.physical_id, egress=True)
+        peers = {row.get("CidrIpv4") or row["ReferencedGroupInfo"]["GroupId"] for row in rules}
+        assert peers == {"0.0.0.0/0", group.physical_id}
+
+    def test_a_group_another_one_names_is_kept(self, stack: Any, vpc: Any) -> None:
+        nodes, storage = self.group(stack, vpc), self.group(stack, vpc)
+        rule = stack.create(
+            "AWS::EC2::SecurityGroupIngress",
+            {
+                "GroupId": storage.physical_id,
+                "IpProtocol": "tcp",
+                "FromPort": 988,
+                "ToPort": 988,
+                "SourceSecurityGroupId": nodes.physical_id,
+            },
+        )
+        with pytest.raises(ClientError) as error:
+            stack.delete(nodes.physical_id)
+        assert message(error) == f"resource {nodes.physical_id} has a dependent object"
+        for made in (rule, nodes, storage):
+            stack.delete(made.physical_id)
+
+    def test_a_bad_inline_rule_leaves_no_group(self, stack: Any, vpc: Any) -> None:
+        bad = {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 1, "SourceSecurityGroupId": "sg-0123456789abcdef0"}
+        with pytest.raises(ClientError):
+            self.group(stack, vpc, SecurityGroupIngress=[bad])
+        groups = stack.context.client("ec2").describe_security_groups(
+            Filters=[{"Name": "vpc-id", "Values": [vpc.physical_id]}]
+        )
+        assert [group["GroupName"] for group in groups["SecurityGroups"]] == ["default"]
+
+
+def test_a_network_acl_with_an_entry_and_a_subnet(stack: Any, vpc: Any, subnet: Any) -> None:
+    acl = stack.create("AWS::EC2::NetworkAcl", {"VpcId": vpc.physical_id})
+    entry = stack.create(
+        "AWS::EC2::NetworkAclEntry",
+        {
+            "NetworkAclId": acl.physical_id,
+            "RuleNumber": "100",
+            "Protocol": -1,
+            "RuleAction": "allow",
+            "CidrBlock": "10.0.0.0/8",
+        },
+    )
+    association = stack.create(
+        "AWS::EC2::SubnetNetworkAclAssociation",
+        {"SubnetId": subnet.physical_id, "NetworkAclId": acl.physical_id},
+    )
+    seen = stack.context.client("ec2").describe_network_acls(NetworkAclIds=[acl.physical_id])["NetworkAcls"][0]
+    assert [row["SubnetId"] for row in seen["Associations"]] == [subnet.physical_id]
+    assert "10.0.0.0/8" in [row.get("CidrBlock") for row in seen["Entries"]]
+    for resource in (association, entry, acl):
+        stack.delete(resource.physical_id)
+        stack.delete(resource.physical_id)

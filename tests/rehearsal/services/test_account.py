@@ -1,0 +1,166 @@
+"""The account file: what it says, what it takes from the environment, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.rehearsal.embedded.account import (
+    DEFAULT_ACCOUNT_FILE,
+    AccountFile,
+    AccountFileError,
+    load_document,
+    read_account_file,
+    resolved,
+)
+
+FROM_ENVIRONMENT = {"from_environment": True}
+PLAN_ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+
+
+def group(**members: Any) -> SimpleNamespace:
+    defaults = {
+        "name": "h100",
+        "instance_type": "ml.p5.48xlarge",
+        "instance_types": None,
+        "count": 2,
+        "availability_zone_id": "use1-az5",
+        "capacity": "training_plan",
+        "training_plan_arn": PLAN_ARN,
+        "volume_gib": 500,
+    }
+    return SimpleNamespace(**{**defaults, **members})
+
+
+def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
+    return SimpleNamespace(
+        account="111122223333",
+        region="us-east-1",
+        hyperpod=SimpleNamespace(instance_groups=list(groups) or [group()]),
+        eks=SimpleNamespace(admin_role_arns=list(admins)),
+        task_governance=None,
+    )
+
+
+def test_the_shipped_file_is_valid_and_takes_everything_from_the_environment() -> None:
+    document = read_account_file(DEFAULT_ACCOUNT_FILE)
+    assert document["quotas"] == document["training_plans"] == FROM_ENVIRONMENT
+
+
+@pytest.mark.parametrize(
+    ("path", "plans"),
+    [
+        ("environments/prod.yaml", {"h100-april": (2, "use1-az5")}),
+        ("examples/two-teams.yaml", {}),
+        ("examples/elastic-training.yaml", {"h100-eight": (8, "use2-az1")}),
+    ],
+)
+def test_the_shipped_environments_find_their_plans(project: Path, path: str, plans: dict[str, Any]) -> None:
+    file = AccountFile.model_validate(load_document(None, project / path))
+    found = {plan.name: (plan.instance_count, plan.availability_zone_id) for plan in file.training_plans.plans}
+    assert found == plans
+
+
+class TestPlansOfTheEnvironment:
+    def plans(self, stated: list[dict[str, Any]], *groups: SimpleNamespace) -> dict[str, Any]:
+        document = {"training_plans": {**FROM_ENVIRONMENT, "plans": stated}}
+        made = resolved(document, environment(*groups))["training_plans"]["plans"]
+        return {plan["name"]: plan for plan in made}
+
+    def test_type_count_and_zone_are_the_groups(self) -> None:
+        assert self.plans([])["h100-april"] == {
+            "name": "h100-april",
+            "instance_type": "ml.p5.48xlarge",
+            "instance_count": 2,
+            "availability_zone_id": "use1-az5",
+        }
+
+    def test_groups_of_one_plan_add_up(self) -> None:
+        assert self.plans([], group(), group(name="more", count=3))["h100-april"]["instance_count"] == 5
+
+    def test_a_stated_plan_wins(self) -> None:
+        stated = {
+            "name": "h100-april",
+            "instance_type": "ml.p5.48xlarge",
+            "instance_count": 1,
+            "availability_zone_id": "use1-az6",
+        }
+        found = self.plans([stated])["h100-april"]
+        assert (found["instance_count"], found["availability_zone_id"]) == (1, "use1-az6")
+
+    @pytest.mark.parametrize(("region", "account"), [("us-west-2", "111122223333"), ("us-east-1", "444455556666")])
+    def test_a_plan_of_elsewhere_is_not_made(self, region: str, account: str) -> None:
+        arn = f"arn:aws:sagemaker:{region}:{account}:training-plan/h100-april"
+        assert self.plans([], group(training_plan_arn=arn)) == {}
+
+    def test_nothing_is_made_unasked(self) -> None:
+        assert resolved({}, environment()) == {}
+
+
+class TestQuotasOfTheEnvironment:
+    def quotas(self, stated: dict[str, Any], *groups: SimpleNamespace) -> Any:
+        return resolved({"quotas": {**FROM_ENVIRONMENT, **stated}}, environment(*groups))["quotas"]
+
+    def test_twice_the_need_but_not_below_the_default(self) -> None:
+        assert self.quotas({}) == {
+            "sagemaker": {
+                "ml.p5.48xlarge for cluster usage": 4.0,
+                "Total number of instances allowed across SageMaker HyperPod clusters": 4.0,
+                "Maximum number instances allowed per SageMaker HyperPod cluster": 20.0,
+                "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance": 500.0,
+            }
+        }
+
+    def test_spot(self) -> None:
+        found = self.quotas({}, group(capacity="spot", training_plan_arn=None))["sagemaker"]
+        assert found["ml.p5.48xlarge for cluster spot instance usage"] == 4.0
+        assert found["Total number of Spot instances allowed across SageMaker HyperPod clusters"] == 4.0
+
+    def test_every_type_of_a_flexible_group(self) -> None:
+        types = ("ml.g5.12xlarge", "ml.g6.12xlarge")
+        flexible = group(instance_type=None, instance_types=types, capacity="on_demand", training_plan_arn=None)
+        found = self.quotas({}, flexible)["sagemaker"]
+        assert [found[f"{name} for cluster usage"] for name in types] == [4.0, 4.0]
+
+    def test_a_stated_value_wins(self) -> None:
+        stated = {"sagemaker": {"ml.p5.48xlarge for cluster usage": 1}, "vpc": {"VPCs per Region": 3}}
+        found = self.quotas(stated)
+        assert (found["sagemaker"]["ml.p5.48xlarge for cluster usage"], found["vpc"]) == (1, {"VPCs per Region": 3})
+
+
+def test_roles_of_the_environment_exist() -> None:
+    admins = ("arn:aws:iam::111122223333:role/teams/admin",)
+    document = {"existing": {**FROM_ENVIRONMENT, "iam_roles": ["mine"], "s3_buckets": ["data"]}}
+    assert resolved(document, environment(admins=admins))["existing"] == {
+        "iam_roles": ["admin", "mine"],
+        "s3_buckets": ["data"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", "must be a mapping, got list"),
+        ("quota: {}\n", "quota: extra inputs are not permitted"),
+        (
+            "training_plans: {plans: [{name: a, instance_type: b, instance_count: 0, availability_zone_id: c}]}\n",
+            "training_plans.plans.0.instance_count: input should be greater than or equal to 1",
+        ),
+        ("capacity: {ml.p5.48xlarge: use1-az5}\n", "capacity.ml.p5.48xlarge: input should be a valid tuple"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(AccountFileError) as caught:
+        read_account_file(path)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_an_empty_file_is_an_account_with_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text("", encoding="utf-8")
+    assert AccountFile.model_validate(read_account_file(path)) == AccountFile()

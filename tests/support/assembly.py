@@ -1,0 +1,91 @@
+"""Reads synthesized environments and the graph of what waits for what."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+
+from hyperpod_cdk.config import Environment
+
+ENVIRONMENTS = {
+    "prod": "environments/prod.yaml",
+    "two-teams": "examples/two-teams.yaml",
+    "elastic-training": "examples/elastic-training.yaml",
+}
+Node = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """One environment's templates with the graph of what waits for what, cross-stack edges included."""
+
+    environment: Environment
+    templates: dict[str, dict[str, Any]]
+    stack_dependencies: dict[str, list[str]]
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[Node]:
+        """Edges run from a resource to each that it waits for."""
+        graph: nx.DiGraph[Node] = nx.DiGraph()
+        for stack, template in self.templates.items():
+            for logical_id, resource in template["Resources"].items():
+                graph.add_node((stack, logical_id))
+                for other in _references(resource) & template["Resources"].keys():
+                    graph.add_edge((stack, logical_id), (stack, other))
+        for stack, needed in self.stack_dependencies.items():
+            for other in needed:
+                graph.add_edges_from(
+                    ((stack, a), (other, b))
+                    for a in self.templates[stack]["Resources"]
+                    for b in self.templates[other]["Resources"]
+                )
+        return graph
+
+    def of_type(self, *types: str) -> list[Node]:
+        """Every resource of these types, in any stack."""
+        return [
+            (stack, logical_id)
+            for stack, template in self.templates.items()
+            for logical_id, resource in template["Resources"].items()
+            if resource["Type"] in types
+        ]
+
+    def resource(self, node: Node) -> dict[str, Any]:
+        """The resource behind a node of the graph."""
+        found: dict[str, Any] = self.templates[node[0]]["Resources"][node[1]]
+        return found
+
+    def addon(self, name: str) -> Node:
+        """The one EKS add-on of this name."""
+        (found,) = [
+            node for node in self.of_type("AWS::EKS::Addon") if self.resource(node)["Properties"]["AddonName"] == name
+        ]
+        return found
+
+    def waits_for(self, later: Node, earlier: Node) -> bool:
+        """Whether CloudFormation creates ``earlier`` first and deletes it last."""
+        return bool(nx.has_path(self.graph, later, earlier))
+
+
+def _references(resource: dict[str, Any]) -> set[str]:
+    depends_on = resource.get("DependsOn", [])
+    found = set(depends_on if isinstance(depends_on, list) else [depends_on])
+    pending: list[Any] = [resource.get("Properties", {})]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, list):
+            pending += value
+        elif isinstance(value, dict):
+            if isinstance(value.get("Ref"), str):
+                found.add(value["Ref"])
+            attribute = value.get("Fn::GetAtt")
+            if attribute is not None:
+                found.add(attribute[0] if isinstance(attribute, list) else attribute.partition(".")[0])
+            pending += value.values()
+        elif isinstance(value, str):
+            found |= {name.partition(".")[0] for name in re.findall(r"\$\{([^!}]+)\}", value)}
+    return found
