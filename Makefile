@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
-.PHONY: help setup rehearse synth test lint format schema lock bench clean
+.PHONY: help setup rehearse synth test lint format docs lock bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -41,13 +41,15 @@ lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog ag
 	$(BIN)/lint-imports
 	$(BIN)/shellcheck lifecycle_scripts/*.sh .ci/run
 	$(BIN)/python scripts/refresh_catalog.py --check
+	$(BIN)/python scripts/write_docs.py --check
 
 format: $(READY) ## let ruff mend and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: $(READY) ## write schemas/environment.schema.json anew
+docs: $(READY) ## write the JSON Schema and the generated pages of docs/ anew
 	$(BIN)/hyperpod-cdk schema --out schemas/environment.schema.json
+	$(BIN)/python scripts/write_docs.py
 
 lock: $(READY) ## resolve the dependencies anew into requirements.lock and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --output-file requirements.lock

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from hyperpod_cdk import ControlPlane, HyperPodChart, HyperPodDependencies
@@ -24,22 +27,23 @@ class ControlPlaneStack(cdk.Stack):
         termination_protection: bool,
     ) -> None:
         super().__init__(scope, construct_id, termination_protection=termination_protection)
-        eks = environment.eks
+        section = environment.eks
         self.control_plane = ControlPlane(
             self,
             "ControlPlane",
             vpc=network.network.vpc,
             subnets=network.network.control_plane_subnets,
             cluster_name=environment.eks_cluster_name,
-            kubernetes_version=eks.kubernetes_version,
+            kubernetes_version=section.kubernetes_version,
             security_group=network.efa.security_group,
-            endpoint_access=eks.endpoint_access,
-            public_access_cidrs=eks.public_access_cidrs,
-            admin_role_arns=eks.admin_role_arns,
-            addon_versions=eks.addon_versions,
+            endpoint_access=section.endpoint_access,
+            public_access_cidrs=section.public_access_cidrs,
+            admin_role_arns=section.admin_role_arns,
+            addon_versions=section.addon_versions,
             deletion_protection=environment.deletion_protection,
         )
-        self.cluster = self.control_plane.cluster
+        # jsii gives interfaces as protocols, and Cluster lacks one member that only imported clusters have
+        self.cluster = cast("eks.ICluster", self.control_plane.cluster)
         names = {name for group in environment.hyperpod.instance_groups for name in group.all_instance_types}
         # the file may state the numbers of a type that the catalog does not know
         types = [environment.instance_type(name) or name for name in sorted(names)]

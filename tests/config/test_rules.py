@@ -76,7 +76,11 @@ def test_each_bound_at_and_beside_it(changed: Changed, load: Load, refuse: Refus
         ),
         ("nat_gateways: 1", ("nat_gateways: 2",), ("nat_gateways: 0", "nat_gateways: 3")),
         ("name: prod\n", ("name: a\n", f"name: {'a' * 16}\n"), ('name: ""\n', f"name: {'a' * 17}\n")),
-        ("capacity_gib: 4800", ("capacity_gib: 1200", "capacity_gib: 2400"), ("capacity_gib: 1199", "capacity_gib: 2401")),
+        (
+            "capacity_gib: 4800",
+            ("capacity_gib: 1200", "capacity_gib: 2400"),
+            ("capacity_gib: 1199", "capacity_gib: 2401"),
+        ),
         ("10.1.0.0/16", ("10.1.0.0/24",), ("10.1.0.0/25",)),
     ):
         for new in allowed:

@@ -169,7 +169,9 @@ def test_lines() -> None:
             "prod.yaml:2: holds a second YAML document; keep one environment per file and remove the '---' line",
             id="two documents",
         ),
-        pytest.param("a: 1\na: 2", "prod.yaml:2 a: is written twice, first on line 1; keep one of the two", id="duplicate key"),
+        pytest.param(
+            "a: 1\na: 2", "prod.yaml:2 a: is written twice, first on line 1; keep one of the two", id="duplicate key"
+        ),
         pytest.param(
             "a: &x 1\nb: *x",
             "prod.yaml:2 b: aliases are not supported, got *x; write the value out here",

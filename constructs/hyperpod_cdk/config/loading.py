@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def load_environment(path: Path, *, text: str | None = None, today: date | None 
     file = _shown(path)
     source = read_source(_read(path, file) if text is None else _checked_size(text, file), file)
     if not isinstance(source.data, dict):
-        raise EnvironmentFileError(by_place(source.findings))
+        raise EnvironmentFileError(by_place(_tidied(source.findings)))
     findings = list(source.findings)
     day = today or datetime.now(UTC).date()
     try:
@@ -80,7 +80,7 @@ def load_environment(path: Path, *, text: str | None = None, today: date | None 
         _finding(source, problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)
     ]
-    findings = by_place(_once(findings))
+    findings = by_place(_once(_tidied(findings)))
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise EnvironmentFileError(findings)
     return LoadedEnvironment(environment=environment, warnings=tuple(findings), file=file, _source=source)
@@ -91,15 +91,16 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
 
     Raises UsageError, with the near miss, where there is no such file.
     """
-    named = root / FOLDER / f"{name_or_path}{SUFFIX}"
-    looks_like_a_path = "/" in name_or_path or os.sep in name_or_path or name_or_path.endswith((".yaml", ".yml"))
     if "\0" in name_or_path or not name_or_path:
         raise UsageError(f"must be the name of an environment or the path of its file, got {name_or_path!r}")
-    if not looks_like_a_path and named.is_file():
-        return named
+    is_path = os.sep in name_or_path or name_or_path.endswith((SUFFIX, ".yml"))
     path = Path(name_or_path)
-    for candidate in (path, root / path, root / FOLDER / path):
-        if looks_like_a_path and candidate.exists():
+    if is_path:
+        candidates = [path, root / path, root / FOLDER / path]
+    else:
+        candidates = [root / FOLDER / f"{name_or_path}{SUFFIX}"]
+    for candidate in candidates:
+        if os.path.exists(candidate):  # noqa: PTH110 - Path.exists raises for a name longer than the system allows
             return candidate
     names = environment_names(root)
     near = closest(Path(name_or_path).stem, names)
@@ -109,11 +110,7 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
         fix = f"there are {', '.join(names)}"
     else:
         fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init'"
-    what = (
-        f"no file {name_or_path}"
-        if looks_like_a_path
-        else f'no environment "{name_or_path}" in {_shown(root / FOLDER)}'
-    )
+    what = f"no file {name_or_path}" if is_path else f'no environment "{name_or_path}" in {_shown(root / FOLDER)}'
     raise UsageError(f"{what}; {fix}")
 
 
@@ -150,17 +147,19 @@ def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
 
 
 def _read(path: Path, file: str) -> str:
-    if path.is_dir():
-        raise _refused(file, "is a folder; name the file itself", "readable")
-    if path.exists() and not path.is_file():
-        raise _refused(file, "is no regular file; name a file", "readable")
     try:
+        if path.is_dir():
+            raise _refused(file, "is a folder; name the file itself", "readable")
+        if path.exists() and not path.is_file():
+            raise _refused(file, "is no regular file; name a file", "readable")
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise _refused(file, "is not there; make it with 'hyperpod-cdk init'", "readable") from None
     except OSError as error:
-        raise _refused(file, f"cannot be read: {error.strerror or error}; check its permissions", "readable") from None
+        raise _refused(
+            file, f"cannot be read: {error.strerror or error}; check its name and its permissions", "readable"
+        ) from None
     if len(raw) > MAX_BYTES:
         raise _too_large(file, path.stat().st_size)
     try:
@@ -194,8 +193,8 @@ def _refused(file: str, message: str, rule: str, *, line: int | None = None) -> 
 def _finding(source: Source, severity: Severity, path: tuple[str | int, ...], message: str, rule: str) -> Finding:
     return Finding(
         severity=severity,
-        message=_tidy(message),
-        path=_tidy(render_path(path)),
+        message=message,
+        path=render_path(path),
         file=source.file,
         line=source.line_of(path),
         rule=rule,
@@ -208,6 +207,10 @@ def _once(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         first.setdefault((finding.path, finding.message), finding)
     return list(first.values())
+
+
+def _tidied(findings: Iterable[Finding]) -> list[Finding]:
+    return [replace(each, message=_tidy(each.message), path=_tidy(each.path)) for each in findings]
 
 
 def _tidy(text: str) -> str:

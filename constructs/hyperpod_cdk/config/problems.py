@@ -65,7 +65,7 @@ def faults(errors: Iterable[ErrorDetails]) -> Faults:
         path = _path(error["loc"])
         if error["type"] == "extra_forbidden" or error["loc"][-1:] == (_KEY,):
             keys.add(path)
-        elif _about_size(error):
+        elif _about_size(error) and error["input"]:
             lists.add(path)
         else:
             exact.add(path)
@@ -231,6 +231,8 @@ def _truth_message(source: Source, path: DataPath, value: object, key: str, exam
 
 
 def _as_yaml(value: object) -> str:
+    if isinstance(value, Ambiguous):
+        return value.text
     if isinstance(value, str):
         plain = value.replace("-", "").replace("_", "").replace(".", "").replace(":", "").replace("/", "")
         return value if plain.isalnum() and not plain.isdecimal() else _quoted(value)

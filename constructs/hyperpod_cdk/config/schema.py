@@ -27,12 +27,26 @@ def environment_schema() -> dict[str, Any]:
     schema = Environment.model_json_schema(mode="validation", schema_generator=_Generator)
     zones = schema["$defs"]["Network"]["properties"]["availability_zones"]
     zones["additionalProperties"] = {"anyOf": [zones["additionalProperties"], {"type": "null"}]}
-    return {"$schema": DIALECT, "title": "hyperpod-cdk environment", **_without_title(schema)}
+    return {"$schema": DIALECT, "title": "hyperpod-cdk environment", **_closed(_without_title(schema))}
 
 
 def schema_text() -> str:
     """Give the schema as the text of its file."""
     return json.dumps(environment_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _closed(schema: Any) -> Any:
+    """Turn patterns of keys into conditions: what no pattern matches would otherwise be allowed."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    patterns = closed.pop("patternProperties", None)
+    if patterns is not None:
+        ((pattern, values),) = patterns.items()
+        closed |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+    return closed
 
 
 def _without_title(schema: JsonSchemaValue) -> JsonSchemaValue:

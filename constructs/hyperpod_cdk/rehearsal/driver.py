@@ -116,6 +116,7 @@ class _Rehearsal:
             step.result = "every stack CREATE_COMPLETE"
         with self._step("read back") as step:
             self.report.inventory = read_inventory(self.aws, self.stacks)
+            self.report.kubernetes = self.aws.state()["kubernetes"]
             self._expect_counts(self.environment)
             step.result = f"{self.report.inventory.running_nodes} nodes Running"
         with self._step("deploy again") as step:
@@ -141,10 +142,10 @@ class _Rehearsal:
         return "\n".join([str(error), *output.splitlines()[-25:]])
 
     def read_state(self) -> None:
+        """Keep for the report what was run, played and only recorded, whatever became of the steps."""
         state = self.aws.state()
-        self.report.executions = state.get("executions", [])
-        self.report.recorded = state.get("recorded", [])
-        self.report.kubernetes = state.get("kubernetes", [])
+        self.report.executions = state["executions"]
+        self.report.recorded = state["recorded"]
 
     @contextmanager
     def _step(self, name: str) -> Iterator[_Result]:

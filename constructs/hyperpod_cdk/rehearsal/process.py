@@ -70,8 +70,10 @@ class EmbeddedAws:
 
     def client(self, service: str) -> Any:
         """Give a boto3 client of ``service`` that talks to this embedded AWS."""
-        return boto3.client(
-            service,  # pyright: ignore[reportArgumentType] - any service name is allowed here
+        # the stubs know a type for each service by name, here the name is a variable
+        session: Any = boto3
+        return session.client(
+            service,
             region_name=self.region,
             endpoint_url=self.endpoint,
             config=Config(retries={"max_attempts": 1}, s3={"addressing_style": "path"}),

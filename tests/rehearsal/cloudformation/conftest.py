@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +59,7 @@ class FakeContext(Context):
 
 @dataclass
 class FakeHandler(ResourceHandler):
-    """Handles every type: physical ids are `<logical id>-<n>`, attributes echo the properties."""
+    """Handles every type: the n-th creation of A is `A-<n>`, its `Arn` is `arn:A-<n>`."""
 
     calls: list[Call] = field(default_factory=list)
     existing: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class FakeHandler(ResourceHandler):
     attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
     before_call: Callable[[str, ResourceRequest], None] = lambda _verb, _request: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _made: int = 0
+    _made: Counter[str] = field(default_factory=Counter)
 
     def fail(self, verb: str, logical_id: str, *errors: Exception) -> None:
         """Let the next calls of this kind fail, one error each."""
@@ -75,8 +76,8 @@ class FakeHandler(ResourceHandler):
     def create(self, request: ResourceRequest) -> ResourceResult:
         self._call("create", request)
         with self._lock:
-            self._made += 1
-            physical_id = f"{request.logical_id}-{self._made}"
+            self._made[request.logical_id] += 1
+            physical_id = f"{request.logical_id}-{self._made[request.logical_id]}"
             self.existing[physical_id] = request.properties
         return ResourceResult(physical_id, self._attributes(request, physical_id))
 

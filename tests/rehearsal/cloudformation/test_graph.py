@@ -86,7 +86,11 @@ def test_nothing_starts_after_a_failure() -> None:
 
 def test_independent_work_runs_side_by_side() -> None:
     together = threading.Barrier(4, timeout=5)
-    run({name: frozenset() for name in "abcd"}, lambda _name: together.wait() and None)
+
+    def work(_name: str) -> None:
+        together.wait()
+
+    assert run({name: frozenset() for name in "abcd"}, work).failed == []
 
 
 def test_an_unexpected_error_is_not_swallowed() -> None:

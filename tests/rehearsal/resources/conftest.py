@@ -15,6 +15,7 @@ import pytest
 from waitress.server import create_server
 
 from hyperpod_cdk.rehearsal.embedded import moto_edge, resources, services
+from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry
 from hyperpod_cdk.rehearsal.embedded.context import Clock, Context
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     ResourceHandler,
@@ -26,6 +27,15 @@ from hyperpod_cdk.rehearsal.embedded.server import EmbeddedAws, moto_application
 
 REGISTERING = (resources, services)  # imported for the handlers and operations they register
 
+NOT_MADE_HERE = {
+    # read-only properties of features that no template of ours can turn on
+    "AWS::CloudFormation::CustomResource": frozenset({"Id"}),
+    "AWS::EC2::NatGateway": frozenset({"AutoProvisionZones", "AutoScalingIps", "RouteTableId"}),
+    "AWS::EC2::VPC": frozenset({"VpcEncryptionControl"}),
+    "AWS::EC2::VPCCidrBlock": frozenset({"IpSource", "Ipv6AddressAttribute"}),
+    "AWS::S3::Bucket": frozenset({"MetadataConfiguration", "MetadataTableConfiguration"}),
+}
+
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 STACK_ID = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/prod/00000000-0000-0000-0000-000000000000"
@@ -36,6 +46,7 @@ class Stack:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.registry = Registry(context.region)
         self._deployed: dict[str, tuple[str, dict[str, Any], str]] = {}
         self._numbers = itertools.count(1)
 
@@ -43,6 +54,7 @@ class Stack:
         """Create a resource; its physical id is the handle of later calls."""
         name = logical_id or f"Resource{next(self._numbers)}"
         result = self._handler(resource_type).create(self.request(resource_type, name, properties))
+        self._check_attributes(resource_type, result)
         self._deployed[result.physical_id] = (resource_type, dict(properties), name)
         return result
 
@@ -82,6 +94,13 @@ class Stack:
             tags={},
             context=self.context,
         )
+
+    def _check_attributes(self, resource_type: str, result: ResourceResult) -> None:
+        """Every read-only property of the registry's schema is an attribute."""
+        schema = self.registry.schema(resource_type)
+        declared = {path[0] for path in schema.read_only} if schema else set()
+        missing = declared - set(result.attributes) - NOT_MADE_HERE.get(resource_type, frozenset())
+        assert not missing, f"{resource_type} lacks the attributes {sorted(missing)}"
 
     @staticmethod
     def _handler(resource_type: str) -> ResourceHandler:

@@ -31,14 +31,14 @@ def returned(client: Any, name: str = "provider", **event: Any) -> Any:
 
 
 def test_inline_code_runs_and_changes(stack: Any, client: Any, function: Callable[..., str]) -> None:
-    arn = function(ECHO, Environment={"Variables": {"A": "1"}}, Tags=[{"Key": "team", "Value": "ml"}])
+    arn = function(ECHO, Environment={"Variables": {"AB": "1"}}, Tags=[{"Key": "team", "Value": "ml"}])
     assert arn == "arn:aws:lambda:us-east-1:123456789012:function:provider"
     assert returned(client, hello="there") == {"hello": "there"}
     seen = client.get_function(FunctionName="provider")
     assert seen["Tags"] == {"team": "ml"}
-    assert seen["Configuration"]["Environment"]["Variables"] == {"A": "1"}
+    assert seen["Configuration"]["Environment"]["Variables"] == {"AB": "1"}
 
-    environment = "import os\ndef handler(event, context):\n    return os.environ.get('A')\n"
+    environment = "import os\ndef handler(event, context):\n    return os.environ.get('AB')\n"
     stack.update("provider", Code={"ZipFile": environment}, Timeout="7", MemorySize=256)
     assert returned(client) == "1"
     stack.update("provider", Environment=None, Tags=None)

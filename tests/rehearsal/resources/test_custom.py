@@ -429,3 +429,65 @@ def test_executions_go_over_http_as_rows(stack: Any, provider: Callable[..., str
             "request": "Create",
         }
     ]
+
+
+class TestSdkCall:
+    @pytest.fixture
+    def make(self, stack: Any, function: Callable[..., str]) -> Callable[..., Any]:
+        """Create an AwsCustomResource with these calls."""
+        token = function('const s3 = require("@aws-sdk/client-s3");', Runtime="nodejs24.x")
+
+        def create(**calls: Any) -> Any:
+            properties = {"ServiceToken": token, "InstallLatestAwsSdk": False}
+            return stack.create("Custom::AWS", properties | {k: json.dumps(v) for k, v in calls.items()}, "Call")
+
+        return create
+
+    def test_calls_by_request_type(self, stack: Any, make: Callable[..., Any]) -> None:
+        policy = {"policyName": "events", "policyDocument": "{}"}
+        made = make(
+            Create={
+                "service": "CloudWatchLogs",
+                "action": "putResourcePolicy",
+                "parameters": policy,
+                "physicalResourceId": {"id": "events"},
+            },
+            Delete={
+                "service": "CloudWatchLogs",
+                "action": "deleteResourcePolicy",
+                "parameters": {"policyName": "PHYSICAL:RESOURCEID:"},
+                "ignoreErrorCodesMatching": "ResourceNotFoundException",
+            },
+        )
+        logs = stack.context.client("logs")
+        assert made.physical_id == "events"
+        assert made.attributes["resourcePolicy.policyName"] == "events"
+        assert len(logs.describe_resource_policies()["resourcePolicies"]) == 1
+        stack.delete("events")
+        stack.delete("events")
+        assert logs.describe_resource_policies()["resourcePolicies"] == []
+        assert {row.mode for row in executions(stack.context)} == {"played"}
+
+    def test_the_id_and_data_of_a_response(self, stack: Any, make: Callable[..., Any]) -> None:
+        stack.context.client("ssm").put_parameter(Name="/a", Type="String", Value="42")
+        made = make(
+            Create={
+                "service": "@aws-sdk/client-ssm",
+                "action": "GetParameterCommand",
+                "parameters": {"Name": "/a"},
+                "physicalResourceId": {"responsePath": "Parameter.ARN"},
+                "outputPaths": ["Parameter.Value"],
+            }
+        )
+        assert made.physical_id == "arn:aws:ssm:us-east-1:123456789012:parameter/a"
+        assert made.attributes == {"Parameter.Value": "42"}
+
+    def test_an_error_of_the_call(self, make: Callable[..., Any]) -> None:
+        wanted = {"service": "SSM", "action": "getParameter", "parameters": {"Name": "/absent"}}
+        error = refused(lambda: make(Create=wanted))
+        assert re.fullmatch(REASON.format("Parameter /absent not found."), error.message)
+
+    def test_a_service_nobody_knows(self, stack: Any, make: Callable[..., Any]) -> None:
+        make(Create={"service": "Quantum", "action": "entangle"})
+        [row] = executions(stack.context)
+        assert (row.mode, row.reason) == ("skipped", "boto3 has no service for Quantum")

@@ -15,9 +15,9 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
 from moto import mock_aws
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from hyperpod_cdk.rehearsal.embedded import services
+from hyperpod_cdk.rehearsal.embedded import account, services
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation_for
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
@@ -125,10 +125,13 @@ class World:
         self.clock.sleep(FAR_AHEAD_SECONDS)
 
     def account_file(self, **sections: Any) -> None:
-        """Put an account file in place, before anything reads it."""
+        """Change sections of the account file; it is read anew."""
         self.context.account_file = Account({**self.context.account_file.document, **sections})
+        self.context.state.store(account._Parsed).file = None
 
-    def role(self, name: str, *services: str, actions: Mapping[str, Any] | None = None, trust: Any = "sts:AssumeRole") -> str:
+    def role(
+        self, name: str, *services: str, actions: Mapping[str, Any] | None = None, trust: Any = "sts:AssumeRole"
+    ) -> str:
         """A role that trusts services, with an inline policy."""
         iam = self.client("iam")
         document = {
@@ -157,7 +160,9 @@ class World:
             ec2.authorize_security_group_egress(GroupId=group_id, IpPermissions=itself)
         return group_id
 
-    def group(self, name: str = "system", instance_type: str = "ml.m5.2xlarge", count: int = 1, **members: Any) -> dict[str, Any]:
+    def group(
+        self, name: str = "system", instance_type: str = "ml.m5.2xlarge", count: int = 1, **members: Any
+    ) -> dict[str, Any]:
         """An instance group that passes every rule."""
         return {
             "InstanceGroupName": name,
@@ -244,8 +249,8 @@ def refusal() -> Callable[..., tuple[str, str]]:
     def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, str]:
         with pytest.raises(ClientError) as caught:
             call(**arguments)
-        error = caught.value.response["Error"]
-        return error["Code"], error["Message"]
+        error = caught.value.response.get("Error", {})
+        return error.get("Code", ""), error.get("Message", "")
 
     return refused
 
@@ -263,7 +268,10 @@ _QUOTAS = {
 def _moto_client(service: str, region: str) -> Any:
     # made once: clients cost more than most tests; moto answers them whenever its mock is on
     return boto3.client(  # type: ignore[call-overload]  # boto3 wants a literal
-        service, region_name=region, aws_access_key_id="testing", aws_secret_access_key="testing"
+        service,  # pyright: ignore[reportArgumentType] - as above
+        region_name=region,
+        aws_access_key_id="testing",
+        aws_secret_access_key="testing",
     )
 
 

@@ -85,7 +85,10 @@ class TestCluster:
         arn = world.role("wrong", trusts) if trusts else "arn:aws:iam::123456789012:role/nobody"
         assert refusal(world.client("eks").create_cluster, **world.eks_request(roleArn=arn)) == (
             "InvalidParameterException",
-            f"Role with arn: {arn}, could not be assumed because it does not exist or the trusted entity is not correct",
+            (
+                f"Role with arn: {arn}, could not be assumed because it does not exist or the trusted entity is not "
+                "correct"
+            ),
         )
 
     def test_a_role_that_the_account_file_names_exists(self, world: Any) -> None:
@@ -122,10 +125,16 @@ class TestCluster:
         others = [f"us-east-1{letter}" for letter in "abcdef" if f"us-east-1{letter}" != zone]
         assert refusal(world.client("eks").create_cluster, **world.eks_request(resourcesVpcConfig=config)) == (
             "UnsupportedAvailabilityZoneException",
-            f"Cannot create cluster 'prod-eks' because EKS does not support creating control plane instances in {zone}, the "
-            "targeted availability zone. Retry cluster creation using control plane subnets that span at least two of these "
-            f"availability zones: {', '.join(others)}. Note, post cluster creation, you can run worker nodes in separate "
-            "subnets/availability zones from control plane subnets/availability zones passed during cluster creation.",
+            (
+                "Cannot create cluster 'prod-eks' because EKS does not support creating control plane instances in "
+                f"{zone}, the "
+                "targeted availability zone. Retry cluster creation using control plane subnets that span at least two "
+                "of these "
+                f"availability zones: {', '.join(others)}. Note, post cluster creation, you can run worker nodes in "
+                "separate "
+                "subnets/availability zones from control plane subnets/availability zones passed during cluster "
+                "creation."
+            ),
         )
 
     def test_the_secrets_key_must_exist(self, world: Any, refusal: Any) -> None:
@@ -242,7 +251,9 @@ class TestAccessEntries:
         eks.associate_access_policy(**names, policyArn=self.ADMIN, accessScope={"type": "cluster"})
         policies = eks.list_associated_access_policies(**names)["associatedAccessPolicies"]
         assert [item["policyArn"] for item in policies] == [self.ADMIN]
-        assert eks.list_access_entries(clusterName="prod-eks", associatedPolicyArn=self.ADMIN)["accessEntries"] == [principal]
+        assert eks.list_access_entries(clusterName="prod-eks", associatedPolicyArn=self.ADMIN)["accessEntries"] == [
+            principal
+        ]
         eks.disassociate_access_policy(**names, policyArn=self.ADMIN)
         assert eks.list_associated_access_policies(**names)["associatedAccessPolicies"] == []
         eks.delete_access_entry(**names)
@@ -250,7 +261,11 @@ class TestAccessEntries:
 
     @pytest.mark.parametrize(
         "principal",
-        ["arn:aws:iam::123456789012:role/nobody", "arn:aws:iam::123456789012:user/nobody", "arn:aws:sts::123456789012:assumed-role/nodes/x"],
+        [
+            "arn:aws:iam::123456789012:role/nobody",
+            "arn:aws:iam::123456789012:user/nobody",
+            "arn:aws:sts::123456789012:assumed-role/nodes/x",
+        ],
     )
     def test_the_principal_must_exist(self, world: Any, refusal: Any, principal: str) -> None:
         world.make_eks()
@@ -279,7 +294,10 @@ class TestAccessEntries:
         names = {"clusterName": "prod-eks", "principalArn": world.node_role_arn}
         assert refusal(world.client("eks").create_access_entry, **names) == (
             "InvalidRequestException",
-            "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation.",
+            (
+                "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this "
+                "operation."
+            ),
         )
 
     def test_reserved_groups_are_refused(self, world: Any, refusal: Any) -> None:
@@ -288,7 +306,10 @@ class TestAccessEntries:
         code, message = refusal(world.client("eks").create_access_entry, **names, kubernetesGroups=["system:masters"])
         assert (code, message) == (
             "InvalidParameterException",
-            "The kubernetes group name system:masters is invalid, it cannot start with system:, eks:, aws:, amazon:, iam:",
+            (
+                "The kubernetes group name system:masters is invalid, it cannot start with system:, eks:, aws:, "
+                "amazon:, iam:"
+            ),
         )
 
     def test_an_unknown_entry_is_not_found(self, world: Any, refusal: Any) -> None:
@@ -296,8 +317,10 @@ class TestAccessEntries:
         names = {"clusterName": "prod-eks", "principalArn": world.node_role_arn}
         assert refusal(world.client("eks").describe_access_entry, **names) == (
             "ResourceNotFoundException",
-            "The specified principalArn could not be found. You can view your available access entries with "
-            "'list-access-entries'.",
+            (
+                "The specified principalArn could not be found. You can view your available access entries with "
+                "'list-access-entries'."
+            ),
         )
 
 
@@ -325,7 +348,10 @@ class TestPodIdentity:
         role = world.role("pods", "pods.eks.amazonaws.com", trust=trust)
         assert refusal(world.client("eks").create_pod_identity_association, **self.names(role)) == (
             "InvalidParameterException",
-            f"Role {role} does not exist or does not trust pods.eks.amazonaws.com with sts:AssumeRole and sts:TagSession",
+            (
+                f"Role {role} does not exist or does not trust pods.eks.amazonaws.com with sts:AssumeRole and "
+                "sts:TagSession"
+            ),
         )
 
 
@@ -384,7 +410,10 @@ class TestAddons:
         eks.update_addon(clusterName="prod-eks", addonName="vpc-cni", addonVersion="v1.21.0-eksbuild.1")
         assert addon(world, "vpc-cni")["status"] == "UPDATING"
         world.settle()
-        assert (addon(world, "vpc-cni")["status"], addon(world, "vpc-cni")["addonVersion"]) == ("ACTIVE", "v1.21.0-eksbuild.1")
+        assert (addon(world, "vpc-cni")["status"], addon(world, "vpc-cni")["addonVersion"]) == (
+            "ACTIVE",
+            "v1.21.0-eksbuild.1",
+        )
         assert eks.list_addons(clusterName="prod-eks")["addons"] == ["vpc-cni"]
         eks.delete_addon(clusterName="prod-eks", addonName="vpc-cni")
         assert addon(world, "vpc-cni")["status"] == "DELETING"
@@ -408,7 +437,10 @@ class TestAddons:
         found = world.client("eks").describe_addon_versions(addonName="kube-proxy", kubernetesVersion="1.34")["addons"]
         assert [item["addonVersion"] for item in found[0]["addonVersions"]] == ["v1.34.0-eksbuild.1"]
         for old in ("1.29",):
-            names = {item["addonName"] for item in world.client("eks").describe_addon_versions(kubernetesVersion=old)["addons"]}
+            names = {
+                item["addonName"]
+                for item in world.client("eks").describe_addon_versions(kubernetesVersion=old)["addons"]
+            }
             assert GOVERNANCE not in names
             assert "coredns" in names
 

@@ -9,7 +9,8 @@ import pytest
 from hyperpod_cdk.rehearsal.embedded.services import fsx as service
 
 LNET = (
-    "The file system cannot be created because the default security group in the subnet provided or the provided security "
+    "The file system cannot be created because the default security group in the subnet provided or the provided "
+    "security "
     "groups do not permit Lustre LNET network traffic on port {port}"
 )
 
@@ -147,7 +148,10 @@ class TestConfiguration:
         lustre = {"PerUnitStorageThroughput": 200}
         assert refusal(world.client("fsx").create_file_system, **request(world, lustre=lustre)) == (
             "BadRequest",
-            "PerUnitStorageThroughput must be 125, 250, 500 or 1000 MB/s per TiB, got 200; set PerUnitStorageThroughput: 250",
+            (
+                "PerUnitStorageThroughput must be 125, 250, 500 or 1000 MB/s per TiB, got 200; set "
+                "PerUnitStorageThroughput: 250"
+            ),
         )
 
     def test_throughput_is_required(self, world: Any, refusal: Any) -> None:
@@ -168,7 +172,11 @@ class TestConfiguration:
         lustre = {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 2000}}
         assert refusal(world.client("fsx").create_file_system, **request(world, lustre=lustre)) == (
             "BadRequest",
-            "MetadataConfiguration.Iops must be 1500, 3000, 6000 or a multiple of 12000 up to 192000, got 2000; set Iops: 3000",
+            (
+                "MetadataConfiguration.Iops must be 1500, 3000, 6000 or a multiple of 12000 up to 192000, got 2000; "
+                "set "
+                "Iops: 3000"
+            ),
         )
 
     def test_provisioned_metadata_names_its_iops(self, world: Any, refusal: Any) -> None:
@@ -201,9 +209,7 @@ class TestConfiguration:
 class TestEfa:
     EFA = {"EfaEnabled": True, "MetadataConfiguration": {"Mode": "AUTOMATIC"}}  # noqa: RUF012 - never changed
 
-    @pytest.mark.parametrize(
-        ("throughput", "step"), [(125, 38400), (250, 19200), (500, 9600), (1000, 4800)]
-    )
+    @pytest.mark.parametrize(("throughput", "step"), [(125, 38400), (250, 19200), (500, 9600), (1000, 4800)])
     def test_steps_by_throughput(self, world: Any, refusal: Any, throughput: int, step: int) -> None:
         group = world.security_group("efa-lustre")
         lustre = {**self.EFA, "PerUnitStorageThroughput": throughput}
@@ -211,8 +217,11 @@ class TestEfa:
         assert create(**request(world, group, lustre=lustre, StorageCapacity=step))["FileSystem"]
         assert refusal(create, **request(world, group, lustre=lustre, StorageCapacity=step + 2400)) == (
             "BadRequest",
-            f"StorageCapacity must be a multiple of {step} GiB with EFA at {throughput} MB/s per TiB, got {step + 2400}; set "
-            f"StorageCapacity: {2 * step}",
+            (
+                f"StorageCapacity must be a multiple of {step} GiB with EFA at {throughput} MB/s per TiB, got "
+                f"{step + 2400}; set "
+                f"StorageCapacity: {2 * step}"
+            ),
         )
 
     def test_metadata_is_required(self, world: Any, refusal: Any) -> None:
@@ -236,8 +245,11 @@ class TestEfa:
         lustre = {**self.EFA, "PerUnitStorageThroughput": 1000}
         assert refusal(world.client("fsx").create_file_system, **request(world, group, lustre=lustre)) == (
             "InvalidNetworkSettings",
-            "An EFA-enabled file system requires a security group with rules for all traffic in and out that name the group "
-            f"itself; none of {group} has both.",
+            (
+                "An EFA-enabled file system requires a security group with rules for all traffic in and out that name "
+                "the group "
+                f"itself; none of {group} has both."
+            ),
         )
 
     def test_throughput_stays(self, world: Any, refusal: Any) -> None:
@@ -312,7 +324,9 @@ class TestAssociations:
         world.settle()
         by_file_system = [{"Name": "file-system-id", "Values": [made]}]
         found = fsx.describe_data_repository_associations(Filters=by_file_system)["Associations"]
-        assert [(item["AssociationId"], item["Lifecycle"], item["S3"]) for item in found] == [(key, "AVAILABLE", policy)]
+        assert [(item["AssociationId"], item["Lifecycle"], item["S3"]) for item in found] == [
+            (key, "AVAILABLE", policy)
+        ]
         fsx.delete_data_repository_association(AssociationId=key)
         world.settle()
         assert fsx.describe_data_repository_associations()["Associations"] == []

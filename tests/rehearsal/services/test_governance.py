@@ -43,7 +43,10 @@ class TestAddonComesFirst:
         sagemaker = world.client("sagemaker")
         expected = (
             "ValidationException",
-            f"The EKS add-on {GOVERNANCE} of cluster prod-eks is not installed; task governance requires it to be ACTIVE.",
+            (
+                f"The EKS add-on {GOVERNANCE} of cluster prod-eks is not installed; task governance requires it to be "
+                "ACTIVE."
+            ),
         )
         if kind == "scheduler":
             assert refusal(sagemaker.create_cluster_scheduler_config, **policy(world)) == expected
@@ -67,13 +70,19 @@ class TestSchedulerConfig:
         assert sagemaker.describe_cluster_scheduler_config(**key)["Status"] == "Creating"
         governed.settle()
         found = sagemaker.describe_cluster_scheduler_config(**key)
-        assert (found["Status"], found["ClusterSchedulerConfigVersion"], found["SchedulerConfig"]) == ("Created", 1, PRIORITIES)
+        assert (found["Status"], found["ClusterSchedulerConfigVersion"], found["SchedulerConfig"]) == (
+            "Created",
+            1,
+            PRIORITIES,
+        )
         wanted = {**PRIORITIES, "FairShare": "Disabled"}
-        assert refusal(
-            sagemaker.update_cluster_scheduler_config, **key, TargetVersion=2, SchedulerConfig=wanted
-        ) == (
+        assert refusal(sagemaker.update_cluster_scheduler_config, **key, TargetVersion=2, SchedulerConfig=wanted) == (
             "ConflictException",
-            f"The target version 2 of cluster scheduler config {made['ClusterSchedulerConfigId']} is not its current version 1.",
+            (
+                f"The target version 2 of cluster scheduler config {made['ClusterSchedulerConfigId']} is not its "
+                "current "
+                "version 1."
+            ),
         )
         updated = sagemaker.update_cluster_scheduler_config(**key, TargetVersion=1, SchedulerConfig=wanted)
         assert updated["ClusterSchedulerConfigVersion"] == 2
@@ -85,9 +94,10 @@ class TestSchedulerConfig:
     def test_not_while_one_is_under_way(self, governed: Any, refusal: Any) -> None:
         sagemaker = governed.client("sagemaker")
         made = sagemaker.create_cluster_scheduler_config(**policy(governed))["ClusterSchedulerConfigId"]
-        assert refusal(
-            sagemaker.update_cluster_scheduler_config, ClusterSchedulerConfigId=made, TargetVersion=1
-        ) == ("ConflictException", f"The cluster scheduler config {made} cannot be updated while it is Creating.")
+        assert refusal(sagemaker.update_cluster_scheduler_config, ClusterSchedulerConfigId=made, TargetVersion=1) == (
+            "ConflictException",
+            f"The cluster scheduler config {made} cannot be updated while it is Creating.",
+        )
 
     def test_one_for_each_cluster(self, governed: Any, refusal: Any) -> None:
         sagemaker = governed.client("sagemaker")
@@ -199,8 +209,11 @@ def test_a_governed_cluster_is_not_deleted(governed: Any, refusal: Any) -> None:
     team = sagemaker.create_compute_quota(**quota(governed))["ComputeQuotaId"]
     assert refusal(sagemaker.delete_cluster, ClusterName="prod") == (
         "ConflictException",
-        "Cluster prod cannot be deleted while task governance policies are attached to it: prod, research. Delete the cluster "
-        "policy and the compute allocations first.",
+        (
+            "Cluster prod cannot be deleted while task governance policies are attached to it: prod, research. Delete "
+            "the cluster "
+            "policy and the compute allocations first."
+        ),
     )
     sagemaker.delete_cluster_scheduler_config(ClusterSchedulerConfigId=config)
     sagemaker.delete_compute_quota(ComputeQuotaId=team)

@@ -143,8 +143,11 @@ class TestAddon:
             create(world, self.TYPE, {"ClusterName": "prod-eks", "AddonName": "coredns"})
         assert (caught.value.code, caught.value.message) == (
             "NotStabilized",
-            "Addon coredns of cluster prod-eks is DEGRADED: InsufficientNumberOfReplicas: The add-on is unhealthy because it "
-            "doesn't have the desired number of replicas.",
+            (
+                "Addon coredns of cluster prod-eks is DEGRADED: InsufficientNumberOfReplicas: The add-on is unhealthy "
+                "because it "
+                "doesn't have the desired number of replicas."
+            ),
         )
         assert world.client("eks").list_addons(clusterName="prod-eks")["addons"] == []
 
@@ -225,9 +228,12 @@ class TestHyperPodCluster:
             create(world, self.TYPE, self.properties(world, group))
         assert (caught.value.code, caught.value.message) == (
             "NotStabilized",
-            "Lifecycle scripts did not run successfully. Ensure the scripts exist in provided S3 path, are accessible, and run "
-            "without errors. Please see CloudWatch logs for lifecycle script execution details. Rehearsal: "
-            f"s3://{world.bucket}/missing.sh does not exist.",
+            (
+                "Lifecycle scripts did not run successfully. Ensure the scripts exist in provided S3 path, are "
+                "accessible, and run "
+                "without errors. Please see CloudWatch logs for lifecycle script execution details. Rehearsal: "
+                f"s3://{world.bucket}/missing.sh does not exist."
+            ),
         )
         assert world.client("sagemaker").list_clusters()["ClusterSummaries"] == []
 

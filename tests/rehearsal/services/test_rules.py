@@ -10,7 +10,8 @@ import pytest
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
 
 EFA = (
-    "EFA health checks did not run successfully. Ensure that your VPC and security groups are properly configured before "
+    "EFA health checks did not run successfully. Ensure that your VPC and security groups are properly configured "
+    "before "
     "attempting to create a new cluster."
 )
 LIFECYCLE = (
@@ -19,7 +20,8 @@ LIFECYCLE = (
 )
 NETWORK = "Instance bootstrap failed likely because of customer network misconfiguration."
 QUOTA_ADVICE = (
-    "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, contact "
+    "Please use AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
+    "contact "
     "AWS support to request an increase for this quota."
 )
 EKS_ARN = "arn:aws:eks:us-east-1:123456789012:cluster/prod-eks"
@@ -53,7 +55,8 @@ class TestEfaSecurityGroups:
     def test_a_missing_direction_fails(self, world: Any, ingress: bool, egress: bool) -> None:  # noqa: FBT001 - table
         world.security_group_id = world.security_group("half", ingress=ingress, egress=egress)
         assert world.failure_message(p5(world)) == (
-            f"{EFA} Rehearsal: none of {world.security_group_id} has an ingress rule and an egress rule for all traffic "
+            f"{EFA} Rehearsal: none of {world.security_group_id} has an ingress rule and an egress rule for all "
+            "traffic "
             "that name the group itself."
         )
 
@@ -152,8 +155,12 @@ class TestTrainingPlan:
         world.account_file(training_plans={"plans": [{**PLAN, "availability_zone_id": "use1-az6"}]})
         assert create_refused(world, refusal, p5(world, TrainingPlanArn=PLAN_ARN)) == (
             "ValidationException",
-            f"No subnets in the capacity AZ. Training plan {PLAN_ARN} is in use1-az6, the subnets of instance group 'h100' "
-            "are in use1-az5.",
+            (
+                f"No subnets in the capacity AZ. Training plan {PLAN_ARN} is in use1-az6, the subnets of instance "
+                "group "
+                "'h100' "
+                "are in use1-az5."
+            ),
         )
 
     def test_a_groups_own_subnet_counts_not_the_clusters(self, world: Any) -> None:
@@ -173,8 +180,11 @@ class TestNetwork:
         ec2.create_route(RouteTableId=table, DestinationCidrBlock="8.8.8.8/32", GatewayId=gateway)
         assert create_refused(world, refusal) == (
             "ValidationException",
-            f"The subnet '{world.subnets['use1-az5']}' is public: it has a route to an internet gateway. HyperPod requires "
-            "private subnets.",
+            (
+                f"The subnet '{world.subnets['use1-az5']}' is public: it has a route to an internet gateway. HyperPod "
+                "requires "
+                "private subnets."
+            ),
         )
 
     def test_a_subnet_must_exist(self, world: Any, refusal: Any) -> None:
@@ -223,7 +233,8 @@ class TestNetwork:
         table = world.route_tables["use1-az5"]
         world.client("ec2").delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
         assert world.failure_message() == (
-            f"{NETWORK} Rehearsal: {world.subnets['use1-az5']} has neither a default route to a NAT gateway nor interface "
+            f"{NETWORK} Rehearsal: {world.subnets['use1-az5']} has neither a default route to a NAT gateway nor "
+            "interface "
             "endpoints for the services that nodes call."
         )
 
@@ -254,7 +265,8 @@ class TestNetwork:
             assert status(world) == "InService"
             return
         assert world.failure_message(group) == (
-            "Insufficient free IP addresses. Rehearsal: instance group 'h100' needs 13 x 81 addresses, its subnets have room "
+            "Insufficient free IP addresses. Rehearsal: instance group 'h100' needs 13 x 81 addresses, its subnets "
+            "have room "
             "for 12 such nodes."
         )
 
@@ -266,7 +278,8 @@ class TestNetwork:
         network = {"SecurityGroupIds": [world.security_group_id], "Subnets": [subnet_id]}
         groups = [world.group(name, "ml.p5.48xlarge", 2, OverrideVpcConfig=network) for name in ("a", "b")]
         assert world.failure_message(*groups) == (
-            "Insufficient free IP addresses. Rehearsal: instance group 'b' needs 2 x 81 addresses, its subnets have room for "
+            "Insufficient free IP addresses. Rehearsal: instance group 'b' needs 2 x 81 addresses, its subnets have "
+            "room for "
             "1 such nodes."
         )
 
@@ -280,7 +293,8 @@ class TestCapacity:
             assert status(world) == "InService"
             return
         assert world.failure_message(p5(world)) == (
-            "Insufficient capacity: we currently do not have sufficient capacity to launch new ml.p5.48xlarge instances. "
+            "Insufficient capacity: we currently do not have sufficient capacity to launch new ml.p5.48xlarge "
+            "instances. "
             "Rehearsal: no subnet of instance group 'h100' is in a zone where the account file gives it capacity."
         )
 
@@ -309,8 +323,10 @@ class TestOrchestrator:
         world.make_eks(accessConfig={"authenticationMode": "CONFIG_MAP"})
         assert create_refused(world, refusal, eks=False) == (
             "ValidationException",
-            f"The authentication mode of the EKS cluster {EKS_ARN} is CONFIG_MAP; HyperPod requires API or "
-            "API_AND_CONFIG_MAP to create its access entries.",
+            (
+                f"The authentication mode of the EKS cluster {EKS_ARN} is CONFIG_MAP; HyperPod requires API or "
+                "API_AND_CONFIG_MAP to create its access entries."
+            ),
         )
 
     @pytest.mark.parametrize("version", ["1.30", "1.35"])
@@ -324,8 +340,11 @@ class TestOrchestrator:
         world.make_eks(version=version)
         assert create_refused(world, refusal, eks=False) == (
             "ValidationException",
-            f"Kubernetes version {version} of the EKS cluster {EKS_ARN} is not supported by HyperPod; supported versions are "
-            "1.30 to 1.35.",
+            (
+                f"Kubernetes version {version} of the EKS cluster {EKS_ARN} is not supported by HyperPod; supported "
+                "versions are "
+                "1.30 to 1.35."
+            ),
         )
 
     def test_the_chart_must_be_installed(self, world: Any, refusal: Any) -> None:
@@ -333,8 +352,11 @@ class TestOrchestrator:
         kubernetes_store.record_helm_release(world.context, "prod-eks", "ingress", "default", "nginx", {})
         assert create_refused(world, refusal, eks=False) == (
             "ValidationException",
-            f"The EKS cluster {EKS_ARN} is missing one or more required dependencies. Install the HyperPod Helm chart before "
-            "you create the cluster.",
+            (
+                f"The EKS cluster {EKS_ARN} is missing one or more required dependencies. Install the HyperPod Helm "
+                "chart before "
+                "you create the cluster."
+            ),
         )
 
     def test_an_uninstalled_chart_is_missing(self, world: Any, refusal: Any) -> None:
@@ -345,14 +367,14 @@ class TestOrchestrator:
 
     def test_an_old_vpc_cni_is_refused(self, world: Any, refusal: Any) -> None:
         world.make_eks()
-        world.client("eks").create_addon(
-            clusterName="prod-eks", addonName="vpc-cni", addonVersion="v1.18.2-eksbuild.1"
-        )
+        world.client("eks").create_addon(clusterName="prod-eks", addonName="vpc-cni", addonVersion="v1.18.2-eksbuild.1")
         world.settle()
         assert create_refused(world, refusal, eks=False) == (
             "ValidationException",
-            f"The Amazon VPC CNI add-on of the EKS cluster {EKS_ARN} must be 1.18.3 or newer for HyperPod, got "
-            "v1.18.2-eksbuild.1; set vpc-cni: v1.18.3-eksbuild.1 or newer, or leave it out for EKS's default.",
+            (
+                f"The Amazon VPC CNI add-on of the EKS cluster {EKS_ARN} must be 1.18.3 or newer for HyperPod, got "
+                "v1.18.2-eksbuild.1; set vpc-cni: v1.18.3-eksbuild.1 or newer, or leave it out for EKS's default."
+            ),
         )
 
     def test_one_hyperpod_cluster_for_each_eks_cluster(self, world: Any, refusal: Any) -> None:
@@ -383,8 +405,11 @@ class TestExecutionRole:
     def refused_role(self, arn: str) -> tuple[str, str]:
         return (
             "ValidationException",
-            f"Could not assume role {arn}. Please ensure that the role exists and allows principal 'sagemaker.amazonaws.com' "
-            "to assume the role.",
+            (
+                f"Could not assume role {arn}. Please ensure that the role exists and allows principal "
+                "'sagemaker.amazonaws.com' "
+                "to assume the role."
+            ),
         )
 
     def test_it_must_exist(self, world: Any, refusal: Any) -> None:
@@ -404,7 +429,10 @@ class TestExecutionRole:
 
     def test_an_explicit_deny_wins(self, world: Any, refusal: Any) -> None:
         arn = world.role("denied", "sagemaker.amazonaws.com", actions={"*": "*"})
-        document = {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Action": "ec2:Describe*", "Resource": "*"}]}
+        document = {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Deny", "Action": "ec2:Describe*", "Resource": "*"}],
+        }
         world.client("iam").put_role_policy(RoleName="denied", PolicyName="deny", PolicyDocument=json.dumps(document))
         code, message = create_refused(world, refusal, world.group(ExecutionRole=arn))
         assert (code, message.split(".")[0]) == ("ValidationException", "Unable to retrieve subnets")
@@ -419,7 +447,9 @@ class TestExecutionRole:
     def test_a_customer_managed_policy_counts(self, world: Any) -> None:
         iam = world.client("iam")
         arn = world.role("managed", "sagemaker.amazonaws.com")
-        document = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}})
+        document = json.dumps(
+            {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+        )
         policy = iam.create_policy(PolicyName="everything", PolicyDocument=document)["Policy"]["Arn"]
         iam.attach_role_policy(RoleName="managed", PolicyArn=policy)
         world.make_hyperpod(world.group(ExecutionRole=arn))
@@ -427,7 +457,9 @@ class TestExecutionRole:
 
     def test_a_permissions_boundary_narrows(self, world: Any, refusal: Any) -> None:
         iam = world.client("iam")
-        document = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]})
+        document = json.dumps(
+            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+        )
         boundary = iam.create_policy(PolicyName="boundary", PolicyDocument=document)["Policy"]["Arn"]
         iam.put_role_permissions_boundary(RoleName="nodes", PermissionsBoundary=boundary)
         code, message = create_refused(world, refusal)
@@ -442,7 +474,10 @@ class TestLifecycleScript:
         group = world.group(LifeCycleConfig=self.config(world, "s3://my-bucket/abc"))
         assert create_refused(world, refusal, group) == (
             "ValidationException",
-            "Instance group 'system': LifeCycleConfig.SourceS3Uri must start with s3://sagemaker-, got s3://my-bucket/abc",
+            (
+                "Instance group 'system': LifeCycleConfig.SourceS3Uri must start with s3://sagemaker-, got "
+                "s3://my-bucket/abc"
+            ),
         )
 
     def test_the_script_must_be_uploaded_before(self, world: Any) -> None:
@@ -488,8 +523,11 @@ class TestQuotas:
     def test_per_type(self, world: Any, refusal: Any) -> None:
         assert create_refused(world, refusal, world.group("g", "ml.g6.12xlarge", 1)) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'ml.g6.12xlarge for cluster usage' is 0 Instances, with current utilization of "
-            f"0 Instances and a request delta of 1 Instances. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'ml.g6.12xlarge for cluster usage' is 0 Instances, with current "
+                "utilization of "
+                f"0 Instances and a request delta of 1 Instances. {QUOTA_ADVICE}"
+            ),
         )
 
     @pytest.mark.parametrize(("count", "fits"), [(8, True), (9, False)])
@@ -501,24 +539,34 @@ class TestQuotas:
             return
         assert create_refused(world, refusal, group) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'ml.g5.12xlarge for cluster usage' is 8 Instances, with current utilization of "
-            f"0 Instances and a request delta of 9 Instances. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'ml.g5.12xlarge for cluster usage' is 8 Instances, with current "
+                "utilization of "
+                f"0 Instances and a request delta of 9 Instances. {QUOTA_ADVICE}"
+            ),
         )
 
     def test_spot_has_a_quota_of_its_own(self, world: Any, refusal: Any) -> None:
         group = world.group("g", "ml.g5.12xlarge", 1, CapacityRequirements={"Spot": {}})
         assert create_refused(world, refusal, group) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'ml.g5.12xlarge for cluster spot instance usage' is 0 Instances, with current "
-            f"utilization of 0 Instances and a request delta of 1 Instances. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'ml.g5.12xlarge for cluster spot instance usage' is 0 Instances, with "
+                "current "
+                f"utilization of 0 Instances and a request delta of 1 Instances. {QUOTA_ADVICE}"
+            ),
         )
 
     def test_per_cluster(self, world: Any, refusal: Any) -> None:
         groups = [world.group("a", count=15), world.group("b", "ml.g5.12xlarge", 6)]
         assert create_refused(world, refusal, *groups) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'Maximum number instances allowed per SageMaker HyperPod cluster' is 20 "
-            f"Instances, with current utilization of 0 Instances and a request delta of 21 Instances. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'Maximum number instances allowed per SageMaker HyperPod cluster' "
+                "is 20 "
+                "Instances, with current utilization of 0 Instances and a request delta of 21 Instances. "
+                f"{QUOTA_ADVICE}"
+            ),
         )
 
     def test_in_total(self, world: Any, refusal: Any) -> None:
@@ -527,8 +575,12 @@ class TestQuotas:
         world.account_file(quotas={"sagemaker": quotas})
         assert create_refused(world, refusal, world.group(count=4)) == (
             "ResourceLimitExceeded",
-            f"The account-level service limit '{total}' is 3 Instances, with current utilization of 0 Instances and a request "
-            f"delta of 4 Instances. {QUOTA_ADVICE}",
+            (
+                f"The account-level service limit '{total}' is 3 Instances, with current utilization of 0 Instances "
+                "and "
+                "a request "
+                f"delta of 4 Instances. {QUOTA_ADVICE}"
+            ),
         )
 
     @pytest.mark.parametrize(("size", "fits"), [(1024, True), (1025, False)])
@@ -540,8 +592,12 @@ class TestQuotas:
             return
         assert create_refused(world, refusal, group) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance' is "
-            f"1024 Gigabytes, with current utilization of 0 Gigabytes and a request delta of 1025 Gigabytes. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'Maximum size of EBS volume in GB for a SageMaker HyperPod cluster "
+                "instance' is "
+                "1024 Gigabytes, with current utilization of 0 Gigabytes and a request delta of 1025 Gigabytes. "
+                f"{QUOTA_ADVICE}"
+            ),
         )
 
     def test_growth_counts_what_is_used(self, world: Any, refusal: Any) -> None:
@@ -549,8 +605,11 @@ class TestQuotas:
         update = world.client("sagemaker").update_cluster
         assert refusal(update, ClusterName="prod", InstanceGroups=[world.group("g", "ml.g5.12xlarge", 9)]) == (
             "ResourceLimitExceeded",
-            "The account-level service limit 'ml.g5.12xlarge for cluster usage' is 8 Instances, with current utilization of "
-            f"6 Instances and a request delta of 3 Instances. {QUOTA_ADVICE}",
+            (
+                "The account-level service limit 'ml.g5.12xlarge for cluster usage' is 8 Instances, with current "
+                "utilization of "
+                f"6 Instances and a request delta of 3 Instances. {QUOTA_ADVICE}"
+            ),
         )
 
 
@@ -646,8 +705,12 @@ class TestImmutableMembers:
         update = world.client("sagemaker").update_cluster
         assert refusal(update, ClusterName="prod", InstanceGroups=[world.group(ExecutionRole=other)]) == (
             "ValidationException",
-            f"Instance group 'system': ExecutionRole cannot be changed from {world.node_role_arn} to {other}. Create a new "
-            "instance group instead.",
+            (
+                f"Instance group 'system': ExecutionRole cannot be changed from {world.node_role_arn} to {other}. "
+                "Create "
+                "a new "
+                "instance group instead."
+            ),
         )
 
     def test_the_network(self, world: Any, refusal: Any) -> None:
@@ -656,8 +719,11 @@ class TestImmutableMembers:
         update = world.client("sagemaker").update_cluster
         assert refusal(update, ClusterName="prod", InstanceGroups=[world.group(OverrideVpcConfig=network)]) == (
             "ValidationException",
-            f"Instance group 'system': OverrideVpcConfig cannot be changed from none to {network}. Create a new instance "
-            "group instead.",
+            (
+                f"Instance group 'system': OverrideVpcConfig cannot be changed from none to {network}. Create a new "
+                "instance "
+                "group instead."
+            ),
         )
 
     def test_a_type_does_not_become_a_list(self, world: Any, refusal: Any) -> None:
@@ -666,8 +732,12 @@ class TestImmutableMembers:
         del group["InstanceType"]
         assert refusal(world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[group]) == (
             "ValidationException",
-            "Instance group 'system': InstanceType and InstanceRequirements cannot replace each other. Create a new instance "
-            "group instead.",
+            (
+                "Instance group 'system': InstanceType and InstanceRequirements cannot replace each other. Create a "
+                "new "
+                "instance "
+                "group instead."
+            ),
         )
 
     def test_a_flexible_group_gains_types_but_loses_none(self, world: Any, refusal: Any) -> None:

@@ -173,7 +173,9 @@ class TestUpdate:
         table = world.route_tables["use1-az5"]
         world.client("ec2").delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
         world.failure_message()
-        assert refusal(world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[world.group()]) == (
+        assert refusal(
+            world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[world.group()]
+        ) == (
             "ConflictException",
             "Cluster prod cannot be updated while it is Failed.",
         )
@@ -193,7 +195,9 @@ class TestSoftware:
     def test_an_unknown_group_is_refused(self, world: Any, refusal: Any) -> None:
         world.make_hyperpod()
         wanted = [{"InstanceGroupName": "gpu"}]
-        assert refusal(world.client("sagemaker").update_cluster_software, ClusterName="prod", InstanceGroups=wanted) == (
+        assert refusal(
+            world.client("sagemaker").update_cluster_software, ClusterName="prod", InstanceGroups=wanted
+        ) == (
             "ValidationException",
             "Instance groups not found in cluster prod: gpu.",
         )
@@ -241,7 +245,10 @@ class TestEvents:
         world.make_hyperpod()
         events = world.client("sagemaker").list_cluster_events(ClusterName="prod")["Events"]
         node = nodes(world)[0]["InstanceId"]
-        assert [event["Description"] for event in events] == ["Cluster prod was created.", f"Instance {node} was launched."]
+        assert [event["Description"] for event in events] == [
+            "Cluster prod was created.",
+            f"Instance {node} was launched.",
+        ]
         only = world.client("sagemaker").list_cluster_events(ClusterName="prod", ResourceType="Instance")["Events"]
         assert [event["InstanceId"] for event in only] == [node]
 

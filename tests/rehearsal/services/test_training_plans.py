@@ -49,7 +49,7 @@ def test_listed_by_status(world: Any) -> None:
 def test_offerings_are_where_plans_or_capacity_are(world: Any) -> None:
     world.account_file(training_plans={"plans": [PLAN]}, capacity={"ml.p5en.48xlarge": ["use1-az4"]})
     search = world.client("sagemaker").search_training_plan_offerings
-    for name, zone in (("ml.p5.48xlarge", "us-east-1f"), ("ml.p5en.48xlarge", "us-east-1a")):
+    for name, zone in (("ml.p5.48xlarge", "us-east-1f"), ("ml.p5en.48xlarge", "us-east-1d")):
         offering = search(InstanceType=name, InstanceCount=2, DurationHours=48)["TrainingPlanOfferings"][0]
         capacity = offering["ReservedCapacityOfferings"][0]
         assert (capacity["AvailabilityZone"], capacity["DurationHours"]) == (zone, 48)

@@ -33,7 +33,7 @@ def warning(path: DataPath, message: str) -> Problem:
     return Problem(path, message, Severity.WARNING)
 
 
-Scope = Callable[[Environment], Iterable[tuple[DataPath, Item]]]
+Scope = Callable[[Environment], Iterator[tuple[DataPath, Item]]]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Book:
             function: Callable[[Environment, DataPath, Item], Iterator[Problem]],
         ) -> Callable[[Environment, DataPath, Item], Iterator[Problem]]:
             def run(environment: Environment, _: date) -> Iterator[Problem]:
-                for path, item in _certain(iter(scope(environment))):
+                for path, item in _certain(scope(environment)):
                     yield from _certain(function(environment, path, item))
 
             self.rules.append(Rule(function.__name__, run))
@@ -91,7 +91,7 @@ class Book:
             function: Callable[[DataPath, Item], Iterator[Problem]],
         ) -> Callable[[DataPath, Item], Iterator[Problem]]:
             def run(environment: Environment, _: date) -> Iterator[Problem]:
-                for path, item in _certain(iter(scope(environment))):
+                for path, item in _certain(scope(environment)):
                     yield from _certain(function(path, item))
 
             self.rules.append(Rule(function.__name__, run))
@@ -102,7 +102,7 @@ class Book:
 
 def groups(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]:
     """Go through the instance groups."""
-    return _listed(("hyperpod", "instance_groups"), environment.hyperpod.instance_groups)
+    yield from _listed(("hyperpod", "instance_groups"), environment.hyperpod.instance_groups)
 
 
 def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, AvailabilityZone]]]:
@@ -113,14 +113,13 @@ def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, Avail
 
 def file_systems(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
     """Go through the file systems."""
-    return _listed(("storage", "lustre"), environment.storage.lustre)
+    yield from _listed(("storage", "lustre"), environment.storage.lustre)
 
 
 def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:
     """Go through the teams; there are none without task governance."""
-    if environment.task_governance is None:
-        return iter(())
-    return _listed(("task_governance", "teams"), environment.task_governance.teams)
+    if environment.task_governance is not None:
+        yield from _listed(("task_governance", "teams"), environment.task_governance.teams)
 
 
 def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:

@@ -86,7 +86,8 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
         # the application needs to know its own port, which the server chooses
         return application(environ, start_response)
 
-    server = create_server(
+    # Any: waitress declares a union of which only the one-socket server has a port
+    server: Any = create_server(
         serve,
         host="127.0.0.1",
         port=options.port,
@@ -109,7 +110,7 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
         clock=Clock(options.clock_scale),
     )
     threading.Thread(target=_exit_with_parent, name="stdin", daemon=True).start()
-    threading.Thread(target=_warm, args=(moto,), name="warm-up", daemon=True).start()
+    threading.Thread(target=_warm, args=(moto, application), name="warm-up", daemon=True).start()
     with ready_line:
         ready_line.write(json.dumps({"endpoint": endpoint}) + "\n")
     server.run()
@@ -122,14 +123,15 @@ def _exit_with_parent() -> None:
     os._exit(0)
 
 
-def _warm(moto: Any) -> None:
-    """Load the services a deployment asks for first, while the CDK CLI still starts."""
+def _warm(moto: Any, application: Any) -> None:
+    """Load the services and clients a deployment needs first, while the CDK CLI still starts."""
     for service in _WARMED_SERVICES:
         host = f"{service}.us-east-1.amazonaws.com"
         backend = moto.get_backend_for_host(host)
         with moto.lock:
             if backend not in moto.app_instances:
                 moto.app_instances[backend] = moto.create_app(backend)
+        application.context().client(service)
 
 
 if __name__ == "__main__":

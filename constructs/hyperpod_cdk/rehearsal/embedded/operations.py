@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from botocore.exceptions import ClientError
+
 if TYPE_CHECKING:
     from hyperpod_cdk.rehearsal.embedded.context import Context
 
@@ -22,6 +24,14 @@ class ServiceError(Exception):
         self.code = code
         self.message = message
         self.status = status
+
+
+def service_error(error: ClientError) -> ServiceError:
+    """A client's error as one of ours, code, message and status kept."""
+    # the stubs declare every key as one that may be missing; parsed responses have them all
+    response: Any = error.response
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+    return ServiceError(response["Error"]["Code"], response["Error"].get("Message", str(error)), status)
 
 
 class PassToMoto(Exception):  # noqa: N818 - a decision, not an error

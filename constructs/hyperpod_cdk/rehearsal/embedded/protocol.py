@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 from xml.sax.saxutils import escape
 
 from botocore.exceptions import UnknownServiceError
@@ -202,7 +202,7 @@ def _route(operation: str, http: Mapping[str, str]) -> _Route:
         else:
             pattern += re.escape(part)
             literals += len(part)
-    arguments = dict(item.partition("=")[::2] for item in query.split("&") if item)
+    arguments = dict(parse_qsl(query, keep_blank_values=True))
     return _Route(operation, http["method"], re.compile(f"{pattern}/?"), arguments, (len(arguments), literals))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import re
 import threading
@@ -10,16 +11,18 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-import botocore.exceptions
 import botocore.session
+from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
+from hyperpod_cdk.rehearsal.embedded import inspection
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context
 from hyperpod_cdk.rehearsal.embedded.operations import (
     OperationFunction,
     PassToMoto,
     ServiceError,
     operation_for,
+    service_error,
     services_with_operations,
 )
 from hyperpod_cdk.rehearsal.embedded.protocol import (
@@ -92,6 +95,9 @@ class EmbeddedAws:
         """WSGI entry point."""
         # moto matches S3 keys against the path as it was sent
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
+        if environ.get("PATH_INFO") == inspection.PATH:
+            body = json.dumps(inspection.inspect(self.context())).encode()
+            return _send(WireResponse(200, {"Content-Type": "application/json"}, body), start_response)
         region, name = credential_scope(environ)
         services = self._services_by_signing_name.get(name, [])
         if services:
@@ -140,10 +146,8 @@ class EmbeddedAws:
     def _call(self, function: OperationFunction, region: str, request: dict[str, Any]) -> dict[str, Any] | None:
         try:
             return function(self.context(region or None), request)
-        except botocore.exceptions.ClientError as error:
-            details = error.response["Error"]
-            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            raise ServiceError(details["Code"], details["Message"], status) from error
+        except ClientError as error:
+            raise service_error(error) from error
 
 
 def moto_application() -> Application:

@@ -51,10 +51,10 @@ def _structure(shape: StructureShape, value: dict[str, Any], path: str) -> Itera
 
 
 def _value(shape: Shape, value: Any, path: str) -> Iterator[str]:
-    expected = _PYTHON_TYPES.get(shape.type_name)
-    if expected and (not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected)):
-        if not getattr(shape, "is_document_type", False):
-            yield f"Value '{value}' at '{path}' failed to satisfy constraint: Member must be of type {shape.type_name}"
+    if getattr(shape, "is_document_type", False):
+        return
+    if not _has_type(shape, value):
+        yield f"Value '{value}' at '{path}' failed to satisfy constraint: Member must be of type {shape.type_name}"
         return
     yield from (
         f"Value '{_shown(value)}' at '{path}' failed to satisfy constraint: {constraint}"
@@ -69,6 +69,12 @@ def _value(shape: Shape, value: Any, path: str) -> Iterator[str]:
         for key, member in value.items():
             yield from _value(shape.key, key, f"{path}.{key}.key")
             yield from _value(shape.value, member, f"{path}.{key}.member")
+
+
+def _has_type(shape: Shape, value: Any) -> bool:
+    expected = _PYTHON_TYPES.get(shape.type_name)
+    # Python's booleans are integers, the wire's are not
+    return expected is None or (isinstance(value, expected) and (bool in expected or not isinstance(value, bool)))
 
 
 def _broken(shape: Shape, value: Any) -> Iterator[str]:

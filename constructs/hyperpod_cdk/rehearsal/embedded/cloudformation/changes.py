@@ -115,7 +115,8 @@ class _Planner:
         replacement: Replacement = "never"
         for path, before, after in differences(resource.properties, properties):
             needs = self._provisioner.replacement(definition.resource_type, path)
-            replacement = max(replacement, needs, key=_STRICTNESS.index)
+            if _STRICTNESS.index(needs) > _STRICTNESS.index(replacement):
+                replacement = needs
             details.append(self._detail(definition, path, before, after, needs))
         details += _attribute_details(definition, resource)
         if not details:

@@ -17,7 +17,7 @@ from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import RecordedHand
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
 from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import Stack, StackResource
 from hyperpod_cdk.rehearsal.embedded.context import Context
-from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
+from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, service_error
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     HandlerError,
     ResourceHandler,
@@ -188,12 +188,12 @@ class Provisioner:
         except HandlerError as error:
             _fail(request, error.code, error.message, error.physical_id)
         except ClientError as error:
-            details, metadata = error.response["Error"], error.response["ResponseMetadata"]
+            refused = service_error(error)
             message = (
-                f"{details['Message']} (Service: {_service_of(request)}, Status Code: "
-                f"{metadata['HTTPStatusCode']}, Request ID: {metadata.get('RequestId') or uuid.uuid4()})"
+                f"{refused.message} (Service: {request.resource_type.split('::')[1]}, "
+                f"Status Code: {refused.status}, Request ID: {uuid.uuid4()})"
             )
-            _fail(request, _handler_code(details["Code"]), message)
+            _fail(request, _handler_code(refused.code), message)
         except ServiceError as error:
             _fail(request, _handler_code(error.code), error.message)
         except (BotoCoreError, Exception) as error:  # noqa: BLE001 - a handler's bug fails its resource, not the server
@@ -213,10 +213,6 @@ def _fail(request: ResourceRequest, code: str, message: str, physical_id: str | 
 
 def _handler_code(api_code: str) -> str:
     return next((code for word, code in _CODE_WORDS if word.lower() in api_code.lower()), "GeneralServiceException")
-
-
-def _service_of(request: ResourceRequest) -> str:
-    return request.resource_type.split("::")[1]
 
 
 def _overlap(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

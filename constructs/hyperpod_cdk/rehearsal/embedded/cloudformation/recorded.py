@@ -6,6 +6,7 @@ import secrets
 from typing import Any
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import ResourceSchema, values_at
+from hyperpod_cdk.rehearsal.embedded.inspection import record
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     ResourceHandler,
     ResourceRequest,
@@ -21,6 +22,12 @@ class RecordedHandler(ResourceHandler):
 
     def create(self, request: ResourceRequest) -> ResourceResult:
         """Record the resource."""
+        record(
+            request.context,
+            resource_type=request.resource_type,
+            logical_id=request.logical_id,
+            stack_name=request.stack_name,
+        )
         schema = self._schema
         if schema is None:
             return ResourceResult(f"{request.stack_name}-{request.logical_id}")

@@ -28,7 +28,7 @@ from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import Settings, Stac
 from hyperpod_cdk.rehearsal.embedded.cloudformation.template import Template, TemplateError
 from hyperpod_cdk.rehearsal.embedded.cloudformation.workspace import Workspace
 from hyperpod_cdk.rehearsal.embedded.context import Context
-from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
+from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, service_error
 
 UPDATABLE = frozenset(
     {
@@ -103,7 +103,7 @@ class StackService:
         try:
             found = self.context.client("s3").get_object(Bucket=bucket, Key=key)
         except ClientError as error:
-            raise TemplateError(f"S3 error: {error.response['Error'].get('Message', error)}") from error
+            raise TemplateError(f"S3 error: {service_error(error).message}") from error
         body: bytes = found["Body"].read()
         return body.decode()
 

@@ -245,13 +245,13 @@ class _CloudFormationLoader(yaml.SafeLoader):
 
 
 def _construct_function(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
+    value: Any = None
+    if isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
+    elif isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
     if tag in ("Ref", "Condition"):
         return {tag: value}
     if tag == "GetAtt" and isinstance(value, str):

@@ -27,7 +27,7 @@ class ResponseServer:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, *_args: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
                 """Say nothing: the function's log tells of the response."""
 
         self._http = ThreadingHTTPServer((LOOPBACK, 0), Handler)

@@ -14,11 +14,10 @@ import tempfile
 import threading
 import time
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
-
-from botocore.exceptions import ClientError
 
 from hyperpod_cdk.node import packaged_node
 from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -82,6 +81,32 @@ def set_log_group(context: Context, function_name: str, log_group: str | None) -
             groups[function_name] = log_group
 
 
+def log_group_of(context: Context, function_name: str) -> str:
+    """The log group of a function."""
+    with context.state.lock:
+        groups = context.state.store(Executions).log_groups
+        return groups.get(function_name, f"/aws/lambda/{function_name}")
+
+
+def new_log_stream() -> str:
+    """A log stream's name as Lambda makes it."""
+    return f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}"
+
+
+def write_log(context: Context, log_group: str, log_stream: str, text: str) -> None:
+    """Put an execution's log where a user, and the CDK CLI after a failure, looks for it."""
+    logs = context.client("logs")
+    with suppress(logs.exceptions.ResourceAlreadyExistsException):
+        logs.create_log_group(logGroupName=log_group)
+    logs.create_log_stream(logGroupName=log_group, logStreamName=log_stream)
+    now = int(time.time() * 1000)
+    lines = [{"timestamp": now, "message": line} for line in text.splitlines() if line]
+    for start in range(0, len(lines), LOG_LINES_PER_CALL):
+        logs.put_log_events(
+            logGroupName=log_group, logStreamName=log_stream, logEvents=lines[start : start + LOG_LINES_PER_CALL]
+        )
+
+
 def in_background(context: Context) -> bool:
     """Whether an asynchronous execution is still under way."""
     with context.state.lock:
@@ -112,7 +137,7 @@ def invoke(
         invocation = _execute(identity, command, event, workspace)
     finally:
         shutil.rmtree(workspace, ignore_errors=True)
-    _store_log(context, invocation)
+    write_log(context, invocation.log_group, invocation.log_stream, invocation.log)
     return invocation
 
 
@@ -157,13 +182,11 @@ class _Identity:
     code: FunctionCode
     request_id: str
     client_context: str | None
-    log_stream: str = field(default_factory=lambda: f"{time.strftime('%Y/%m/%d')}/[$LATEST]{uuid.uuid4().hex}")
+    log_stream: str = field(default_factory=new_log_stream)
 
     @property
     def log_group(self) -> str:
-        with self.context.state.lock:
-            groups = self.context.state.store(Executions).log_groups
-            return groups.get(self.code.name, f"/aws/lambda/{self.code.name}")
+        return log_group_of(self.context, self.code.name)
 
     def environment(self, workspace: Path) -> dict[str, str]:
         """The variables Lambda sets, nothing of this machine's own but what a process needs to start."""
@@ -353,22 +376,3 @@ def _invoke_in_background(context: Context, name: str, event: str, qualifier: st
                 store.in_background -= 1
 
     threading.Thread(target=run, name=f"lambda-{name}", daemon=True).start()
-
-
-def _store_log(context: Context, invocation: Invocation) -> None:
-    """Put the log where a user looks for it."""
-    logs = context.client("logs")
-    try:
-        logs.create_log_group(logGroupName=invocation.log_group)
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceAlreadyExistsException":
-            raise
-    logs.create_log_stream(logGroupName=invocation.log_group, logStreamName=invocation.log_stream)
-    now = int(time.time() * 1000)
-    lines = [{"timestamp": now, "message": line} for line in invocation.log.splitlines() if line]
-    for start in range(0, len(lines), LOG_LINES_PER_CALL):
-        logs.put_log_events(
-            logGroupName=invocation.log_group,
-            logStreamName=invocation.log_stream,
-            logEvents=lines[start : start + LOG_LINES_PER_CALL],
-        )

@@ -28,6 +28,7 @@ class Play:
     properties: Mapping[str, Any]
     previous: Mapping[str, Any]
     physical_id: str | None
+    logical_id: str
     function_name: str
 
     @property

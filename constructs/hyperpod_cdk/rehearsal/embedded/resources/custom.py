@@ -18,8 +18,15 @@ from hyperpod_cdk.rehearsal.embedded.lambda_runner.code import (
     function_code,
 )
 from hyperpod_cdk.rehearsal.embedded.lambda_runner.responses import ResponseServer
-from hyperpod_cdk.rehearsal.embedded.lambda_runner.runner import Invocation, in_background, invoke
-from hyperpod_cdk.rehearsal.embedded.resources import _played, kubernetes
+from hyperpod_cdk.rehearsal.embedded.lambda_runner.runner import (
+    Invocation,
+    in_background,
+    invoke,
+    log_group_of,
+    new_log_stream,
+    write_log,
+)
+from hyperpod_cdk.rehearsal.embedded.resources import _played, _sdk_call, kubernetes
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     HandlerError,
     ResourceHandler,
@@ -131,6 +138,10 @@ class _Exchange:
             physical_id,
         )
 
+    def log(self, text: str) -> None:
+        """Write to the log of the function behind the service token, for what that function would have logged."""
+        write_log(self.context, log_group_of(self.context, self.function.name), new_log_stream(), text)
+
     def record(self, mode: Mode, reason: str) -> None:
         """Note how the request was served."""
         request = self.request
@@ -160,10 +171,10 @@ class CustomResource(ResourceHandler):
     @staticmethod
     def _serve(request: ResourceRequest, request_type: RequestType) -> ResourceResult:
         exchange = _Exchange(request, request_type, _provider(request), str(uuid.uuid4()))
-        play = _player(request.resource_type)
-        if play is not None:
-            return _play(exchange, play)
+        play = _player(request)
         try:
+            if play is not None:
+                return _play(exchange, play)
             if exchange.function.handler == FRAMEWORK_HANDLER and ON_EVENT in exchange.function.environment:
                 result = _through_framework(exchange)
                 exchange.record(
@@ -176,7 +187,8 @@ class CustomResource(ResourceHandler):
             exchange.record("skipped", str(error))
             return ResourceResult(request.physical_id or exchange.request_id)
         except CustomResourceError as error:
-            exchange.record("ran", error.message)
+            if play is None:
+                exchange.record("ran", error.message)
             raise
         return result
 
@@ -208,8 +220,11 @@ def _provider(request: ResourceRequest) -> FunctionCode:
 Player = Callable[[_played.Play], _played.Answer]
 
 
-def _player(resource_type: str) -> Player | None:
-    return kubernetes.PLAYERS.get(resource_type) or _played.PLAYERS.get(resource_type)
+def _player(request: ResourceRequest) -> Player | None:
+    """What plays the provider of this resource, None where its code runs."""
+    if _sdk_call.is_sdk_call(request.properties):
+        return _sdk_call.sdk_call
+    return kubernetes.PLAYERS.get(request.resource_type) or _played.PLAYERS.get(request.resource_type)
 
 
 def _play(exchange: _Exchange, player: Player) -> ResourceResult:
@@ -221,18 +236,17 @@ def _play(exchange: _Exchange, player: Player) -> ResourceResult:
         properties=as_text(request.properties),
         previous=as_text(request.previous or {}),
         physical_id=request.physical_id,
+        logical_id=request.logical_id,
         function_name=exchange.function.name,
     )
     if exchange.request_type == "Delete" and request.physical_id == CREATE_FAILED_ID:
         return ResourceResult(CREATE_FAILED_ID)
     try:
         answer = player(play)
-    except _played.PlayFailed as failure:
+    except (_played.PlayFailed, ClientError) as failure:
         exchange.record("played", f"refused: {failure}")
+        exchange.log(str(failure))
         raise exchange.failed(str(failure), request.physical_id or CREATE_FAILED_ID) from failure
-    except ClientError as error:
-        exchange.record("played", f"refused: {error}")
-        raise exchange.failed(str(error), request.physical_id or CREATE_FAILED_ID) from error
     exchange.record("played", answer.reason)
     return ResourceResult(answer.physical_id or request.physical_id or exchange.request_id, answer.data)
 
@@ -344,6 +358,7 @@ def _user_function(exchange: _Exchange, variable: str, event: dict[str, Any], ph
     if invocation.error:
         name = arn.rpartition(":")[2]
         reason = f"Error: {invocation.error_message}\n\nLogs: /aws/lambda/{name}\n"
+        exchange.log(reason)
         raise exchange.failed(reason, physical_id)
     result = invocation.result or {}
     if not isinstance(result, dict):

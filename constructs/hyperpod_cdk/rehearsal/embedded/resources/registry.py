@@ -99,15 +99,15 @@ class ResourceHandler:
         raise NotImplementedError
 
 
-HandlerClass = TypeVar("HandlerClass", bound=type[ResourceHandler])
+Handler = TypeVar("Handler", bound=ResourceHandler)
 
 _handlers: dict[str, ResourceHandler] = {}
 
 
-def handles(*resource_types: str) -> Callable[[HandlerClass], HandlerClass]:
+def handles(*resource_types: str) -> Callable[[type[Handler]], type[Handler]]:
     """Class decorator: one instance of the class handles these resource types."""
 
-    def register(handler_class: HandlerClass) -> HandlerClass:
+    def register(handler_class: type[Handler]) -> type[Handler]:
         handler = handler_class()
         for resource_type in resource_types:
             if resource_type in _handlers:

@@ -379,7 +379,7 @@ def _delete_security_group(context: Context, group_id: str) -> None:
         context.client("ec2").delete_security_group(GroupId=group_id)
     except ClientError as error:
         # somebody's rule still names the group: EKS leaves it behind then, and so does the rehearsal
-        if error.response["Error"]["Code"] not in {"DependencyViolation", "InvalidGroup.NotFound"}:
+        if error.response.get("Error", {}).get("Code") not in {"DependencyViolation", "InvalidGroup.NotFound"}:
             raise
 
 

@@ -1,0 +1,135 @@
+"""Writes docs/environment-file.md and docs/cli.md from the models and the command; `--check` only compares."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hyperpod_cdk.config import environment_schema
+
+DOCS = Path(__file__).parent.parent / "docs"
+MOST_WORDS = 8
+
+
+def main() -> int:
+    """Write both pages, or say which is out of date."""
+    pages = {"environment-file.md": environment_page(environment_schema()), "cli.md": cli_page()}
+    if "--check" not in sys.argv:
+        for name, text in pages.items():
+            (DOCS / name).write_text(text, encoding="utf-8")
+        return 0
+    old = [name for name, text in pages.items() if (DOCS / name).read_text(encoding="utf-8") != text]
+    for name in old:
+        print(f"docs/{name} is out of date; run 'make docs'")  # noqa: T201 - the script's answer
+    return 1 if old else 0
+
+
+def environment_page(schema: dict[str, Any]) -> str:
+    """Give the reference of every field, section by section, in the order of the file."""
+    lines = [
+        "# The environment file",
+        "",
+        "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all mistakes are",
+        "reported at once, each with file, line, path and the smallest fix. Made by `make docs` from the models; an",
+        "editor reads the same from `schemas/environment.schema.json`.",
+        "",
+    ]
+    for path, section in _sections(schema, schema, ""):
+        lines += [f"## {path or 'top level'}", "", _cell(section.get("description", "")), ""]
+        lines += ["| field | value | default | |", "|---|---|---|---|"]
+        required = section.get("required", [])
+        for name, field in section["properties"].items():
+            shown = "**required**" if name in required else _default(field)
+            lines.append(f"| `{name}` | {_values(schema, field)} | {shown} | {_cell(_description(schema, field))} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    """Give the reference of every verb, as typer writes it."""
+    command = [sys.executable, "-m", "typer", "hyperpod_cdk.cli", "utils", "docs", "--name", "hyperpod-cdk"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain_environment())
+    return f"{done.stdout.rstrip()}\n"
+
+
+def _plain_environment() -> dict[str, str]:
+    return {"COLUMNS": "100", "NO_COLOR": "1", "PATH": "", "PYTHONPATH": ""}
+
+
+def _sections(schema: dict[str, Any], section: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, section
+    for name, field in section["properties"].items():
+        for inner, suffix in _inner(schema, field):
+            yield from _sections(schema, inner, f"{path}.{name}{suffix}".lstrip("."))
+
+
+def _inner(schema: dict[str, Any], field: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    for option in field.get("anyOf", [field]):
+        if "$ref" in option:
+            yield _resolve(schema, option), ""
+        for key, suffix in (("items", "[]"), ("additionalProperties", ".<name>")):
+            if isinstance(option.get(key), dict):
+                for inner, more in _inner(schema, option[key]):
+                    yield inner, suffix + more
+
+
+def _resolve(schema: dict[str, Any], reference: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = schema["$defs"][reference["$ref"].rsplit("/", 1)[-1]]
+    return found
+
+
+def _values(schema: dict[str, Any], field: dict[str, Any]) -> str:
+    options = [_value(schema, option) for option in field.get("anyOf", [field]) if option.get("type") != "null"]
+    return " or ".join(dict.fromkeys(option for option in options if option)) or "text"
+
+
+def _value(schema: dict[str, Any], field: dict[str, Any]) -> str:
+    if "anyOf" in field:
+        return _values(schema, field)
+    if "$ref" in field:
+        return "section"
+    if "enum" in field:
+        words = [f"`{word}`" for word in field["enum"]]
+        return " ".join(words) if len(words) <= MOST_WORDS else f"one of {len(words)} known"
+    if "const" in field:
+        return f"`{field['const']}`"
+    if field.get("type") == "array":
+        return f"list of {_value(schema, field.get('items', {}))}"
+    if field.get("type") == "object":
+        inner = field.get("additionalProperties")
+        return f"map to {_values(schema, inner)}" if isinstance(inner, dict) else "map"
+    return _scalar(field)
+
+
+def _scalar(field: dict[str, Any]) -> str:
+    kinds = {"integer": "number", "number": "number", "boolean": "`true` `false`", "string": "text"}
+    kind = kinds.get(field.get("type", ""), "")
+    low, high = field.get("minimum"), field.get("maximum")
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if low is not None:
+        return f"{low} or more"
+    return kind
+
+
+def _default(field: dict[str, Any]) -> str:
+    if field.get("default") is None:
+        return ""
+    value = field["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _description(schema: dict[str, Any], field: dict[str, Any]) -> str:
+    inner = (section["description"] for section, _ in _inner(schema, field) if "description" in section)
+    return str(field.get("description") or next(inner, ""))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ").replace("``", "`")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

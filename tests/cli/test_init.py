@@ -1,0 +1,119 @@
+"""`hyperpod-cdk init`: a first file that passes, from flags alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, default_zones, environment_text, write_environment
+from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.config import load_environment
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+ACCOUNT = "111122223333"
+PLAN = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/h100-april"
+
+
+def test_smallest(run: Run, workspace: Path) -> None:
+    done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"wrote {workspace / 'environments' / 'lab.yaml'}",
+        "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
+        "      for a real deployment 'hyperpod-cdk charts pull' and 'cdk deploy \"lab/*\" -c env=lab'",
+    ]
+    assert run("validate", "lab").returncode == 0
+
+
+def test_full(run: Run, workspace: Path) -> None:
+    done = run(
+        *("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, "--zone", "use1-az5", "--zone", "use1-az4"),
+        *("--instance-type", "ml.p5.48xlarge", "--count", "4", "--capacity", "training_plan"),
+        *("--training-plan-arn", PLAN, "--team", "research", "--lustre", "--format", "json"),
+    )
+    assert done.returncode == 0
+    answer = json.loads(done.stdout)
+    assert answer["next"] == [
+        "hyperpod-cdk validate lab",
+        "hyperpod-cdk rehearse lab",
+        "hyperpod-cdk charts pull",
+        "cdk deploy 'lab/*' -c env=lab",
+    ]
+    environment = load_environment(workspace / "environments" / "lab.yaml").environment
+    system, workers = environment.hyperpod.instance_groups
+    assert (system.availability_zone_id, workers.availability_zone_id) == ("use1-az4", "use1-az5")
+    assert (workers.count, workers.capacity, workers.training_plan_arn) == (4, "training_plan", PLAN)
+    assert workers.deep_health_checks == ("instance_stress", "instance_connectivity")
+    assert environment.task_governance is not None
+    assert environment.task_governance.teams[0].quota[0].count == 4
+    claim = environment.storage.lustre[0].claim
+    assert claim is not None
+    assert claim.namespaces == ("hyperpod-ns-research",)
+
+
+def test_never_overwrites(run: Run, workspace: Path) -> None:
+    path = workspace / "environments" / "dev.yaml"
+    before = path.read_text(encoding="utf-8")
+    done = run("init", "dev", "--region", "us-east-1", "--account", ACCOUNT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr == "environments/dev.yaml exists and is never overwritten; choose another name or edit the file\n"
+    )
+    assert path.read_text(encoding="utf-8") == before
+
+
+def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
+    done = run(
+        *("init", "lab", "--region", "us-east-1", "--account", "1111"),
+        *("--instance-type", "ml.p5.48xlarge", "--team", "Research"),
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        'account: must be the 12 digits of an AWS account, in quotes, got "1111"; set account: "111122223333"',
+        "hyperpod.instance_groups[1].capacity: must say where ml.p5.48xlarge comes from (on_demand, spot or"
+        " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan with its"
+        " training_plan_arn",
+        "task_governance.teams[0].name: must be 1 to 40 lower-case letters, digits and hyphens, beginning and ending with"
+        ' a letter or digit, got "Research"; set name: research',
+    ]
+    assert not (workspace / "environments" / "lab.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["init"],
+        ["init", "../lab", "--region", "us-east-1", "--account", ACCOUNT],
+        ["init", "lab", "--region", "mars", "--account", ACCOUNT],
+        ["init", "lab", "--region", "us-east-1", "--account", ACCOUNT, "--count", "many"],
+        ["init", "lab", "--region", 'us"\n', "--account", ACCOUNT],
+        ["init", "lab", "--region", "us-east-1", "--account", '1"2'],
+    ],
+)
+def test_usage_is_exit_code_2_without_traceback(run: Run, workspace: Path, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in (workspace / "environments").iterdir()] == ["dev.yaml"]
+
+
+@pytest.mark.parametrize("region", regions.HYPERPOD_REGIONS)
+def test_every_region_has_a_first_file(tmp_path: Path, region: str) -> None:
+    answers = Answers(name="lab", account=ACCOUNT, region=region)
+    loaded = load_environment(write_environment(answers, tmp_path))
+    assert loaded.environment.region == region
+    assert len(default_zones(region)) == 2
+
+
+def test_region_without_known_zones(tmp_path: Path) -> None:
+    with pytest.raises(ScaffoldError, match="network.availability_zones"):
+        write_environment(Answers(name="lab", account=ACCOUNT, region="us-iso-east-1"), tmp_path)
+
+
+def test_first_line_names_the_schema() -> None:
+    text = environment_text(Answers(name="lab", account=ACCOUNT, region="us-east-1"))
+    assert text.startswith("# yaml-language-server: $schema=../schemas/environment.schema.json\n")

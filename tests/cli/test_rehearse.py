@@ -1,0 +1,44 @@
+"""`hyperpod-cdk rehearse` and `charts pull`: what stops them before any work starts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_unknown_environment(run: Run) -> None:
+    done = run("rehearse", "dve")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'no environment "dve" in environments; did you mean dev?\n'
+
+
+def test_unknown_account_file(run: Run) -> None:
+    done = run("rehearse", "dev", "--account-file", "nowhere.yaml")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "--account-file: no file nowhere.yaml\n")
+
+
+def test_refused_file(run: Run, workspace: Path) -> None:
+    (workspace / "environments" / "dev.yaml").write_text("name: dev\n", encoding="utf-8")
+    done = run("rehearse", "dev", "--format", "json")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    answer = json.loads(done.stdout)
+    assert {finding["path"] for finding in answer["files"][0]["findings"]} == {
+        "account",
+        "region",
+        "network",
+        "hyperpod",
+    }
+
+
+def test_chart_lock_that_cannot_be_read(run: Run, workspace: Path) -> None:
+    (workspace / "charts").mkdir()
+    (workspace / "charts" / "charts.lock.yaml").write_text("nonsense: true\n", encoding="utf-8")
+    done = run("charts", "pull")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,30 @@
+"""`hyperpod-cdk schema`: what editors read."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from hyperpod_cdk.config.schema import schema_text
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_to_standard_output(run: Run) -> None:
+    done = run("schema")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == schema_text()
+
+
+def test_to_a_file(run: Run, workspace: Path) -> None:
+    done = run("schema", "--out", "new/environment.schema.json")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote new/environment.schema.json\n")
+    assert (workspace / "new" / "environment.schema.json").read_text(encoding="utf-8") == schema_text()
+
+
+def test_to_a_file_that_cannot_be(run: Run) -> None:
+    done = run("schema", "--out", "environments/dev.yaml/x.json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("cannot write environments/dev.yaml")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,169 @@
+"""`hyperpod-cdk validate`: exit codes, lines and JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def break_dev(workspace: Path) -> None:
+    path = workspace / "environments" / "dev.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("count: 4", "count: -4"), encoding="utf-8")
+
+
+def test_right_file(run: Run) -> None:
+    done = run("validate", "dev")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: ok")
+
+
+def test_every_environment_when_none_is_named(run: Run, workspace: Path) -> None:
+    (workspace / "environments" / "empty.yaml").write_text("", encoding="utf-8")
+    done = run("validate")
+    assert done.returncode == 1
+    assert "environments/dev.yaml: ok" in done.stdout
+    assert done.stdout.splitlines()[-2:] == [
+        "environments/empty.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new"
+        " file with 'hyperpod-cdk init'",
+        "1 of 2 files refused, 1 error",
+    ]
+
+
+def test_wrong_file(run: Run, workspace: Path) -> None:
+    break_dev(workspace)
+    done = run("validate", "dev")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines() == [
+        "environments/dev.yaml:26 hyperpod.instance_groups[1].count: must be at least 0, got -4; set count: 0 or more",
+        "1 of 1 file refused, 1 error",
+    ]
+
+
+def test_warning_keeps_exit_code_0(run: Run, workspace: Path) -> None:
+    path = workspace / "environments" / "dev.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace('"1.35"', '"1.31"'), encoding="utf-8")
+    done = run("validate", "dev")
+    assert done.returncode == 0
+    first, last = done.stdout.splitlines()
+    assert first.startswith("warning environments/dev.yaml:15 eks.kubernetes_version: EKS ")
+    assert last == "environments/dev.yaml: ok, 1 warning"
+
+
+def test_json(run: Run, workspace: Path) -> None:
+    break_dev(workspace)
+    done = run("validate", "dev", "--format", "json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {
+        "passed": False,
+        "files": [
+            {
+                "file": "environments/dev.yaml",
+                "passed": False,
+                "findings": [
+                    {
+                        "severity": "error",
+                        "message": "must be at least 0, got -4; set count: 0 or more",
+                        "path": "hyperpod.instance_groups[1].count",
+                        "file": "environments/dev.yaml",
+                        "line": 26,
+                        "rule": "bounds",
+                    }
+                ],
+            }
+        ],
+    }
+
+
+def test_json_of_right_files(run: Run) -> None:
+    answer = json.loads(run("validate", "--format", "json").stdout)
+    assert answer["passed"] is True
+    assert [each["file"] for each in answer["files"]] == ["environments/dev.yaml"]
+
+
+@pytest.mark.parametrize("name", ["environments/dev.yaml", "./environments/dev.yaml"])
+def test_path(run: Run, name: str) -> None:
+    assert run("validate", name).returncode == 0
+
+
+def test_from_a_folder_below(run: Run, workspace: Path) -> None:
+    below = workspace / "stacks" / "deep"
+    below.mkdir(parents=True)
+    assert run("validate", "dev", cwd=below).returncode == 0
+
+
+def test_project_option(run: Run, workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    assert run("validate", "--project", str(workspace), cwd=elsewhere).returncode == 0
+
+
+def test_unknown_environment(run: Run) -> None:
+    done = run("validate", "dve")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'no environment "dve" in environments; did you mean dev?\n'
+
+
+def test_no_environment(run: Run, workspace: Path) -> None:
+    (workspace / "environments" / "dev.yaml").unlink()
+    done = run("validate")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "make one with 'hyperpod-cdk init'" in done.stderr
+
+
+def test_two_environments_of_one_name(run: Run, workspace: Path) -> None:
+    text = (workspace / "environments" / "dev.yaml").read_text(encoding="utf-8")
+    (workspace / "environments" / "copy.yaml").write_text(text, encoding="utf-8")
+    done = run("validate")
+    assert done.returncode == 1
+    assert (
+        'environments/dev.yaml:5 name: must be unique among environments/, got "dev" as in environments/copy.yaml;'
+        " rename one of the two"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "--format", "xml"],
+        ["validate", "--nonsense"],
+        ["nonsense"],
+        ["validate", "--project", "/no/such/folder"],
+        ["validate", "no/such.yaml"],
+        ["validate", "n" * 300],
+        ["validate", ""],
+    ],
+)
+def test_usage_is_exit_code_2_without_traceback(run: Run, arguments: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_colour_in_a_pipe(run: Run, workspace: Path) -> None:
+    break_dev(workspace)
+    assert "\x1b" not in run("validate", "dev").stdout
+
+
+def test_help_names_every_verb(run: Run) -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for verb in ("validate", "schema", "init", "rehearse", "charts"):
+        assert f"\n  {verb} " in done.stdout
+
+
+def test_validate_imports_nothing_slow() -> None:
+    """An editor or a commit hook runs it at every save."""
+    code = (
+        "import sys; sys.argv = ['hyperpod-cdk', 'validate', '--help'];"
+        "import hyperpod_cdk.cli, hyperpod_cdk.config;"
+        "print([m for m in ('aws_cdk', 'jsii', 'boto3', 'botocore', 'rich', 'rapidfuzz') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

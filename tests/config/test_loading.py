@@ -1,0 +1,203 @@
+"""From a path to an environment: files that cannot be read, names, lines, environments of one name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from hyperpod_cdk.config import (
+    EnvironmentFileError,
+    LoadedEnvironment,
+    UsageError,
+    environment_names,
+    load_environment,
+    resolve_environment_file,
+    shared_names,
+)
+
+Changed = Callable[[Mapping[str, str]], str]
+Load = Callable[[str], LoadedEnvironment]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str) -> Path:
+    """A project with one environment, and the working directory inside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "prod.yaml").write_text(base, encoding="utf-8")
+    return tmp_path
+
+
+def lines(path: Path) -> list[str]:
+    with pytest.raises(EnvironmentFileError) as caught:
+        load_environment(path)
+    assert str(caught.value) == "\n".join(finding.render() for finding in caught.value.findings)
+    return [finding.render() for finding in caught.value.findings]
+
+
+def test_a_file_is_shown_from_the_working_directory(folder: Path) -> None:
+    assert load_environment(folder / "environments" / "prod.yaml").file == "environments/prod.yaml"
+
+
+def test_a_file_elsewhere_is_shown_in_full(folder: Path, tmp_path_factory: pytest.TempPathFactory, base: str) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "prod.yaml"
+    elsewhere.write_text(base, encoding="utf-8")
+    assert folder not in elsewhere.parents
+    assert load_environment(elsewhere).file == str(elsewhere)
+
+
+@pytest.mark.usefixtures("folder")
+def test_missing_file() -> None:
+    assert lines(Path("environments/dev.yaml")) == [
+        "environments/dev.yaml: is not there; make it with 'hyperpod-cdk init'"
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_folder() -> None:
+    assert lines(Path("environments")) == ["environments: is a folder; name the file itself"]
+
+
+def test_pipe(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.yaml")
+    assert lines(Path("pipe.yaml")) == ["pipe.yaml: is no regular file; name a file"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
+def test_unreadable_file(folder: Path) -> None:
+    (folder / "environments" / "prod.yaml").chmod(0)
+    assert lines(Path("environments/prod.yaml")) == [
+        "environments/prod.yaml: cannot be read: Permission denied; check its name and its permissions"
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_name_too_long_for_the_file_system() -> None:
+    (line,) = lines(Path("n" * 300))
+    assert line.endswith(": cannot be read: File name too long; check its name and its permissions")
+
+
+def test_ten_megabytes(folder: Path) -> None:
+    (folder / "big.yaml").write_text("a" * 10_000_000, encoding="utf-8")
+    assert lines(Path("big.yaml")) == [
+        "big.yaml: must have at most 1000000 bytes, got 10000000; an environment file is a page of text: name the right file"
+    ]
+
+
+def test_ten_megabytes_of_text(load: Load) -> None:
+    with pytest.raises(EnvironmentFileError, match="must have at most 1000000 bytes, got 10000000"):
+        load("a" * 10_000_000)
+
+
+@pytest.mark.parametrize(
+    ("raw", "line"),
+    [
+        (b"name: prod\nregion: \xff\n", "prod.yaml:2: is not UTF-8 text: byte 0xff; save it as UTF-8"),
+        ("name: prod".encode("utf-16"), "prod.yaml:1: is not UTF-8 text: byte 0xff; save it as UTF-8"),
+        (
+            b"",
+            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file with"
+            " 'hyperpod-cdk init'",
+        ),
+    ],
+)
+def test_bytes_that_are_no_text(folder: Path, raw: bytes, line: str) -> None:
+    (folder / "prod.yaml").write_bytes(raw)
+    assert lines(Path("prod.yaml")) == [line]
+
+
+def test_windows_text(folder: Path, base: str) -> None:
+    path = folder / "environments" / "prod.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + base.replace("\n", "\r\n").encode())
+    loaded = load_environment(path)
+    assert loaded.line_of("eks.kubernetes_version") == 15
+
+
+def test_lines_of_paths(base: str, load: Load) -> None:
+    loaded = load(base)
+    rows = base.splitlines()
+    for path, text in {
+        "name": "name: prod",
+        "network.availability_zones.use1-az4": "    use1-az4: {node_cidr: 10.2.0.0/16}",
+        "hyperpod.instance_groups[1].count": "      count: 2",
+        "hyperpod.instance_groups[1]": "    - name: h100",
+        "hyperpod.instance_groups[1].taints[0].key": "    - name: h100",
+        "task_governance.teams[0].quota[0].count": "      quota: [{instance_type: ml.p5.48xlarge, count: 2}]",
+        "instance_types": "name: prod",
+    }.items():
+        line = loaded.line_of(path)
+        assert line is not None
+        assert rows[line - 1] == text
+    assert loaded.line_of("no path") is None
+
+
+def test_a_loaded_environment_cannot_change(base: str, load: Load) -> None:
+    environment = load(base).environment
+    with pytest.raises(ValidationError, match="frozen"):
+        environment.name = "other"  # type: ignore[misc]  # that is what must not work
+
+
+def test_values_are_shown_short_and_on_one_line(changed: Changed, load: Load) -> None:
+    text = changed({"node_recovery: automatic": f'node_recovery: "a\\nb{"c" * 5000}"'})
+    with pytest.raises(EnvironmentFileError) as caught:
+        load(text)
+    (finding,) = caught.value.findings
+    assert finding.message.startswith('must be automatic or none, got "a\\nbccc')
+    assert "\n" not in finding.message
+    assert len(finding.message) < 200
+
+
+@pytest.mark.usefixtures("folder")
+class TestResolve:
+    def test_name(self, folder: Path) -> None:
+        assert resolve_environment_file("prod", folder) == folder / "environments" / "prod.yaml"
+
+    @pytest.mark.parametrize("text", ["environments/prod.yaml", "prod.yaml", "./environments/prod.yaml"])
+    def test_path(self, folder: Path, text: str) -> None:
+        assert resolve_environment_file(text, folder).samefile(folder / "environments" / "prod.yaml")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("prd", 'no environment "prd" in environments; did you mean prod?'),
+            ("zzz", 'no environment "zzz" in environments; there are prod'),
+            ("environments/prd.yaml", "no file environments/prd.yaml; did you mean prod?"),
+            ("../x.yaml", "no file ../x.yaml; there are prod"),
+            ("n" * 300, f'no environment "{"n" * 300}" in environments; there are prod'),
+            ("", "must be the name of an environment or the path of its file, got ''"),
+            ("a\0b", "must be the name of an environment or the path of its file, got 'a\\x00b'"),
+        ],
+    )
+    def test_nothing_there(self, folder: Path, text: str, message: str) -> None:
+        with pytest.raises(UsageError) as caught:
+            resolve_environment_file(text, folder)
+        assert str(caught.value) == message
+
+    def test_no_environment_yet(self, folder: Path) -> None:
+        (folder / "environments" / "prod.yaml").unlink()
+        with pytest.raises(UsageError) as caught:
+            resolve_environment_file("prod", folder)
+        assert str(caught.value) == (
+            'no environment "prod" in environments; environments/ holds no environment yet;'
+            " make one with 'hyperpod-cdk init'"
+        )
+
+    def test_names_are_sorted_files(self, folder: Path, base: str) -> None:
+        (folder / "environments" / "dev.yaml").write_text(base, encoding="utf-8")
+        (folder / "environments" / "old.yaml").mkdir()
+        (folder / "environments" / "notes.txt").write_text("", encoding="utf-8")
+        assert environment_names(folder) == ["dev", "prod"]
+
+
+def test_environments_of_one_name(folder: Path, base: str) -> None:
+    (folder / "environments" / "copy.yaml").write_text(base, encoding="utf-8")
+    copy, prod = (load_environment(Path(f"environments/{name}.yaml")) for name in ("copy", "prod"))
+    assert shared_names([copy]) == []
+    assert [finding.render() for finding in shared_names([copy, prod])] == [
+        'environments/prod.yaml:1 name: must be unique among environments/, got "prod" as in environments/copy.yaml;'
+        " rename one of the two"
+    ]
