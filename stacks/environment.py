@@ -97,6 +97,8 @@ class HyperPodEnvironment(cdk.Stage):
         self.observability.add_stack_dependency(self.hyperpod)
 
     def _boundary(self, name_or_arn: str) -> iam.IManagedPolicy:
-        if name_or_arn.startswith("arn:"):
-            return iam.ManagedPolicy.from_managed_policy_arn(self, "PermissionsBoundary", name_or_arn)
-        return iam.ManagedPolicy.from_managed_policy_name(self, "PermissionsBoundary", name_or_arn)
+        arn = name_or_arn
+        if not arn.startswith("arn:"):
+            arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
+        # an imported policy has to stand in a stack; its ARN means the same in all of them
+        return iam.ManagedPolicy.from_managed_policy_arn(self.network, "PermissionsBoundary", arn)

@@ -29,6 +29,12 @@ class HyperPodStack(cdk.Stack):
     ) -> None:
         super().__init__(scope, construct_id, termination_protection=termination_protection)
         hyperpod = environment.hyperpod
+        # a cluster that outlives its stack costs money until somebody finds it: see docs/decisions/0003
+        removal_policy = (
+            cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
+            if environment.deletion_protection
+            else cdk.RemovalPolicy.DESTROY
+        )
         subnets = network.network.node_subnets
         security_group = network.efa.security_group
         lifecycle = LifecycleScripts(
@@ -45,6 +51,7 @@ class HyperPodStack(cdk.Stack):
             vpc=network.network.vpc,
             subnets=list(subnets.values()),
             security_groups=[security_group],
+            removal_policy=removal_policy,
         )
         first_zone = next(iter(environment.network.availability_zones))
         self.cluster = HyperPodCluster(
@@ -86,10 +93,5 @@ class HyperPodStack(cdk.Stack):
                 hyperpod.tiered_checkpointing.memory_percent if hyperpod.tiered_checkpointing else None
             ),
             tags=environment.tags,
-            # a cluster that outlives its stack costs money until somebody finds it: see docs/decisions/0003
-            removal_policy=(
-                cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
-                if environment.deletion_protection
-                else cdk.RemovalPolicy.DESTROY
-            ),
+            removal_policy=removal_policy,
         )

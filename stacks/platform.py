@@ -6,9 +6,9 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from hyperpod_cdk import CoreDns, FsxCsiDriver, LustreClaims, TaskGovernance, Team, TrainingOperator
-from hyperpod_cdk.catalog import addons, governance, regions
+from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.task_governance import PriorityClass, QuotaRow
+from hyperpod_cdk.task_governance import PriorityClass, QuotaRow, is_native
 from stacks.control_plane import ControlPlaneStack
 from stacks.hyperpod import HyperPodStack
 from stacks.storage import StorageStack
@@ -66,9 +66,10 @@ class PlatformStack(cdk.Stack):
                 )
                 for team in section.teams
             ],
-            native_scheduler_config=regions.has_type(region, "AWS::SageMaker::ClusterSchedulerConfig"),
-            native_compute_quota=regions.has_type(region, "AWS::SageMaker::ComputeQuota"),
+            native_scheduler_config=is_native("AWS::SageMaker::ClusterSchedulerConfig", region),
+            native_compute_quota=is_native("AWS::SageMaker::ComputeQuota", region),
             addon_version=self._versions.get(addons.TASK_GOVERNANCE),
+            admin_role_arns=self._environment.eks.admin_role_arns,
             tags=self._environment.tags,
         )
 
@@ -104,7 +105,7 @@ class PlatformStack(cdk.Stack):
                     continue
                 claims = LustreClaims(
                     self,
-                    f"Claims-{lustre.name}-own" if own else f"Claims-{lustre.name}",
+                    f"OwnClaims-{lustre.name}" if own else f"Claims-{lustre.name}",
                     cluster=control_plane.cluster,
                     file_system_id=system.file_system_id,
                     dns_name=system.dns_name,

@@ -33,7 +33,7 @@ def acknowledge_kubectl_provider(cluster: eks.Cluster) -> None:
     framework = provider.node.find_child("Provider").node.find_child("framework-onEvent")
     stack = Stack.of(cluster)
     has_ecr = cast("CfnCondition", handler.node.find_child("HasEcrPublic"))
-    images = "the handler pulls charts that are OCI artifacts"
+    images = "CDK lets its handler read registries, for charts that are OCI artifacts, whatever kind a chart is of"
     acknowledge(
         provider,
         {

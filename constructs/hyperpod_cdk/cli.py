@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +39,10 @@ ProjectOption = Annotated[
 
 def main() -> None:
     """Run the command; what the user did wrong is one sentence and exit code 2, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # a finding shows what the file says, in letters that the terminal's encoding may not have
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="hyperpod-cdk")
 
 

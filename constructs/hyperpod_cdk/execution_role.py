@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws
+from aws_cdk import Aws, RemovalPolicy
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -63,6 +63,9 @@ class NodeExecutionRole(Construct):
     in these and no others. They must belong to the stack's account and region.
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
+
+    ``removal_policy``: what becomes of role and policy when the stack is deleted. Default: they stay, as the
+    ``HyperPodCluster`` does, whose nodes would otherwise lose their network and could not be replaced.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class NodeExecutionRole(Construct):
         subnets: Sequence[ec2.ISubnet],
         security_groups: Sequence[ec2.ISecurityGroup],
         encryption_keys: Sequence[kms.IKey] = (),
+        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
         for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
@@ -109,6 +113,8 @@ class NodeExecutionRole(Construct):
             },
             roles=[self._role.role_name],
         )
+        self._role.apply_removal_policy(removal_policy)
+        self._policy.apply_removal_policy(removal_policy)
         acknowledge(self, _reasons(bucket))
 
     @property
@@ -132,7 +138,7 @@ def _reasons(bucket: s3.IBucket) -> dict[str, str]:
         MANAGED.format(MANAGED_POLICY): "AWS's policy for HyperPod nodes: logs, metrics, scripts, Session Manager",
         RESOURCE.format(f"{ec2_arn}:instance/*"): interfaces,
         RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
-        RESOURCE.format("*"): "these actions (mostly Describe*) do not take a resource",
+        RESOURCE.format("*"): "as in AWS's own templates: these actions only read, and most of them take no resource",
         RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
             "images of add-ons lie in AWS's accounts, images of jobs in any repository of the account"
         ),

@@ -38,10 +38,15 @@ class LifecycleScripts(Construct):
     """Uploads a folder of lifecycle scripts to S3, under a prefix named by the folder's content.
 
     A changed folder goes to a new prefix and older ones stay, so that a node that is being made never sees
-    half of two versions, and rolling back is a change of address. HyperPod's managed policy for nodes reads
-    only buckets whose name begins with ``sagemaker-``; this one's does. The bucket is retained, so its name
-    holds part of the stack's id: a stack made again, after its deletion or after a first deployment that
-    failed, would collide with the bucket of the stack before.
+    half of two versions, and rolling back is a change of address. The new address reaches every instance group
+    through UpdateCluster, which leaves running nodes alone: scripts run on new nodes, and on all nodes of a
+    group when UpdateClusterSoftware patches it (developer guide, "Updating a cluster with new or updated
+    lifecycle scripts", written for Slurm; unsure for EKS, whose page only says that the path may be changed).
+    HyperPod refuses every update while deep health checks run.
+
+    HyperPod's managed policy for nodes reads only buckets whose name begins with ``sagemaker-``; this one's
+    does. The bucket is retained, so its name holds part of the stack's id: a stack made again, after its
+    deletion or after a first deployment that failed, would collide with the bucket of the stack before.
 
     ``directory``: the folder to upload. Default: the library's own scripts, which move container data to the
     data disk, choose the container runtime and load the kernel modules of EFA and Lustre.

@@ -21,6 +21,10 @@ class LustreClaims(Construct):
     Every namespace gets a volume of its own, because a volume binds to one claim; all lead to the same files. Pods of
     many nodes may read and write at once. Nothing is deleted from the file system when claim or volume go.
 
+    ``capacity_gib`` is what the volume says of itself and follows a file system that grows. The claim asks for the
+    smallest file system there is: Kubernetes refuses to change what a claim on a volume like this asks for ("only
+    dynamically provisioned pvc can be resized"), and nothing but the binding depends on it.
+
     The namespaces have to exist, unless ``create_namespaces``: then they are made, and stay when the stack goes, since
     whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's compute quota) and
     on ``FsxCsiDriver``.
@@ -61,7 +65,7 @@ class LustreClaims(Construct):
                 prune=False,
                 manifest=[
                     _volume(volume_name, claim, capacity=capacity, source=source),
-                    _claim(volume_name, claim, capacity=capacity),
+                    _claim(volume_name, claim),
                 ],
             )
             if create_namespaces:
@@ -154,7 +158,7 @@ def _volume(name: str, claim: Mapping[str, str], *, capacity: str, source: Mappi
     }
 
 
-def _claim(volume_name: str, claim: Mapping[str, str], *, capacity: str) -> Mapping[str, Any]:
+def _claim(volume_name: str, claim: Mapping[str, str]) -> Mapping[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -164,7 +168,7 @@ def _claim(volume_name: str, claim: Mapping[str, str], *, capacity: str) -> Mapp
             # an empty class keeps the default class from provisioning another volume
             "storageClassName": "",
             "volumeName": volume_name,
-            "resources": {"requests": {"storage": capacity}},
+            "resources": {"requests": {"storage": f"{rules.SMALLEST_CAPACITY_GIB}Gi"}},
         },
     }
 

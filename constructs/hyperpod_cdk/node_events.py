@@ -31,6 +31,7 @@ _PATTERNS = {
     WARNINGS: '{ ($.detail.EventDetails.EventLevel = "Warn") }',
 }
 _PERIOD_SECONDS = 300
+_RULE_NAME_LENGTH = 64
 
 
 class NodeEvents(Construct):
@@ -43,7 +44,9 @@ class NodeEvents(Construct):
     ``HyperPod/<cluster_name>``. The alarm stands on ``Errors`` and calls ``alarm_actions`` (ARNs, such as those of SNS
     topics). Cluster events exist only with continuous provisioning; the other two detail types always.
 
-    The log group outlives the stack: to deploy under the same cluster name again, import or delete it first.
+    The log group outlives the stack, but not a first deployment that fails. To deploy under the same cluster name
+    again, let CloudFormation take it over (``cdk deploy --import-existing-resources``) or delete it first. One of the
+    ten resource policies that CloudWatch Logs allows an account in a region goes to it.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class NodeEvents(Construct):
         self.log_group = logs.CfnLogGroup(
             self, "LogGroup", log_group_name=f"/aws/events/{name}", retention_in_days=retention_days
         )
-        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         log_group_arn = (
             f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group.ref}"
         )
@@ -75,12 +78,14 @@ class NodeEvents(Construct):
         self.rule = events.CfnRule(
             self,
             "Rule",
-            name=name,
+            # a longer one is left to CloudFormation, which makes its own
+            name=name if len(name) <= _RULE_NAME_LENGTH else None,
             description=f"HyperPod events of {cluster_name}",
             event_pattern={
                 "source": ["aws.sagemaker"],
                 "detail-type": list(DETAIL_TYPES),
-                "resources": [cluster_arn],
+                # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
+                "resources": [cluster_arn, _arn_by_name(cluster_name)],
             },
             targets=[events.CfnRule.TargetProperty(id="LogGroup", arn=log_group_arn)],
         )
@@ -122,6 +127,10 @@ class NodeEvents(Construct):
             dashboard_name=name,
             dashboard_body=stack.to_json_string(_dashboard(namespace, f"/aws/events/{name}")),
         )
+
+
+def _arn_by_name(cluster_name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{cluster_name}"
 
 
 def _log_policy(resource: str) -> dict[str, Any]:

@@ -27,6 +27,31 @@ IdleCompute = Literal["fair_share", "first_come_first_served"]
 Preemption = Literal["lower_priority", "never"]
 Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
 
+NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
+    "AWS::SageMaker::ClusterSchedulerConfig": frozenset(
+        {
+            *("ap-northeast-1", "ap-south-1", "eu-central-1", "eu-north-1", "eu-south-2", "us-east-1", "us-west-1"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+    "AWS::SageMaker::ComputeQuota": frozenset(
+        {
+            *("ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-west-1"),
+            *("eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-2"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+}
+"""Regions in which CloudFormation's own types are used, as of the first release; never to be changed.
+
+The catalog's registry lists grow whenever they are refreshed. Were they asked, a region that gains a type would turn
+the custom resources of stacks deployed there into native ones, which CloudFormation refuses ("update of resource type
+is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
+still holds. So a region that came later keeps the custom resource, which does the same.
+"""
+
 _HANDLER = Path(__file__).parent / "_handlers" / "governance"
 _RUNTIME = "python3.14"
 _TIMEOUT_SECONDS = 900
@@ -166,9 +191,9 @@ class TaskGovernance(Construct):
       AWS takes as ``Disabled``.
 
     ``priority_classes`` left empty takes the catalog's default classes. ``native_scheduler_config`` and
-    ``native_compute_quota`` say whether CloudFormation has the types in the region
-    (``catalog.regions.has_type``); where it has not, one Lambda serves custom resources with the same properties.
-    Keep the choice for a deployed stack: CloudFormation refuses to change a resource's type in place.
+    ``native_compute_quota`` say whether to use CloudFormation's own types; else one Lambda serves custom resources with
+    the same properties. ``is_native`` gives an answer that stays: CloudFormation refuses to change the type of a
+    resource that is deployed.
     Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident.
 
     Members get an access entry. AWS's own access policies suffice and need no kubectl: AmazonEKSEditPolicy and
@@ -176,7 +201,10 @@ class TaskGovernance(Construct):
     AmazonSagemakerHyperpodUserClusterPolicy for what is cluster-wide (developer guide, "Setting up an Amazon EKS
     cluster in Studio"). Pass ``cluster`` for regions or partitions without the two HyperPod policies, or for jobs they
     leave out (JobSet, LeaderWorkerSet): then the entries name Kubernetes groups, bound to a Role per team and one
-    ClusterRole. A role has one access entry per EKS cluster, so it must not be among the cluster's administrators.
+    ClusterRole. EKS takes one access entry per role, so members must not be among ``admin_role_arns``, the roles that
+    the cluster's maker admitted already.
+
+    Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
 
     def __init__(
@@ -196,9 +224,12 @@ class TaskGovernance(Construct):
         share_unallocated: bool | None = None,
         addon_version: str | None = None,
         cluster: eks_v2.ICluster | None = None,
+        admin_role_arns: Sequence[str] = (),
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        for team in teams:
+            _check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
         classes = _classes(ordering, priority_classes)
         _check(
             _word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
@@ -377,6 +408,21 @@ class TaskGovernance(Construct):
                 )
                 # the namespace comes with the quota
                 manifest.node.add_dependency(self.quotas[team.name])
+
+
+def is_native(resource_type: str, region: str) -> bool:
+    """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
+    return region in NATIVE_REGIONS[resource_type]
+
+
+def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | None:
+    twice = next((arn for arn in team.member_role_arns if arn in admin_role_arns), None)
+    if twice is None:
+        return None
+    return (
+        f"must not name a role that is an administrator of the EKS cluster too, got {twice}, and EKS takes one access "
+        "entry per role; remove it here, since administrators may do what members may, or from admin_role_arns"
+    )
 
 
 def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:

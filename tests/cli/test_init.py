@@ -74,11 +74,15 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         'account: must be the 12 digits of an AWS account, in quotes, got "1111"; set account: "111122223333"',
-        "hyperpod.instance_groups[1].capacity: must say where ml.p5.48xlarge comes from (on_demand, spot or"
-        " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan with its"
-        " training_plan_arn",
-        "task_governance.teams[0].name: must be 1 to 40 lower-case letters, digits and hyphens, beginning and ending with"
-        ' a letter or digit, got "Research"; set name: research',
+        (
+            "hyperpod.instance_groups[1].capacity: must say where ml.p5.48xlarge comes from (on_demand, spot or"
+            " training_plan), since on-demand capacity of accelerated types is scarce; set capacity: training_plan"
+            " with its training_plan_arn"
+        ),
+        (
+            "task_governance.teams[0].name: must be 1 to 40 lower-case letters, digits and hyphens, beginning and"
+            ' ending with a letter or digit, got "Research"; set name: research'
+        ),
     ]
     assert not (workspace / "environments" / "lab.yaml").exists()
 
@@ -110,7 +114,7 @@ def test_every_region_has_a_first_file(tmp_path: Path, region: str) -> None:
 
 
 def test_region_without_known_zones(tmp_path: Path) -> None:
-    with pytest.raises(ScaffoldError, match="network.availability_zones"):
+    with pytest.raises(ScaffoldError, match=r"network\.availability_zones"):
         write_environment(Answers(name="lab", account=ACCOUNT, region="us-iso-east-1"), tmp_path)
 
 

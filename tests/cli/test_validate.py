@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -30,8 +32,10 @@ def test_every_environment_when_none_is_named(run: Run, workspace: Path) -> None
     assert done.returncode == 1
     assert "environments/dev.yaml: ok" in done.stdout
     assert done.stdout.splitlines()[-2:] == [
-        "environments/empty.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new"
-        " file with 'hyperpod-cdk init'",
+        (
+            "environments/empty.yaml:1: is empty; write at least name, account, region, network and hyperpod, or"
+            " make a new file with 'hyperpod-cdk init'"
+        ),
         "1 of 2 files refused, 1 error",
     ]
 
@@ -151,6 +155,31 @@ def test_no_colour_in_a_pipe(run: Run, workspace: Path) -> None:
     assert "\x1b" not in run("validate", "dev").stdout
 
 
+@pytest.mark.parametrize(("environment", "coloured"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
+def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], coloured: bool) -> None:  # noqa: FBT001 - a table
+    break_dev(workspace)
+    terminal, slave = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", "from hyperpod_cdk.cli import main; main()", "validate"],
+        cwd=workspace,
+        env={**{key: value for key, value in os.environ.items() if key != "NO_COLOR"}, **environment},
+        stdout=slave,
+    ) as done:
+        done.wait()
+    os.close(slave)
+    assert (b"\x1b[31menvironments/dev.yaml:26 " in os.read(terminal, 10_000)) is coloured
+    os.close(terminal)
+
+
+def test_letters_that_the_terminal_cannot_show(run: Run, workspace: Path) -> None:
+    path = workspace / "environments" / "dev.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace("a10g", "größe"), encoding="utf-8")
+    done = run("validate", PYTHONIOENCODING="ascii")
+    assert done.returncode == 1
+    assert 'got "gr\\xf6\\xdfe"' in done.stdout
+    assert done.stderr == ""
+
+
 def test_help_names_every_verb(run: Run) -> None:
     done = run("--help")
     assert done.returncode == 0
@@ -161,9 +190,9 @@ def test_help_names_every_verb(run: Run) -> None:
 def test_validate_imports_nothing_slow() -> None:
     """An editor or a commit hook runs it at every save."""
     code = (
-        "import sys; sys.argv = ['hyperpod-cdk', 'validate', '--help'];"
-        "import hyperpod_cdk.cli, hyperpod_cdk.config;"
-        "print([m for m in ('aws_cdk', 'jsii', 'boto3', 'botocore', 'rich', 'rapidfuzz') if m in sys.modules])"
+        "import sys; sys.argv = ['hyperpod-cdk', 'validate', '--help'];import hyperpod_cdk.cli,"
+        " hyperpod_cdk.config;print([m for m in ('aws_cdk', 'jsii', 'boto3', 'botocore', 'rich', 'rapidfuzz') if m"
+        " in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

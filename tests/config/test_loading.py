@@ -83,9 +83,11 @@ def test_name_too_long_for_the_file_system() -> None:
 
 def test_ten_megabytes(folder: Path) -> None:
     (folder / "big.yaml").write_text("a" * 10_000_000, encoding="utf-8")
-    assert lines(Path("big.yaml")) == [
-        "big.yaml: must have at most 1000000 bytes, got 10000000; an environment file is a page of text: name the right file"
-    ]
+    (line,) = lines(Path("big.yaml"))
+    assert line == (
+        "big.yaml: must have at most 1000000 bytes, got 10000000; an environment file is a page of text: name the right"
+        " file"
+    )
 
 
 def test_ten_megabytes_of_text(load: Load) -> None:
@@ -100,8 +102,10 @@ def test_ten_megabytes_of_text(load: Load) -> None:
         ("name: prod".encode("utf-16"), "prod.yaml:1: is not UTF-8 text: byte 0xff; save it as UTF-8"),
         (
             b"",
-            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file with"
-            " 'hyperpod-cdk init'",
+            (
+                "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new"
+                " file with 'hyperpod-cdk init'"
+            ),
         ),
     ],
 )
@@ -198,6 +202,8 @@ def test_environments_of_one_name(folder: Path, base: str) -> None:
     copy, prod = (load_environment(Path(f"environments/{name}.yaml")) for name in ("copy", "prod"))
     assert shared_names([copy]) == []
     assert [finding.render() for finding in shared_names([copy, prod])] == [
-        'environments/prod.yaml:1 name: must be unique among environments/, got "prod" as in environments/copy.yaml;'
-        " rename one of the two"
+        (
+            'environments/prod.yaml:1 name: must be unique among environments/, got "prod" as in'
+            " environments/copy.yaml; rename one of the two"
+        )
     ]

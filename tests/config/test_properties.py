@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment
-from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.findings import Finding, Severity
 
 BASE = (Path(__file__).parent / "base.yaml").read_text(encoding="utf-8")
 DATA = yaml.safe_load(BASE)
@@ -25,18 +25,19 @@ Place = tuple[str | int, ...]
 def load_or_findings(text: str) -> LoadedEnvironment | None:
     """Load a text; where it is refused every finding must be whole and stand in the file."""
     last_line = len(re.split(r"\r\n|\r|\n", text))
+    loaded: LoadedEnvironment | None = None
+    findings: tuple[Finding, ...] = ()
     try:
         loaded = load_environment(Path("environments/prod.yaml"), text=text, today=date(2026, 11, 20))
     except EnvironmentFileError as error:
-        assert any(finding.severity is Severity.ERROR for finding in error.findings)
-        for finding in error.findings:
-            assert finding.message
-            assert finding.rule
-            assert len(finding.render().splitlines()) == 1
-            assert len(finding.render()) < 3000
-            assert finding.line is None or 1 <= finding.line <= last_line
-        return None
-    assert all(1 <= (warning.line or 0) <= last_line for warning in loaded.warnings)
+        findings = error.findings
+    assert (loaded is None) == any(finding.severity is Severity.ERROR for finding in findings)
+    for finding in (*findings, *(loaded.warnings if loaded else ())):
+        assert finding.message
+        assert finding.rule
+        assert len(finding.render().splitlines()) == 1
+        assert len(finding.render()) < 3000
+        assert finding.line is None or 1 <= finding.line <= last_line
     return loaded
 
 
@@ -89,25 +90,25 @@ values = st.recursive(
 def edited(draw: st.DrawFn) -> Any:
     """The valid data with a few places replaced, removed or doubled."""
     data = copy.deepcopy(DATA)
-    for place in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4)):
+    for *above, last in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4)):
         parent: Any = data
         try:
-            for step in place[:-1]:
+            for step in above:
                 parent = parent[step]
-            old = parent[place[-1]]
+            old = parent[last]
         except (KeyError, IndexError, TypeError):
             continue
-        if not isinstance(parent, dict | list):
+        if isinstance(parent, str):
             continue
         action = draw(st.sampled_from(["replace", "remove", "rename", "double"]))
         if action == "replace":
-            parent[place[-1]] = draw(values)
+            parent[last] = draw(values)
         elif action == "remove":
-            del parent[place[-1]]
+            del parent[last]
         elif action == "double" and isinstance(parent, list):
             parent.append(copy.deepcopy(old))
         elif action == "rename" and isinstance(parent, dict):
-            parent[draw(st.text(max_size=12))] = parent.pop(place[-1])
+            parent[draw(st.text(max_size=12))] = parent.pop(last)
     return data
 
 

@@ -102,7 +102,8 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: 1\n\tb: 2",
-            "prod.yaml:2: is not YAML: found a tab character that violates indentation; indent with spaces, not with a tab",
+            "prod.yaml:2: is not YAML: found a tab character that violates indentation;"
+            " indent with spaces, not with a tab",
             id="tab",
         ),
         pytest.param(
@@ -112,8 +113,8 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: b: c",
-            "prod.yaml:1: is not YAML: mapping values are not allowed in this context;"
-            " put text that holds ': ' in quotes, and check the indentation of this line",
+            "prod.yaml:1: is not YAML: mapping values are not allowed in this context; put text that holds ': ' in"
+            " quotes, and check the indentation of this line",
             id="two colons",
         ),
         pytest.param(
@@ -128,8 +129,8 @@ def test_lines() -> None:
         ),
         pytest.param(
             "- a\nb: 1",
-            "prod.yaml:2: is not YAML: did not find expected '-' indicator;"
-            " check the indentation of this line and the line before",
+            "prod.yaml:2: is not YAML: did not find expected '-' indicator; check the indentation of this line and"
+            " the line before",
             id="list then mapping",
         ),
         pytest.param(
@@ -144,14 +145,14 @@ def test_lines() -> None:
         ),
         pytest.param(
             "",
-            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file with"
-            " 'hyperpod-cdk init'",
+            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
+            " with 'hyperpod-cdk init'",
             id="empty",
         ),
         pytest.param(
             "# only a comment\n---\n",
-            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file with"
-            " 'hyperpod-cdk init'",
+            "prod.yaml:1: is empty; write at least name, account, region, network and hyperpod, or make a new file"
+            " with 'hyperpod-cdk init'",
             id="comment only",
         ),
         pytest.param(
@@ -184,8 +185,8 @@ def test_lines() -> None:
         ),
         pytest.param(
             "a: !!python/object/apply:os.system [ls]",
-            "prod.yaml:1 a: tags are not supported, got !!python/object/apply:os.system;"
-            " remove the tag, and put text in quotes",
+            "prod.yaml:1 a: tags are not supported, got !!python/object/apply:os.system; remove the tag, and put"
+            " text in quotes",
             id="tag",
         ),
         pytest.param(

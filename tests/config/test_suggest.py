@@ -20,7 +20,7 @@ WORDS = ("on_demand", "spot", "training_plan", "count", "dev")
         ("OnDemand", "on_demand"),
         ("trainingplan", "training_plan"),
         ("dve", "dev"),
-        ("amount", None),
+        ("weight", None),
         ("", None),
         ("d" * 1_000_000, None),
     ],

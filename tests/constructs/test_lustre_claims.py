@@ -79,9 +79,22 @@ def test_a_volume_and_a_claim_bound_to_each_other() -> None:
             "accessModes": ["ReadWriteMany"],
             "storageClassName": "",
             "volumeName": "hyperpod-ns-research.scratch",
-            "resources": {"requests": {"storage": "4800Gi"}},
+            "resources": {"requests": {"storage": "1200Gi"}},
         },
     }
+
+
+def test_a_file_system_that_grows_leaves_the_claim_alone() -> None:
+    def made(capacity_gib: int) -> list[dict[str, Any]]:
+        own = stack()
+        claims(own, capacity_gib=capacity_gib)
+        ((volume, claim),) = manifests(template_of(own)).values()
+        return [volume["spec"]["capacity"], claim]
+
+    (small, before), (large, after) = made(1200), made(2400)
+
+    assert (small, large) == ({"storage": "1200Gi"}, {"storage": "2400Gi"})
+    assert before == after, "Kubernetes refuses to resize a claim that no storage class provisioned"
 
 
 def test_each_namespace_has_a_volume_of_its_own() -> None:

@@ -45,7 +45,23 @@ def test_every_event_of_this_cluster_is_kept(resources: dict[str, Any]) -> None:
             "SageMaker HyperPod Cluster State Change",
             "SageMaker HyperPod Cluster Node Health Event",
         ],
-        "resources": [{"Fn::ImportValue": "cluster-arn"}],
+        "resources": [
+            {"Fn::ImportValue": "cluster-arn"},
+            {
+                "Fn::Join": [
+                    "",
+                    [
+                        "arn:",
+                        {"Ref": "AWS::Partition"},
+                        ":sagemaker:",
+                        {"Ref": "AWS::Region"},
+                        ":",
+                        {"Ref": "AWS::AccountId"},
+                        ":cluster/prod",
+                    ],
+                ]
+            },
+        ],
     }
     (target,) = rule["Properties"]["Targets"]
     assert json.dumps(target["Arn"]).count("EventsLogGroupB009084F") == 1
@@ -55,7 +71,7 @@ def test_every_event_of_this_cluster_is_kept(resources: dict[str, Any]) -> None:
 def test_the_log_group_is_retained_under_a_steady_id(resources: dict[str, Any]) -> None:
     group = resources["EventsLogGroupB009084F"]
 
-    assert group["DeletionPolicy"] == group["UpdateReplacePolicy"] == "Retain"
+    assert (group["DeletionPolicy"], group["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
     assert group["Properties"] == {"LogGroupName": "/aws/events/prod-hyperpod", "RetentionInDays": 365}
 
 
@@ -122,6 +138,16 @@ def test_the_dashboard_is_json_about_this_cluster(resources: dict[str, Any]) -> 
         ["HyperPod/prod", "Warnings"],
     ]
     assert log["properties"]["query"].startswith("SOURCE '/aws/events/prod-hyperpod' | fields @timestamp, ")
+
+
+@pytest.mark.parametrize(("length", "named"), [(55, True), (56, False), (63, False)])
+def test_a_rule_whose_name_would_be_too_long_is_named_by_cloudformation(length: int, named: bool) -> None:  # noqa: FBT001 - a table's column
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
+    NodeEvents(stack, "Events", cluster_name="c" * length, cluster_arn=CLUSTER_ARN)
+    rule = one(Template.from_stack(stack).to_json()["Resources"], "AWS::Events::Rule")
+
+    assert ("Name" in rule["Properties"]) is named
+    assert len(rule["Properties"].get("Name", "")) <= 64
 
 
 def test_nothing_but_plain_resources(resources: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.task_governance import PriorityClass, QuotaRow, TaskGovernance, Team
+from hyperpod_cdk.task_governance import NATIVE_REGIONS, PriorityClass, QuotaRow, TaskGovernance, Team, is_native
 from hyperpod_cdk.template_checks import check_templates
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
@@ -427,6 +427,29 @@ def test_a_member_of_two_teams_gets_one_entry_with_awss_own_policies() -> None:
     }
 
 
+def test_an_administrator_is_no_member_too() -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the whole message is compared below
+        template(teams=[team("a", member_role_arns=[BOB, ALICE])], admin_role_arns=[ALICE])
+
+    assert str(error.value) == (
+        f"team a: member_role_arns: must not name a role that is an administrator of the EKS cluster too, got {ALICE}, "
+        "and EKS takes one access entry per role; remove it here, since administrators may do what members may, or "
+        "from admin_role_arns"
+    )
+
+
+@pytest.mark.parametrize("resource_type", NATIVE_REGIONS)
+def test_the_choice_of_native_types_stands_while_the_catalog_grows(resource_type: str) -> None:
+    today = {region for region in regions.names() if regions.has_type(region, resource_type)}
+
+    lost = NATIVE_REGIONS[resource_type] - today
+    assert not lost, (
+        f"the catalog no longer has {resource_type} in {', '.join(sorted(lost))}, where stacks are deployed with it: "
+        "find out whether the catalog errs before anything else; NATIVE_REGIONS must not change"
+    )
+    assert {region for region in regions.names() if is_native(resource_type, region)} == NATIVE_REGIONS[resource_type]
+
+
 def policies(entry: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for policy in entry["AccessPolicies"]:
@@ -474,12 +497,12 @@ def test_with_the_cluster_at_hand_members_get_kubernetes_roles() -> None:
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "us-west-2", "ap-northeast-1", "eu-west-1"])
-def test_the_template_passes_the_checks_where_the_catalog_says_native(tmp_path: Path, region: str) -> None:
+def test_the_template_passes_the_checks_in_each_mix_of_native_and_custom(tmp_path: Path, region: str) -> None:
     app = cdk.App(outdir=str(tmp_path), builtin_cloud_formation_validation=False)
     governance(
         cdk.Stack(app, "foreign", env=cdk.Environment(region=region)),
-        native_scheduler_config=regions.has_type(region, "AWS::SageMaker::ClusterSchedulerConfig"),
-        native_compute_quota=regions.has_type(region, "AWS::SageMaker::ComputeQuota"),
+        native_scheduler_config=is_native("AWS::SageMaker::ClusterSchedulerConfig", region),
+        native_compute_quota=is_native("AWS::SageMaker::ComputeQuota", region),
         teams=[team("a", member_role_arns=[ALICE]), team("b")],
         ordering="first_come_first_served",
     )

@@ -1,8 +1,7 @@
-"""The three real environments, synthesized once into one cloud assembly."""
+"""The three real environments, synthesized once into one cloud assembly; `--update-golden` rewrites their golden files."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -10,7 +9,14 @@ import pytest
 
 from hyperpod_cdk.config import load_environment
 from stacks.app import FEATURE_FLAGS, build
-from tests.support.assembly import ENVIRONMENTS, Synthesized
+from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the switch that writes the golden templates anew."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite tests/stacks/golden/*.yaml from what is synthesized now"
+    )
 
 
 @pytest.fixture(scope="session")
@@ -31,18 +37,26 @@ def assembly(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", params=ENVIRONMENTS)
 def synthesized(request: pytest.FixtureRequest, assembly: Path, project: Path) -> Synthesized:
     """Each of the three environments in turn."""
-    environment = load_environment(project / ENVIRONMENTS[request.param]).environment
-    folder = assembly / f"assembly-{environment.name}"
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
-    stacks = {k: v for k, v in manifest.items() if v["type"] == "aws:cloudformation:stack"}
-    names = {key: stack["properties"]["stackName"] for key, stack in stacks.items()}
-    return Synthesized(
-        environment=environment,
-        templates={
-            names[key]: json.loads((folder / stack["properties"]["templateFile"]).read_text(encoding="utf-8"))
-            for key, stack in stacks.items()
-        },
-        stack_dependencies={
-            names[key]: [names[d] for d in stack.get("dependencies", []) if d in names] for key, stack in stacks.items()
-        },
+    return read_assembly(assembly, load_environment(project / ENVIRONMENTS[request.param]).environment)
+
+
+@pytest.fixture(scope="session")
+def prod(assembly: Path, project: Path) -> Synthesized:
+    """The environment that ships in environments/."""
+    return read_assembly(assembly, load_environment(project / ENVIRONMENTS["prod"]).environment)
+
+
+@pytest.fixture(scope="session")
+def unprotected(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """The same with `deletion_protection: false`."""
+    text = (project / ENVIRONMENTS["prod"]).read_text(encoding="utf-8")
+    loaded = load_environment(project / ENVIRONMENTS["prod"], text=f"{text}\ndeletion_protection: false\n")
+    app = cdk.App(
+        context=FEATURE_FLAGS,
+        builtin_cloud_formation_validation=False,
+        analytics_reporting=False,
+        outdir=str(tmp_path_factory.mktemp("unprotected")),
     )
+    build(app, [loaded], root=project)
+    app.synth()
+    return read_assembly(Path(app.outdir), loaded.environment)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -26,6 +28,8 @@ class Synthesized:
     environment: Environment
     templates: dict[str, dict[str, Any]]
     stack_dependencies: dict[str, list[str]]
+    template_files: dict[str, Path]
+    termination_protection: dict[str, bool]
 
     @cached_property
     def graph(self) -> nx.DiGraph[Node]:
@@ -69,6 +73,27 @@ class Synthesized:
     def waits_for(self, later: Node, earlier: Node) -> bool:
         """Whether CloudFormation creates ``earlier`` first and deletes it last."""
         return bool(nx.has_path(self.graph, later, earlier))
+
+
+def read_assembly(assembly: Path, environment: Environment) -> Synthesized:
+    """Read one environment's stacks out of a cloud assembly."""
+    folder = assembly / f"assembly-{environment.name}"
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["artifacts"]
+    stacks = {key: each for key, each in manifest.items() if each["type"] == "aws:cloudformation:stack"}
+    names = {key: stack["properties"]["stackName"] for key, stack in stacks.items()}
+    files = {names[key]: folder / stack["properties"]["templateFile"] for key, stack in stacks.items()}
+    return Synthesized(
+        environment=environment,
+        templates={name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items()},
+        stack_dependencies={
+            names[key]: [names[each] for each in stack.get("dependencies", []) if each in names]
+            for key, stack in stacks.items()
+        },
+        template_files=files,
+        termination_protection={
+            names[key]: bool(stack["properties"].get("terminationProtection")) for key, stack in stacks.items()
+        },
+    )
 
 
 def _references(resource: dict[str, Any]) -> set[str]:

@@ -95,10 +95,8 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
         raise UsageError(f"must be the name of an environment or the path of its file, got {name_or_path!r}")
     is_path = os.sep in name_or_path or name_or_path.endswith((SUFFIX, ".yml"))
     path = Path(name_or_path)
-    if is_path:
-        candidates = [path, root / path, root / FOLDER / path]
-    else:
-        candidates = [root / FOLDER / f"{name_or_path}{SUFFIX}"]
+    named = root / FOLDER / f"{name_or_path}{SUFFIX}"
+    candidates = [path, root / path, root / FOLDER / path] if is_path else [named]
     for candidate in candidates:
         if os.path.exists(candidate):  # noqa: PTH110 - Path.exists raises for a name longer than the system allows
             return candidate

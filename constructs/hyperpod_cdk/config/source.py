@@ -24,7 +24,7 @@ _FRACTION = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\.[0-9]+")
 _MAX_DIGITS = 40
 _TRUTH = {"true": True, "false": False}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-# libyaml and editors disagree whether NEL (85), LS and PS end a line: a file with one of them has no certain line numbers
+# libyaml and editors disagree whether NEL (85), LS and PS end a line: with one of them line numbers are not certain
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
 # what YAML 1.2 (editors) takes for a number while YAML 1.1 (PyYAML) takes it for text
 _NUMBER_IN_YAML_1_2 = re.compile(r"[-+]?[0-9]+|0o[0-7]+|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")

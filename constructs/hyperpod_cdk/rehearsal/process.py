@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import urllib.request
@@ -40,8 +41,10 @@ class EmbeddedAws:
         command += ["--account", self.account, "--region", self.region, "--log-file", str(self.log)]
         if self.account_file is not None:
             command += ["--account-file", str(self.account_file)]
+        # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
+        environment = {**os.environ, "TMPDIR": str(self.log.parent)}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
         said = self._process.stdout
         line = said.readline() if said is not None else ""

@@ -73,7 +73,8 @@ class Report:
 def print_report(report: Report, console: Console) -> None:
     """Print the steps, the table of what exists, and what was not rehearsed."""
     console.print()
-    console.print(_exists(report.inventory, f"What exists in {report.region} (account {report.account})"))
+    if report.inventory.vpc_id:
+        console.print(_exists(report.inventory, f"What exists in {report.region} (account {report.account})"))
     if report.inventory.quotas:
         console.print(_quotas(report.inventory))
     _custom_resources(report, console)
@@ -96,7 +97,7 @@ def print_report(report: Report, console: Console) -> None:
         console.print(f"[bold green]rehearsed[/bold green] {report.environment} in {seconds:.0f} s")
     else:
         console.print(f"[bold red]failed[/bold red] after {seconds:.0f} s", highlight=False)
-        console.print(report.problem, markup=False, highlight=False)
+        console.print(report.problem, markup=False, highlight=False, soft_wrap=True)
 
 
 def _exists(found: Inventory, title: str) -> Table:

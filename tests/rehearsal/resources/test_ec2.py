@@ -86,6 +86,14 @@ class TestVpc:
             stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": block})
         assert "(InvalidVpc.Range)" in str(error.value)
 
+    def test_a_block_of_another_private_range_is_restricted(self, stack: Any, vpc: Any) -> None:
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": "192.168.0.0/16"})
+        assert message(error) == (
+            "The CIDR '192.168.0.0/16' is restricted. Use a CIDR from the same private address range as the current "
+            "VPC CIDR, or use a publicly-routable CIDR."
+        )
+
 
 class TestSubnet:
     def test_the_zone_id_decides(self, stack: Any, subnet: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
+from hyperpod_cdk.catalog.network import restricted_secondary_ranges
 from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     as_list,
     call,
@@ -152,6 +153,7 @@ class VpcCidrBlock(ResourceHandler):
         client, properties = _client(request), request.properties
         if properties.get("CidrBlock"):
             self._refuse_overlap(client, properties["VpcId"], properties["CidrBlock"])
+            self._refuse_restricted(client, properties["VpcId"], properties["CidrBlock"])
         answer = call(
             client,
             "associate_vpc_cidr_block",
@@ -200,6 +202,19 @@ class VpcCidrBlock(ResourceHandler):
                     f"The CIDR '{block}' overlaps the block '{row['CidrBlock']}' of the vpc '{vpc_id}'.",
                     "AssociateVpcCidrBlock",
                 )
+
+    @staticmethod
+    def _refuse_restricted(client: Any, vpc_id: str, block: str) -> None:
+        """AWS adds no block of another private range than the first one's; moto adds any."""
+        primary = client.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"]
+        wanted = ipaddress.ip_network(block)
+        if any(wanted.overlaps(ipaddress.ip_network(each)) for each in restricted_secondary_ranges(primary)):
+            raise refusal(
+                "InvalidVpc.Range",
+                f"The CIDR '{block}' is restricted. Use a CIDR from the same private address range as the current "
+                "VPC CIDR, or use a publicly-routable CIDR.",
+                "AssociateVpcCidrBlock",
+            )
 
     @staticmethod
     def _refuse_used(client: Any, vpc_id: str, block: str) -> None:

@@ -1,0 +1,149 @@
+"""The rehearsal as a user runs it: the real CDK CLI, the shipped environments, the embedded AWS in a child process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+
+from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, ToolMissingError
+from hyperpod_cdk.rehearsal.driver import rehearse
+from hyperpod_cdk.rehearsal.report import Report, Step, print_report
+
+STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy"]
+SHORT_QUOTA = {
+    "quotas": {"from_environment": True, "sagemaker": {"ml.p5.48xlarge for cluster usage": 1}},
+    "training_plans": {"from_environment": True},
+    "existing": {"from_environment": True},
+}
+
+
+def printed(report: Report) -> str:
+    output = io.StringIO()
+    print_report(report, Console(width=160, file=output))
+    return output.getvalue()
+
+
+@pytest.fixture(scope="module")
+def rehearsals(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Report]]]:
+    """Three rehearsals side by side: each waits for its own child processes most of the time."""
+    account = tmp_path_factory.mktemp("account") / "account.yaml"
+    account.write_text(yaml.safe_dump(SHORT_QUOTA), encoding="utf-8")
+    prod, two_teams = project / "environments" / "prod.yaml", project / "examples" / "two-teams.yaml"
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        yield {
+            "prod": pool.submit(rehearse, prod, project=project),
+            "two-teams": pool.submit(rehearse, two_teams, project=project),
+            "short quota": pool.submit(rehearse, prod, project=project, account_file=account),
+        }
+
+
+@pytest.fixture(scope="module")
+def prod(rehearsals: dict[str, Future[Report]]) -> Report:
+    return rehearsals["prod"].result()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+class TestProd:
+    def test_every_step_passes(self, prod: Report) -> None:
+        assert prod.problem == ""
+        assert [step.name for step in prod.steps] == STEPS
+        results = {step.name: step.result for step in prod.steps}
+        assert results["deploy"] == "every stack CREATE_COMPLETE"
+        assert results["read back"] == "4 nodes Running"
+        assert results["deploy again"] == "no changes"
+        assert results["update"] == "group system: 2 -> 3 nodes, in place"
+        assert results["destroy"].startswith("6 stacks gone; deleted by hand: fs-")
+
+    def test_what_exists_is_what_the_file_asks_for(self, prod: Report) -> None:
+        found = prod.inventory
+        assert found.vpc_cidrs == ["10.192.0.0/16", "10.1.0.0/16", "10.2.0.0/16"]
+        assert {(s.availability_zone_id, s.cidr) for s in found.subnets if "nodes" in s.name} == {
+            ("use1-az5", "10.1.0.0/16"),
+            ("use1-az4", "10.2.0.0/16"),
+        }
+        assert (found.eks, found.eks_status) == ("prod-eks", "ACTIVE")
+        assert [version.rsplit(" ", 1)[-1] for version in found.addons.values()] == ["ACTIVE"] * 8
+        assert [(g.name, g.current, g.availability_zone_ids, g.training_plan) for g in found.groups] == [
+            ("h100", 2, "use1-az5", "h100-april"),
+            ("system", 2, "use1-az4", ""),
+        ]
+        assert [Path(script).name for script in found.scripts].count("on_create.sh") == 1
+        assert " 4800 GiB, 250 MB/s/TiB, use1-az5, AVAILABLE" in found.file_systems[0]
+        assert [(q.team, q.resources, q.sharing) for q in found.quotas] == [
+            ("research", "2 x ml.p5.48xlarge", "LendAndBorrow 50 %")
+        ]
+
+    def test_it_says_what_ran_what_was_played_and_what_stays(self, prod: Report) -> None:
+        how = {(each["how"], each["type"]) for each in prod.executions}
+        assert how == {
+            ("ran", "Custom::CDKBucketDeployment"),
+            ("played", "Custom::AWSCDK-EKS-HelmChart"),
+            ("played", "Custom::AWSCDK-EKS-KubernetesResource"),
+        }
+        assert "Helm release kube-system/hyperpod-dependencies" in prod.kubernetes
+        assert "PersistentVolumeClaim hyperpod-ns-research/scratch" in prod.kubernetes
+        assert prod.recorded == []
+        assert {"AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::Logs::LogGroup"} <= set(prod.retained)
+        assert not {"AWS::EKS::Cluster", "AWS::SageMaker::Cluster"} & set(prod.retained)
+        text = printed(prod)
+        assert "group h100" in text
+        assert "2/2 x ml.p5.48xlarge  use1-az5  InService  plan h100-april" in text
+        assert "Helm is not run and no pod starts" in text
+        assert "the HyperPod chart is a placeholder" in text
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_scheduler_policy_without_a_native_type_is_made_by_the_lambda(
+    rehearsals: dict[str, Future[Report]],
+) -> None:
+    report = rehearsals["two-teams"].result()
+    assert report.problem == ""
+    assert report.inventory.policy.startswith("two-teams-policy Created: priority classes none; fair share Enabled")
+    assert [(q.team, q.resources, q.weight, q.sharing) for q in report.inventory.quotas] == [
+        ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
+        ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
+    ]
+    ran = {each["type"] for each in report.executions if each["how"] == "ran"}
+    assert ran == {"Custom::CDKBucketDeployment", "Custom::ClusterSchedulerConfig"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_quota_that_does_not_reach_fails_as_cloudformation_tells_it(
+    rehearsals: dict[str, Future[Report]],
+) -> None:
+    report = rehearsals["short quota"].result()
+    assert not report.passed
+    assert [step.result for step in report.steps][-1] == "failed"
+    assert report.steps[-1].name == "deploy"
+    assert "CREATE_FAILED        | AWS::SageMaker::Cluster | prod-hyperpod/Cluster" in report.problem
+    assert (
+        "The account-level service limit 'ml.p5.48xlarge for cluster usage' is 1 Instances, with current utilization "
+        "of 0 Instances and a request delta of 2 Instances." in report.problem
+    )
+    assert report.problem in printed(report)
+
+
+def test_the_report_says_why_it_failed() -> None:
+    report = Report(environment="prod", file="environments/prod.yaml", account="111122223333", region="us-east-1")
+    report.steps.append(Step(name="deploy", result="failed", seconds=12.4))
+    report.problem = "08:00:00 | CREATE_FAILED | AWS::EC2::VPC"
+    text = printed(report)
+    assert "failed after 12 s\n08:00:00 | CREATE_FAILED | AWS::EC2::VPC" in text
+    assert report.as_dict()["passed"] is False
+
+
+def test_without_the_cdk_cli_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    cdk = CdkCli(project=tmp_path, scratch=tmp_path, environment={})
+    with pytest.raises(ToolMissingError) as error:
+        cdk.run(["--version"])
+    assert str(error.value) == "the CDK CLI is missing; run 'make setup' or 'npm install aws-cdk@2.1148.1'"
