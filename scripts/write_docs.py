@@ -23,7 +23,7 @@ def main() -> int:
         return 0
     old = [name for name, text in pages.items() if (DOCS / name).read_text(encoding="utf-8") != text]
     for name in old:
-        print(f"docs/{name} is out of date; run 'make docs'")  # noqa: T201 - the script's answer
+        print(f"docs/{name} is out of date; run 'make docs'")
     return 1 if old else 0
 
 
@@ -32,9 +32,9 @@ def environment_page(schema: dict[str, Any]) -> str:
     lines = [
         "# The environment file",
         "",
-        "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all mistakes are",
-        "reported at once, each with file, line, path and the smallest fix. Made by `make docs` from the models; an",
-        "editor reads the same from `schemas/environment.schema.json`.",
+        "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all mistakes",
+        "are reported at once, each with file, line, path and the smallest fix. Made by `make docs` from the models;",
+        "an editor reads the same from `schemas/environment.schema.json`.",
         "",
     ]
     for path, section in _sections(schema, schema, ""):
@@ -91,11 +91,9 @@ def _value(schema: dict[str, Any], field: dict[str, Any]) -> str:
         return _values(schema, field)
     if "$ref" in field:
         return "section"
-    if "enum" in field:
-        words = [f"`{word}`" for word in field["enum"]]
+    words = [f"`{word}`" for word in field.get("enum", [field["const"]] if "const" in field else [])]
+    if words:
         return " ".join(words) if len(words) <= MOST_WORDS else f"one of {len(words)} known"
-    if "const" in field:
-        return f"`{field['const']}`"
     if field.get("type") == "array":
         return f"list of {_value(schema, field.get('items', {}))}"
     if field.get("type") == "object":

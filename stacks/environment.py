@@ -19,7 +19,12 @@ from stacks.storage import StorageStack
 
 
 class HyperPodEnvironment(cdk.Stage):
-    """The stage of one environment file; its stacks are named ``<environment>-<stack>``."""
+    """The stage of one environment file; its stacks are named ``<environment>-<stack>``.
+
+    What one stack imports from another, that other one cannot drop: CloudFormation refuses. So a zone, or a file
+    system, that leaves the file has to leave the stacks that use it first: `cdk deploy --exclusively` for hyperpod and
+    storage, or platform, then all of them.
+    """
 
     def __init__(
         self,

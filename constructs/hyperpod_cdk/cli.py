@@ -186,6 +186,7 @@ def rehearse(
     with _extra("rehearsal"):
         from hyperpod_cdk.rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
         from hyperpod_cdk.rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
+        from hyperpod_cdk.rehearsal.embedded.account import AccountFileError  # noqa: PLC0415 - as above
         from hyperpod_cdk.rehearsal.process import EmbeddedAwsError  # noqa: PLC0415 - as above
     console = _console(stderr=output is Format.JSON)
     try:
@@ -193,7 +194,7 @@ def rehearse(
     except EnvironmentFileError as error:
         print_checked([Checked(error.findings[0].file, error.findings)], output=output)
         raise typer.Exit(FINDINGS) from None
-    except ToolMissingError as error:
+    except (AccountFileError, ToolMissingError) as error:
         _usage(str(error))
     except EmbeddedAwsError as error:
         print(str(error), file=sys.stderr)

@@ -52,7 +52,8 @@ class ControlPlane(Construct):
     for the Kubernetes version, names of other add-ons are left to whoever installs those.
 
     ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. The log group
-    stands before the cluster, because EKS would make one that never expires, and is kept. With
+    stands before the cluster, because EKS would make one that never expires, and is kept: to make a cluster of the same
+    name again, let CloudFormation take it over (``cdk deploy --import-existing-resources``). With
     ``deletion_protection`` EKS refuses to delete the cluster, and cluster, role and add-ons stay when the stack goes.
 
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import jsii
 
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.validation_engine import validation_engine
 
 LEFT_OUT: Mapping[str, str] = {
     "E3644": "its lists of instance types per region come from price data and lack some, such as ml.p5e.48xlarge",
@@ -30,9 +31,11 @@ def check_templates(paths: Iterable[str | Path], *, region: str | None = None) -
     """Check templates that belong together (a cluster and the network it imports) and give every error and warning.
 
     ``region`` is where they are deployed; without it the engine assumes us-east-1. Paths of findings are construct
-    paths where the template tells them (metadata ``aws:cdk:path``), else logical ids.
+    paths where the template tells them (metadata ``aws:cdk:path``), else logical ids. A rule that a resource lists in
+    its own metadata for cfn-lint (``ignore_checks``) is silent about that resource.
     """
-    return [problem.finding() for problem in _problems([_Template(str(path), region) for path in paths])]
+    problems = _problems([_Template(str(path), region) for path in paths])
+    return [problem.finding() for problem in problems if not problem.is_ignored]
 
 
 @jsii.implements(cdk.IPolicyValidationPlugin)
@@ -58,7 +61,7 @@ class TemplateChecks:
     @property
     def rule_ids(self) -> list[str]:
         """Every rule that may speak: this module's own, then the engine's."""
-        return [*RULES, *(rule.id for rule in _engine().list_rules() if rule.id not in LEFT_OUT)]
+        return [*RULES, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
 
     def validate(self, context: cdk.IPolicyValidationContext) -> cdk.PolicyValidationPluginReport:
         """Check the templates of an app or stage, each for the region of its stack."""
@@ -107,6 +110,13 @@ class _Problem:
     logical_id: str = ""
     place: str = ""
     line: int | None = None
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether the resource's own metadata says so; CDK's plugin goes by acknowledgments instead, and lists them."""
+        metadata = self.template.resources.get(self.logical_id, {}).get("Metadata") or {}
+        config = (metadata.get("cfn-lint") or {}).get("config") or {}
+        return self.rule in (config.get("ignore_checks") or ())
 
     def finding(self) -> Finding:
         resource = self.template.resources.get(self.logical_id, {})
@@ -290,7 +300,7 @@ def _engine_problems(template: _Template) -> Iterator[_Problem]:
         severity_level=engine.Severity.WARN,
         pseudo_parameter_overrides=engine.PseudoParameterOverrides(region=template.region, partition=partition),
     )
-    for diagnostic in _engine().validate_template(template.path, config).diagnostics:
+    for diagnostic in validation_engine().validate_template(template.path, config).diagnostics:
         warning = diagnostic.severity == engine.Severity.WARN
         parts = (diagnostic.message, diagnostic.suggested_fix)
         yield _Problem(
@@ -302,12 +312,6 @@ def _engine_problems(template: _Template) -> Iterator[_Problem]:
             place=diagnostic.property_path or "",
             line=diagnostic.start_line,
         )
-
-
-@cache
-def _engine() -> Any:
-    # making the engine takes 0.2 s, a template a few milliseconds; of its three forms this one is the fastest
-    return engine.CelEngine()
 
 
 def _groups(properties: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -21,6 +21,13 @@ def test_unknown_account_file(run: Run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "--account-file: no file nowhere.yaml\n")
 
 
+def test_refused_account_file(run: Run, workspace: Path) -> None:
+    (workspace / "account.yaml").write_text("quota: {}\n", encoding="utf-8")
+    done = run("rehearse", "dev", "--account-file", "account.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "account.yaml: quota: extra inputs are not permitted\n"
+
+
 def test_refused_file(run: Run, workspace: Path) -> None:
     (workspace / "environments" / "dev.yaml").write_text("name: dev\n", encoding="utf-8")
     done = run("rehearse", "dev", "--format", "json")

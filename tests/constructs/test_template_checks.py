@@ -383,6 +383,28 @@ def test_a_finding_can_be_acknowledged(tmp_path: Path) -> None:
     app.synth()
 
 
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        ({}, ["subnet-zone-by-id"]),
+        ({"cfn-lint": {"config": {"ignore_checks": ["W3010"]}}}, ["subnet-zone-by-id"]),
+        ({"cfn-lint": {"config": {"ignore_checks": ["subnet-zone-by-id"]}}}, []),
+    ],
+)
+def test_a_resource_may_silence_a_rule(write: Write, metadata: dict[str, Any], found: list[str]) -> None:
+    properties = {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24", "AvailabilityZone": {"Ref": "Zone"}}
+    path = write(
+        "network",
+        {
+            "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+            "Zone": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "us-east-1a"}},
+            "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": properties, "Metadata": metadata},
+        },
+    )
+
+    assert [finding.rule for finding in check_templates([path], region="us-east-1")] == found
+
+
 def test_the_plugin_names_its_rules_and_version() -> None:
     plugin = TemplateChecks()
 

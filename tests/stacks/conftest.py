@@ -1,4 +1,4 @@
-"""The three real environments, synthesized once into one cloud assembly; `--update-golden` rewrites their golden files."""
+"""The three real environments, synthesized once; `--update-golden` rewrites their reviewed templates."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def rehearse(
 
     ``account_file`` describes the account (quotas, training plans); by default a small one that owns the plans which
     the environment names. With ``keep`` the deployment stays up for other AWS clients until ``wait`` returns.
-    Raises EnvironmentFileError where the file is refused, ToolMissingError without Node.js or the CDK CLI.
+    Raises EnvironmentFileError where the file is refused, AccountFileError where the account file is, ToolMissingError
+    without Node.js or the CDK CLI.
     """
     loaded = load_environment(environment_file)
     scratch = Path(tempfile.mkdtemp(prefix="hyperpod-rehearsal-"))

@@ -1,0 +1,110 @@
+"""What stays when a stack goes, and what `deletion_protection: false` changes about that."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.assembly import Node, Synthesized
+
+DATA = ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::Logs::LogGroup")
+CLUSTERS = ("AWS::EKS::Cluster", "AWS::SageMaker::Cluster")
+
+# a bucket with objects in it cannot be deleted, so that rolling back its creation would fail;
+# the logs of CDK's own functions are CDK's to make
+STAYS_EVEN_IF_ITS_CREATION_FAILS = {
+    "ControlPlaneClusterKubectlProviderHandlerLogGroupCA2C8CC5",
+    "ControlPlaneClusterKubectlProviderframeworkonEventLogGroupD4066F92",
+    "LifecycleScriptsAccessLogs486B0B7F",
+    "LifecycleScriptsBucketBB67840B",
+    "LifecycleScriptsUploadLogs902B8BF1",
+    "TaskGovernanceHandlerLogs5C537A96",
+}
+
+# without its role a cluster that stays loses its nodes' network and cannot replace a node
+GOES_WITH_THE_CLUSTERS = {
+    "ClusterEB0386A7",
+    "ControlPlaneCluster8AFA2E51",
+    "ControlPlaneEksPodIdentityAgent46FEC91D",
+    "ControlPlaneKubeProxyF2CFAA08",
+    "ControlPlaneRoleC1F9F2DA",
+    "ControlPlaneVpcCni0A213BA8",
+    "ExecutionRoleCDF74862",
+    "ExecutionRolePolicyBE642E51",
+}
+
+
+def policies(synthesized: Synthesized, node: Node) -> tuple[str | None, str | None]:
+    resource = synthesized.resource(node)
+    return resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
+
+
+def test_what_holds_state_stays(synthesized: Synthesized) -> None:
+    nodes = synthesized.of_type(*DATA, *CLUSTERS)
+
+    expected = {
+        node: ("Retain" if node[1] in STAYS_EVEN_IF_ITS_CREATION_FAILS else "RetainExceptOnCreate", "Retain")
+        for node in nodes
+    }
+    assert {node: policies(synthesized, node) for node in nodes} == expected
+    assert {synthesized.resource(node)["Type"] for node in nodes} >= {*CLUSTERS, *DATA} - {"AWS::FSx::FileSystem"}
+
+
+def test_what_a_file_system_that_stays_needs_stays_too(prod: Synthesized) -> None:
+    storage = [
+        node
+        for node in prod.of_type("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress")
+        if "storage" in node[0]
+    ]
+
+    assert len(storage) == 7
+    assert {policies(prod, node) for node in storage} == {("RetainExceptOnCreate", "Retain")}
+
+
+def test_the_chart_stays_in_a_cluster_that_stays(synthesized: Synthesized) -> None:
+    (chart,) = synthesized.of_type("Custom::AWSCDK-EKS-HelmChart")
+    assert policies(synthesized, chart) == ("RetainExceptOnCreate", "Retain")
+
+
+def test_stacks_and_eks_refuse_to_be_deleted(synthesized: Synthesized) -> None:
+    assert set(synthesized.termination_protection.values()) == {True}
+    (eks,) = synthesized.of_type("AWS::EKS::Cluster")
+    assert synthesized.resource(eks)["Properties"]["DeletionProtection"] is True
+
+
+def test_without_protection_stacks_and_eks_can_be_deleted(unprotected: Synthesized) -> None:
+    assert set(unprotected.termination_protection.values()) == {False}
+    (eks,) = unprotected.of_type("AWS::EKS::Cluster")
+    assert unprotected.resource(eks)["Properties"]["DeletionProtection"] is False
+
+
+def test_without_protection_the_clusters_go_and_nothing_else(prod: Synthesized, unprotected: Synthesized) -> None:
+    changed = {
+        node[1]: policies(unprotected, node)[0]
+        for stack, template in prod.templates.items()
+        for node in ((stack, logical_id) for logical_id in template["Resources"])
+        if policies(prod, node) != policies(unprotected, node)
+    }
+
+    assert changed.keys() == GOES_WITH_THE_CLUSTERS
+    assert set(changed.values()) <= {"Delete", None}, "CloudFormation's own default is to delete"
+
+
+@pytest.mark.parametrize("resource_type", DATA)
+def test_without_protection_data_stays(unprotected: Synthesized, resource_type: str) -> None:
+    nodes = unprotected.of_type(resource_type)
+
+    assert nodes
+    assert {policies(unprotected, node)[1] for node in nodes} == {"Retain"}
+    assert {policies(unprotected, node)[0] for node in nodes} <= {"Retain", "RetainExceptOnCreate"}
+
+
+def test_protection_changes_nothing_else(prod: Synthesized, unprotected: Synthesized) -> None:
+    for stack, template in prod.templates.items():
+        other = unprotected.templates[stack]["Resources"]
+        assert template["Resources"].keys() == other.keys()
+        differing = {
+            logical_id
+            for logical_id, resource in template["Resources"].items()
+            if resource["Properties"] != other[logical_id]["Properties"]
+        }
+        assert differing <= {"ControlPlaneCluster8AFA2E51"}
