@@ -17,6 +17,7 @@ from hyperpod_cdk.config import (
     UsageError,
     load_environment,
     resolve_environment_file,
+    shared_names,
 )
 from stacks.environment import HyperPodEnvironment
 
@@ -51,7 +52,7 @@ def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
         builtin_cloud_formation_validation=builtin_validation,
         analytics_reporting=False,
     )
-    build(app, _load(root, app.node.try_get_context("env")), root=root)
+    build(app, read_environments(root, app.node.try_get_context("env")), root=root)
     app.synth()
 
 
@@ -84,7 +85,8 @@ def add_environment(
     return stage
 
 
-def _load(root: Path, wanted: object) -> list[LoadedEnvironment]:
+def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironment]:
+    """Read the environments below ``root``, or the one that ``wanted`` names; exits 1 with every finding otherwise."""
     try:
         files = _files(root, wanted)
     except UsageError as error:
@@ -97,7 +99,7 @@ def _load(root: Path, wanted: object) -> list[LoadedEnvironment]:
             loaded.append(load_environment(file, today=kubernetes.AS_OF))
         except EnvironmentFileError as error:
             refused += [finding.render() for finding in error.findings]
-    refused += _shared_names(loaded)
+    refused += [finding.render() for finding in shared_names(loaded)]
     if refused:
         sys.exit("\n".join(refused))
     return loaded
@@ -110,17 +112,3 @@ def _files(root: Path, wanted: object) -> Sequence[Path]:
     if not files:
         raise UsageError("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
     return files
-
-
-def _shared_names(loaded: Sequence[LoadedEnvironment]) -> list[str]:
-    first: dict[str, str] = {}
-    problems = []
-    for each in loaded:
-        name = each.environment.name
-        if name in first:
-            problems.append(
-                f"{each.file}:{each.line_of('name')} name: must be unique among environments/, got {name!r} "
-                f"as in {first[name]}; rename one of them"
-            )
-        first.setdefault(name, each.file)
-    return problems

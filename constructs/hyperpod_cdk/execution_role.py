@@ -136,7 +136,7 @@ def _reasons(bucket: s3.IBucket) -> dict[str, str]:
     interfaces = "instances and interfaces are made by the service and named only then; subnets and groups are named"
     return {
         MANAGED.format(MANAGED_POLICY): "AWS's policy for HyperPod nodes: logs, metrics, scripts, Session Manager",
-        RESOURCE.format(f"{ec2_arn}:instance/*"): interfaces,
+        RESOURCE.format("arn:<AWS::Partition>:ec2:<AWS::Region>:*:instance/*"): interfaces,
         RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
         RESOURCE.format("*"): "as in AWS's own templates: these actions only read, and most of them take no resource",
         RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
@@ -156,7 +156,9 @@ def _statements(
     key_arns: Sequence[str],
 ) -> list[dict[str, Any]]:
     ec2_arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    instances, interfaces = f"{ec2_arn}:instance/*", f"{ec2_arn}:network-interface/*"
+    # nodes do not show up among the account's instances: they run in one of AWS's, whose number is not known
+    instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
+    interfaces = f"{ec2_arn}:network-interface/*"
     places = [
         f"{ec2_arn}:vpc/{vpc_id}",
         *(f"{ec2_arn}:subnet/{subnet_id}" for subnet_id in subnet_ids),

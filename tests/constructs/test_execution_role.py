@@ -35,7 +35,7 @@ GOLDEN = [
             "ec2:UnassignPrivateIpAddresses",
         ],
         "Resource": [
-            "<ec2>:instance/*",
+            "arn:<partition>:ec2:<region>:*:instance/*",
             "<ec2>:network-interface/*",
             "<ec2>:vpc/vpc-0123456789abcdef0",
             "<ec2>:subnet/subnet-00000000000000000",
@@ -47,7 +47,7 @@ GOLDEN = [
         "Sid": "Attachments",
         "Effect": "Allow",
         "Action": ["ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface"],
-        "Resource": ["<ec2>:instance/*", "<ec2>:network-interface/*"],
+        "Resource": ["arn:<partition>:ec2:<region>:*:instance/*", "<ec2>:network-interface/*"],
     },
     {
         "Sid": "InterfaceTags",

@@ -20,7 +20,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def assembly(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def no_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's root into which nobody has pulled the HyperPod chart, whatever lies in the developer's own."""
+    return tmp_path_factory.mktemp("root")
+
+
+@pytest.fixture(scope="session")
+def assembly(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cloud assembly of all three environments, nag and template checks included."""
     outdir = tmp_path_factory.mktemp("assembly")
     app = cdk.App(
@@ -29,7 +35,7 @@ def assembly(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         analytics_reporting=False,
         outdir=str(outdir),
     )
-    build(app, [load_environment(project / file) for file in ENVIRONMENTS.values()], root=project)
+    build(app, [load_environment(project / file) for file in ENVIRONMENTS.values()], root=no_chart)
     app.synth()
     return outdir
 
@@ -47,7 +53,7 @@ def prod(assembly: Path, project: Path) -> Synthesized:
 
 
 @pytest.fixture(scope="session")
-def unprotected(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+def unprotected(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The same with `deletion_protection: false`."""
     text = (project / ENVIRONMENTS["prod"]).read_text(encoding="utf-8")
     loaded = load_environment(project / ENVIRONMENTS["prod"], text=f"{text}\ndeletion_protection: false\n")
@@ -57,6 +63,6 @@ def unprotected(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synt
         analytics_reporting=False,
         outdir=str(tmp_path_factory.mktemp("unprotected")),
     )
-    build(app, [loaded], root=project)
+    build(app, [loaded], root=no_chart)
     app.synth()
     return read_assembly(Path(app.outdir), loaded.environment)

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from hyperpod_cdk.rehearsal.inventory import Inventory
 
@@ -17,6 +19,10 @@ NOT_REHEARSED = (
     "lifecycle scripts are uploaded and read back, not run on a node",
 )
 """What a rehearsal cannot tell; printed each time, because a green rehearsal is no promise about it."""
+
+
+MOST_NAMED = 5
+"""So many retained resources of one type are named one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +87,16 @@ def print_report(report: Report, console: Console) -> None:
     if report.retained:
         console.print("\n[bold]Kept after destroy[/bold] by their deletion policy")
         for kind, kept in report.retained.items():
-            console.print(f"  {kind}: {', '.join(kept)}", highlight=False)
+            named = ", ".join(kept) if len(kept) <= MOST_NAMED else f"{len(kept)}, such as {kept[0]}"
+            _item(console, f"{kind}: {named}")
     console.print("\n[bold]Not rehearsed[/bold]")
     for each in NOT_REHEARSED:
-        console.print(f"  {each}", highlight=False)
+        _item(console, each)
     if report.placeholder_chart:
-        console.print(
-            "  the HyperPod chart is a placeholder; 'hyperpod-cdk charts pull' fetches the real one, "
-            "and a real deployment refuses without it",
-            highlight=False,
+        _item(
+            console,
+            "the HyperPod chart is a placeholder; 'hyperpod-cdk charts pull' fetches the real one, and a real "
+            "deployment refuses without it",
         )
     console.print()
     seconds = sum(step.seconds for step in report.steps)
@@ -122,8 +129,8 @@ def _exists(found: Inventory, title: str) -> Table:
             f"  {group.status}{plan}",
         )
     table.add_row("  nodes", f"{found.running_nodes} Running")
-    for script in found.scripts:
-        table.add_row("  script", script)
+    for folder, files in _by_folder(found.scripts).items():
+        table.add_row("  scripts", f"{folder}\n{', '.join(files)}")
     for system in found.file_systems:
         table.add_row("FSx for Lustre", system)
     if found.policy:
@@ -131,10 +138,19 @@ def _exists(found: Inventory, title: str) -> Table:
     return table
 
 
+def _by_folder(uris: list[str]) -> dict[str, list[str]]:
+    """Group the objects of a bucket under the prefix that the cluster names: bucket and content hash."""
+    folders: dict[str, list[str]] = {}
+    for uri in uris:
+        bucket, prefix, name = uri.removeprefix("s3://").split("/", 2)
+        folders.setdefault(f"s3://{bucket}/{prefix}/", []).append(name)
+    return folders
+
+
 def _quotas(found: Inventory) -> Table:
     table = Table(title="Team quotas", title_justify="left", pad_edge=False)
-    for column in ("team", "guaranteed", "fair-share weight", "sharing", "preemption", "status"):
-        table.add_column(column)
+    for column in ("team", "guaranteed", "weight", "sharing", "preemption", "status"):
+        table.add_column(column, overflow="fold")
     for quota in found.quotas:
         table.add_row(quota.team, quota.resources, str(quota.weight), quota.sharing, quota.preemption, quota.status)
     return table
@@ -146,11 +162,16 @@ def _custom_resources(report: Report, console: Console) -> None:
         counted = Counter((e["how"], e["type"], e.get("reason", "")) for e in report.executions)
         for (how, kind, reason), times in sorted(counted.items()):
             why = f" ({reason})" if reason else ""
-            console.print(f"  {how} {times} x {kind}{why}", highlight=False)
+            _item(console, f"{how} {times} x {kind}{why}")
     if report.kubernetes:
         console.print("[bold]Kubernetes objects recorded[/bold]")
         for each in report.kubernetes:
-            console.print(f"  {each}", highlight=False)
+            _item(console, each)
     if report.recorded:
         kinds = ", ".join(sorted({each["type"] for each in report.recorded}))
         console.print(f"[bold]Recorded only[/bold], checked against their schema: {kinds}", highlight=False)
+
+
+def _item(console: Console, text: str) -> None:
+    # Text, since names may hold brackets; padded, so that what wraps stays indented
+    console.print(Padding(Text(text), (0, 0, 0, 2)), highlight=False)
