@@ -39,7 +39,7 @@ lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog ag
 	$(BIN)/mypy
 	PATH="$(NODE_BIN):$$PATH" node_modules/.bin/pyright --warnings
 	$(BIN)/lint-imports
-	$(BIN)/shellcheck lifecycle_scripts/*.sh .ci/run
+	$(BIN)/shellcheck $$(grep -rlE "^#!.*sh" lifecycle_scripts) .ci/run
 	$(BIN)/python scripts/refresh_catalog.py --check
 	$(BIN)/python scripts/write_docs.py --check
 

@@ -19,6 +19,7 @@ from hyperpod_cdk.config import (
     resolve_environment_file,
     shared_names,
 )
+from hyperpod_cdk.findings import Severity
 from stacks.environment import HyperPodEnvironment
 
 FEATURE_FLAGS = {
@@ -42,7 +43,7 @@ FEATURE_FLAGS = {
 
 
 def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
-    """Write the cloud assembly of the environments below ``root``; exits 1 with every finding where a file is refused.
+    """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused.
 
     CDK's own template validation is off: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the same
     engine natively. The benchmark turns it on to show the difference.
@@ -86,7 +87,7 @@ def add_environment(
 
 
 def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironment]:
-    """Read the environments below ``root``, or the one that ``wanted`` names; exits 1 with every finding otherwise."""
+    """Read the environments below ``root``, or the one that ``wanted`` names; exits 1 with every error otherwise."""
     try:
         files = _files(root, wanted)
     except UsageError as error:
@@ -98,7 +99,7 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
             # the day of the tables, not of the clock: the same commit always writes the same templates
             loaded.append(load_environment(file, today=kubernetes.AS_OF))
         except EnvironmentFileError as error:
-            refused += [finding.render() for finding in error.findings]
+            refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]
     refused += [finding.render() for finding in shared_names(loaded)]
     if refused:
         sys.exit("\n".join(refused))

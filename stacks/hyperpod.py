@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -53,6 +54,7 @@ class HyperPodStack(cdk.Stack):
             security_groups=[security_group],
             removal_policy=removal_policy,
         )
+        stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
         first_zone = next(iter(environment.network.availability_zones))
         self.cluster = HyperPodCluster(
             self,
@@ -82,6 +84,7 @@ class HyperPodStack(cdk.Stack):
                     release_version=group.image.release_version,
                     patching=group.patching,
                     on_create=group.on_create,
+                    stated_types=stated,
                 )
                 for group in hyperpod.instance_groups
             ],
@@ -95,3 +98,20 @@ class HyperPodStack(cdk.Stack):
             tags=environment.tags,
             removal_policy=removal_policy,
         )
+        self._outputs([group.name for group in hyperpod.instance_groups])
+
+    def _outputs(self, groups: Sequence[str]) -> None:
+        cluster = self.cluster
+        cdk.CfnOutput(
+            self, "NodeLogGroup", description="Where the lifecycle scripts of nodes log", value=cluster.log_group_name
+        )
+        if cluster.events_command is not None:
+            cdk.CfnOutput(self, "Events", description="What became of each node", value=cluster.events_command)
+        for name in sorted(groups):
+            # below the cluster: there an id gets a hash, and the groups a-b and ab an output each
+            cdk.CfnOutput(
+                cluster,
+                f"SsmTarget-{name}",
+                description=f"A node of {name}, for 'aws ssm start-session --target'",
+                value=cluster.ssm_target(name),
+            )

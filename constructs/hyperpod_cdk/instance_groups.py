@@ -138,6 +138,8 @@ class InstanceGroup:
     ``patching``: when new AMI releases are installed. Default: when you ask for it.
 
     ``on_create``: the script in the lifecycle folder that a new node runs.
+
+    ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     """
 
     name: str
@@ -159,6 +161,7 @@ class InstanceGroup:
     release_version: str | None = None
     patching: PatchingLike | None = None
     on_create: str = "on_create.sh"
+    stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problem = next(self._problems(), None)
@@ -247,8 +250,11 @@ class InstanceGroup:
         return None
 
     def _known_types(self) -> list[catalog.InstanceType]:
-        rows = (catalog.get(name) for name in self.types)
+        rows = (self._row(name) for name in self.types)
         return [row for row in rows if row is not None]
+
+    def _row(self, name: str) -> catalog.InstanceType | None:
+        return self.stated_types.get(name) or catalog.get(name)
 
     def _problems(self) -> Iterator[str]:
         yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
@@ -323,7 +329,7 @@ class InstanceGroup:
     def _threads_problems(self) -> Iterator[str]:
         if self.threads_per_core is None:
             for name in self.types:
-                if catalog.get(name) is None:
+                if self._row(name) is None:
                     yield (
                         f"threads_per_core must be said for types that the catalog of {catalog.as_of()} does not hold, "
                         f"got None for {name}; set threads_per_core=2 where it has simultaneous multithreading, else 1"

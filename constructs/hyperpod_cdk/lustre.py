@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import quote
 
 from aws_cdk import CfnTag, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
@@ -189,7 +190,8 @@ class LustreFileSystem(Construct):
         imported, exported = _events(repository.auto_import), _events(repository.auto_export)
         return _Link(
             self,
-            f"DataRepository{repository.path.replace('/', '-')}",
+            # /a/b and /a-b are two folders, so that the slash needs a spelling of its own
+            f"DataRepository{quote(repository.path, safe='')}",
             file_system_id=self._file_system.ref,
             file_system_path=repository.path,
             data_repository_path=repository.s3_uri,

@@ -25,8 +25,8 @@ class LustreClaims(Construct):
     smallest file system there is: Kubernetes refuses to change what a claim on a volume like this asks for ("only
     dynamically provisioned pvc can be resized"), and nothing but the binding depends on it.
 
-    The namespaces have to exist, unless ``create_namespaces``: then they are made, and stay when the stack goes, since
-    whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's compute quota) and
+    The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
+    stack goes, since whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's compute quota) and
     on ``FsxCsiDriver``.
     """
 
@@ -83,6 +83,8 @@ class LustreClaims(Construct):
             f"Namespace-{namespace}",
             cluster=cluster,
             prune=False,
+            # one that is there already, of Kubernetes itself or of another file system's claims, is no failure
+            overwrite=True,
             manifest=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )

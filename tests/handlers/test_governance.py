@@ -421,7 +421,7 @@ def test_put_speaks_http_with_an_empty_content_type(status: int) -> None:
             self.send_response(status)
             self.end_headers()
 
-        def log_message(self, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name the base class gives it
             """Keep the test's output clean."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hyperpod_cdk.catalog import governance, instance_types, kubernetes, regions
 from hyperpod_cdk.config import EnvironmentFileError, load_environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+from hyperpod_cdk.findings import Severity
 
 SYSTEM_TYPE = "ml.m5.2xlarge"
 _SYSTEM_COUNT = 2
@@ -50,7 +51,8 @@ def write_environment(answers: Answers, root: Path) -> Path:
     try:
         load_environment(path, text=text)
     except EnvironmentFileError as error:
-        raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in error.findings)) from error
+        errors = [each for each in error.findings if each.severity is Severity.ERROR]
+        raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in errors)) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8", newline="\n") as stream:
         stream.write(text)

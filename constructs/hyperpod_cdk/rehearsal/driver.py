@@ -247,7 +247,7 @@ class _Rehearsal:
 
     def _deleted_stacks(self) -> list[str]:
         listed = self.aws.cloudformation.list_stacks(StackStatusFilter=["DELETE_COMPLETE"])
-        return [stack["StackId"] for stack in listed["StackSummaries"]]
+        return [stack.get("StackId", "") for stack in listed["StackSummaries"]]
 
     def _exists(self, stack: str) -> bool:
         listed = self.aws.cloudformation.list_stacks()["StackSummaries"]

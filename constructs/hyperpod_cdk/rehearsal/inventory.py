@@ -112,11 +112,9 @@ def _network(aws: Aws, vpc_id: str, found: Inventory) -> None:
     here = [{"Name": "vpc-id", "Values": [vpc_id]}]
     vpc = ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
     found.vpc_id = vpc_id
-    found.vpc_cidrs = [
-        block["CidrBlock"]
-        for block in vpc["CidrBlockAssociationSet"]
-        if block["CidrBlockState"]["State"] == "associated"
-    ]
+    associated = [b for b in vpc["CidrBlockAssociationSet"] if b["CidrBlockState"]["State"] == "associated"]
+    secondary = sorted(block["CidrBlock"] for block in associated if block["CidrBlock"] != vpc["CidrBlock"])
+    found.vpc_cidrs = [vpc["CidrBlock"], *secondary]
     found.subnets = sorted(
         (
             Subnet(
@@ -157,26 +155,30 @@ def _cluster(aws: Aws, arn: str, found: Inventory) -> None:
         f"node recovery {cluster.get('NodeRecovery', 'not set')}, "
         f"provisioning {cluster.get('NodeProvisioningMode', 'all or nothing')}"
     )
-    zones = {s.subnet_id: s.availability_zone_id for s in found.subnets}
-    found.groups = [_group(group, zones) for group in cluster["InstanceGroups"]]
+    found.groups = [_group(group, found) for group in cluster["InstanceGroups"]]
     nodes = sagemaker.list_cluster_nodes(ClusterName=arn)["ClusterNodeSummaries"]
     found.running_nodes = sum(node["InstanceStatus"]["Status"] == "Running" for node in nodes)
     sources = sorted({group["LifeCycleConfig"]["SourceS3Uri"] for group in cluster["InstanceGroups"]})
     found.scripts = [script for source in sources for script in _scripts(aws, source)]
 
 
-def _group(group: dict[str, Any], zones: dict[str, str]) -> Group:
+def _group(group: dict[str, Any], found: Inventory) -> Group:
     types = group.get("InstanceRequirements", {}).get("DesiredInstanceTypes") or [group["InstanceType"]]
-    subnets = group.get("OverrideVpcConfig", {}).get("Subnets", [])
     return Group(
         name=group["InstanceGroupName"],
         instance_types=", ".join(types),
         current=group["CurrentCount"],
         target=group["TargetCount"],
         status=group.get("Status", ""),
-        availability_zone_ids=", ".join(zones.get(subnet, subnet) for subnet in subnets),
+        availability_zone_ids=_zones(found, group.get("OverrideVpcConfig", {}).get("Subnets", [])),
         training_plan=group.get("TrainingPlanArn", "").rsplit("/", 1)[-1],
     )
+
+
+def _zones(found: Inventory, subnet_ids: list[str]) -> str:
+    """Name the zones of subnets; a subnet of another network keeps its own id."""
+    zones = {subnet.subnet_id: subnet.availability_zone_id for subnet in found.subnets}
+    return ", ".join(zones.get(each, each) for each in subnet_ids)
 
 
 def _scripts(aws: Aws, source: str) -> list[str]:
@@ -186,10 +188,9 @@ def _scripts(aws: Aws, source: str) -> list[str]:
 
 
 def _lustre(aws: Aws, ids: list[str], found: Inventory) -> None:
-    zones = {s.subnet_id: s.availability_zone_id for s in found.subnets}
     for system in aws.client("fsx").describe_file_systems(FileSystemIds=ids)["FileSystems"]:
         lustre = system["LustreConfiguration"]
-        zone = ", ".join(zones.get(subnet, subnet) for subnet in system["SubnetIds"])
+        zone = _zones(found, system["SubnetIds"])
         found.file_systems.append(
             f"{system['FileSystemId']} {lustre['DeploymentType']} {system['StorageCapacity']} GiB, "
             f"{lustre['PerUnitStorageThroughput']} MB/s/TiB, {zone}, {system['Lifecycle']}"

@@ -121,3 +121,16 @@ def borrow_limit_goes_with_borrowing(path: DataPath, team: Team) -> Iterator[Pro
 def member_roles_are_distinct_and_near(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
     """Refuse the same role twice and roles of another partition."""
     yield from role_problems(environment, (*path, "member_role_arns"), team.member_role_arns)
+
+
+@BOOK.each(teams)
+def members_are_no_administrators(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
+    """Refuse a role that is an administrator of the cluster too: EKS takes one access entry per role."""
+    for index, arn in enumerate(team.member_role_arns):
+        if arn in environment.eks.admin_role_arns:
+            first = environment.eks.admin_role_arns.index(arn)
+            yield Problem(
+                (*path, "member_role_arns", index),
+                f"must be no administrator of the cluster, got {arn} as in eks.admin_role_arns[{first}]: EKS takes one"
+                " access entry per role; remove it here, administrators may do what members may",
+            )
