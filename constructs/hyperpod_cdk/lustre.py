@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import quote
 
 from aws_cdk import CfnTag, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
@@ -190,8 +189,7 @@ class LustreFileSystem(Construct):
         imported, exported = _events(repository.auto_import), _events(repository.auto_export)
         return _Link(
             self,
-            # /a/b and /a-b are two folders, so that the slash needs a spelling of its own
-            f"DataRepository{quote(repository.path, safe='')}",
+            f"DataRepository{_spelt(repository.path)}",
             file_system_id=self._file_system.ref,
             file_system_path=repository.path,
             data_repository_path=repository.s3_uri,
@@ -274,6 +272,11 @@ def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
 
 def _contains(outer: str, inner: str) -> bool:
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
+
+
+def _spelt(path: str) -> str:
+    """Give ``path`` without slashes, which ids of constructs cannot hold, and /a/b other than /a-b."""
+    return path.replace("%", "%25").replace("-", "%2D").replace("/", "-")
 
 
 def _events(events: Sequence[Event]) -> list[str]:

@@ -27,7 +27,7 @@ def validator() -> Draft202012Validator:
 
 def test_committed_schema_is_the_generated_one(project: Path) -> None:
     committed = (project / "schemas" / "environment.schema.json").read_text(encoding="utf-8")
-    assert committed == schema_text(), "run 'make schema' and commit schemas/environment.schema.json"
+    assert committed == schema_text(), "run 'make docs' and commit schemas/environment.schema.json"
 
 
 @pytest.mark.parametrize("file", FILES)

@@ -98,7 +98,7 @@ def _advice(version: str, *, on: date, key: str) -> str:
 
 
 def _nearest(version: str) -> str:
-    """Give the end of the accepted range that ``version`` lies beyond, or the default for anything else."""
+    """Give the minor that ``version`` spells otherwise, the newest for newer ones, else the default."""
     allowed = hyperpod_versions()
     number = _number(version)
     if number is None:
@@ -106,7 +106,8 @@ def _nearest(version: str) -> str:
     minor = f"{number[0]}.{number[1]}"
     if minor in allowed:
         return minor
-    return allowed[-1] if number > _key(allowed[-1]) else allowed[0]
+    # the oldest of the range may have left EKS already, so that an older version is no way to choose it
+    return allowed[-1] if number > _key(allowed[-1]) else DEFAULT
 
 
 def _number(version: str) -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ from hyperpod_cdk.config.loading import (
     environment_files,
     environment_names,
     load_environment,
+    missing_scripts,
     resolve_environment_file,
     shared_names,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "environment_names",
     "environment_schema",
     "load_environment",
+    "missing_scripts",
     "resolve_environment_file",
     "shared_names",
 ]

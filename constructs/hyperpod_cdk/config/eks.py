@@ -26,6 +26,18 @@ ADDON_VERSION = Pattern(
     example="v1.20.4-eksbuild.1",
 )
 
+ADDONS = (
+    addons.VPC_CNI,
+    addons.KUBE_PROXY,
+    addons.POD_IDENTITY_AGENT,
+    addons.COREDNS,
+    addons.FSX_CSI_DRIVER,
+    addons.CERT_MANAGER,
+    addons.TRAINING_OPERATOR,
+    addons.TASK_GOVERNANCE,
+)
+"""The add-ons that an environment can have; the version of any other would be accepted and ignored."""
+
 
 def _addon_version_problem(version: str, key: str) -> str | None:
     if ADDON_VERSION.matches(version):
@@ -116,7 +128,7 @@ class Eks(Section):
     )
     addon_versions: dict[str, AddonVersion] = Field(
         default_factory=dict,
-        description="Add-on name -> version. Default: for each add-on EKS's default for the Kubernetes version.",
+        description="Add-on name -> version, for add-ons that the file asks for. Default: for each add-on EKS's default for the Kubernetes version.",
         examples=[{addons.VPC_CNI: ADDON_VERSION.example}],
-        json_schema_extra={"propertyNames": {"enum": list(addons.names())}},
+        json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
     )

@@ -20,6 +20,7 @@ from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity, by_place
 
 FOLDER = "environments"
+SCRIPTS = "lifecycle_scripts"
 SUFFIX = ".yaml"
 
 _LONGEST_MESSAGE = 1000
@@ -123,25 +124,61 @@ def environment_names(root: Path) -> list[str]:
 
 
 def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
-    """Find environments of one name: their stacks and physical names would be the same."""
-    first: dict[str, LoadedEnvironment] = {}
+    """Find environments of one name, and HyperPod clusters of one name in one account and region.
+
+    The stacks and physical names of such environments would be the same.
+    """
+    names: dict[object, LoadedEnvironment] = {}
+    clusters: dict[object, LoadedEnvironment] = {}
     findings = []
     for each in loaded:
-        name = each.environment.name
-        other = first.setdefault(name, each)
-        if other is not each and other.file != each.file:
+        environment = each.environment
+        other = names.setdefault(environment.name, each)
+        if other.file != each.file:
+            findings.append(_shared(each, other, "name", environment.name, "environments/"))
+        cluster = environment.hyperpod_cluster_name
+        owner = clusters.setdefault((environment.account, environment.region, cluster), each)
+        if owner.file not in {each.file, other.file}:
+            place = f"the HyperPod clusters of {environment.account} in {environment.region}"
+            findings.append(_shared(each, owner, "hyperpod.cluster_name", cluster, place))
+    return findings
+
+
+def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[Finding]:
+    """Find lifecycle scripts that an environment names and ``folder`` does not hold; none where it is no folder."""
+    if not folder.is_dir():
+        return []
+    scripts = sorted(path.name for path in folder.glob("*.sh"))
+    findings = []
+    for each in loaded:
+        for index, group in enumerate(each.environment.hyperpod.instance_groups):
+            if (folder / group.on_create).is_file():
+                continue
+            path = f"hyperpod.instance_groups[{index}].on_create"
+            near = closest(group.on_create, scripts)
+            fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(scripts) or 'your own'}"
             findings.append(
                 Finding(
                     severity=Severity.ERROR,
-                    message=f'must be unique among environments/, got "{name}" as in {other.file}; rename'
-                    f" one of the two",
-                    path="name",
+                    message=f'must be a script in {folder.name}/, got "{group.on_create}"; {fix}',
+                    path=path,
                     file=each.file,
-                    line=each.line_of("name"),
-                    rule="environment_names_are_unique",
+                    line=each.line_of(path),
+                    rule="lifecycle_script_is_there",
                 )
             )
     return findings
+
+
+def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: str, place: str) -> Finding:
+    return Finding(
+        severity=Severity.ERROR,
+        message=f'must be unique among {place}, got "{name}" as in {other.file}; rename one of the two',
+        path=path,
+        file=each.file,
+        line=each.line_of(path),
+        rule="environment_names_are_unique",
+    )
 
 
 def _read(path: Path, file: str) -> str:

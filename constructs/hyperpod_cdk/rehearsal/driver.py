@@ -95,6 +95,7 @@ class _Rehearsal:
     console: Console
     report: Report
     stacks: list[str] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def environment(self) -> Environment:
@@ -107,7 +108,8 @@ class _Rehearsal:
             self.cdk.synth(file, assembly)
             self.stacks = _stack_order(assembly)
             self.report.placeholder_chart = bool(_with_parameter(assembly))
-            step.result = f"{len(self.stacks)} stacks, {_resource_count(assembly)} resources"
+            self.sizes.update({name: len(template["Resources"]) for name, template in _templates(assembly).items()})
+            step.result = f"{len(self.stacks)} stacks, {sum(self.sizes.values())} resources"
         with self._step("bootstrap") as step:
             target = f"aws://{self.environment.account}/{self.environment.region}"
             self.cdk.run(["bootstrap", target, "--app", str(assembly)])
@@ -153,7 +155,7 @@ class _Rehearsal:
         result = _Result()
         started = time.monotonic()
         try:
-            with StackProgress(self.aws, self.console, name, self.stacks):
+            with StackProgress(self.aws, self.console, name, self.sizes):
                 yield result
         except Exception:
             self._finish(name, "failed", started, mark="[red]x[/red]")
@@ -341,10 +343,6 @@ def _with_parameter(assembly: Path) -> list[str]:
         for name, template in _templates(assembly).items()
         if PLACEHOLDER_PARAMETER in template.get("Parameters", {})
     ]
-
-
-def _resource_count(assembly: Path) -> int:
-    return sum(len(template["Resources"]) for template in _templates(assembly).values())
 
 
 def _group_to_scale(environment: Environment) -> tuple[str, int]:

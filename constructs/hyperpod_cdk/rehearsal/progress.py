@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -17,12 +17,15 @@ INTERVAL_SECONDS = 0.4
 
 
 class StackProgress:
-    """A one-line live display for one step; on anything but a terminal it stays silent."""
+    """A one-line live display for one step; on anything but a terminal it stays silent.
 
-    def __init__(self, aws: EmbeddedAws, console: Console, step: str, stacks: Sequence[str]) -> None:
+    ``sizes`` gives the number of resources of each stack.
+    """
+
+    def __init__(self, aws: EmbeddedAws, console: Console, step: str, sizes: Mapping[str, int]) -> None:
         self._aws = aws
         self._step = step
-        self._stacks = stacks
+        self._sizes = sizes
         self._status: Status | None = None
         if console.is_terminal and not console.quiet:
             self._status = console.status(step, spinner="line")
@@ -54,11 +57,10 @@ class StackProgress:
         try:
             for stack in self._aws.cloudformation.describe_stacks()["Stacks"]:
                 name, status = stack["StackName"], stack["StackStatus"]
-                if name in self._stacks and status.endswith("IN_PROGRESS"):
+                if name in self._sizes and status.endswith("IN_PROGRESS"):
                     resources = self._aws.cloudformation.list_stack_resources(StackName=name)
-                    summaries = resources["StackResourceSummaries"]
-                    done = sum(r["ResourceStatus"].endswith("COMPLETE") for r in summaries)
-                    parts.append(f"{name} {done}/{len(summaries)}")
+                    done = sum(r["ResourceStatus"].endswith("COMPLETE") for r in resources["StackResourceSummaries"])
+                    parts.append(f"{name} {done}/{self._sizes[name]}")
         except (BotoCoreError, ClientError):
             return ""
         return ", ".join(parts)

@@ -7,6 +7,7 @@ from datetime import date
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.eks import ADDONS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
@@ -42,17 +43,41 @@ def admin_roles_are_distinct_and_near(environment: Environment) -> Iterator[Prob
 
 @BOOK.whole
 def addon_versions_are_of_known_addons(environment: Environment) -> Iterator[Problem]:
-    """Refuse versions of add-ons that this library does not install, and versions too old for HyperPod."""
+    """Refuse versions of add-ons that this library never installs, and versions too old for HyperPod."""
     for name, version in known(environment.eks.addon_versions):
         path = ("eks", "addon_versions", name)
-        if addons.get(name) is None:
-            near = closest(name, addons.names())
-            fix = f"did you mean {near}?" if near else f"write one of {', '.join(addons.names())}"
-            yield Problem(path, f'must be an add-on that HyperPod environments use, got "{name}"; {fix}')
+        if name not in ADDONS:
+            # a known add-on is no slip of the pen, however near another one is
+            near = None if addons.get(name) else closest(name, ADDONS)
+            fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(ADDONS)}"
+            yield Problem(path, f'must be an add-on that this version installs, got "{name}"; {fix}')
             continue
         problem = addons.version_problem(name, version)
         if problem:
             yield Problem(path, problem)
+
+
+@BOOK.whole
+def addon_versions_are_of_addons_asked_for(environment: Environment) -> Iterator[Problem]:
+    """Refuse the version of an add-on that nothing in the file asks for: it would have no effect."""
+    for name, _ in known(environment.eks.addon_versions):
+        way = _missing_cause(environment, name)
+        if way:
+            yield Problem(
+                ("eks", "addon_versions", name),
+                f"must be of an add-on that the file asks for, got {name}; {way}, or remove the version",
+            )
+
+
+def _missing_cause(environment: Environment, addon: str) -> str | None:
+    """Say what would install an add-on that is not installed; None for one that is."""
+    if addon == addons.TASK_GOVERNANCE and environment.task_governance is None:
+        return "add task_governance"
+    if addon in {addons.TRAINING_OPERATOR, addons.CERT_MANAGER} and not environment.operators.training.enabled:
+        return "set operators.training: {enabled: true}"
+    if addon == addons.FSX_CSI_DRIVER and all(system.claim is None for system in environment.storage.lustre):
+        return "give a file system under storage.lustre a claim"
+    return None
 
 
 def role_problems(environment: Environment, path: DataPath, arns: Sequence[str]) -> Iterator[Problem]:
