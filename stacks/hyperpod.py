@@ -73,7 +73,7 @@ class HyperPodStack(cdk.Stack):
                     availability_zone_id=group.availability_zone_id,
                     subnet=subnets[group.availability_zone_id],
                     security_groups=[security_group],
-                    capacity=group.capacity,
+                    capacity=group.resolved_capacity,
                     training_plan_arn=group.training_plan_arn,
                     deep_health_checks=group.deep_health_checks,
                     threads_per_core=environment.threads_per_core(group),

@@ -52,7 +52,7 @@ class PlatformStack(cdk.Stack):
             cluster_arn=hyperpod.cluster.cluster_arn,
             name_prefix=self._environment.name,
             ordering=section.ordering,
-            priority_classes=[PriorityClass(name=c.name, weight=c.weight) for c in section.priority_classes],
+            priority_classes=[PriorityClass(name=c.name, weight=c.weight) for c in section.resolved_priority_classes],
             idle_compute=section.idle_compute,
             teams=[
                 Team(
@@ -61,7 +61,7 @@ class PlatformStack(cdk.Stack):
                     preemption=team.preemption,
                     quota=[QuotaRow(instance_type=row.instance_type, count=row.count) for row in team.quota],
                     sharing=team.sharing.strategy,
-                    borrow_limit_percent=team.sharing.borrow_limit_percent,
+                    borrow_limit_percent=team.sharing.resolved_borrow_limit_percent,
                     member_role_arns=team.member_role_arns,
                 )
                 for team in section.teams
@@ -111,7 +111,7 @@ class PlatformStack(cdk.Stack):
                     dns_name=system.dns_name,
                     mount_name=system.mount_name,
                     capacity_gib=lustre.capacity_gib,
-                    claim_name=lustre.claim.name or lustre.name,
+                    claim_name=lustre.resolved_claim_name,
                     namespaces=namespaces,
                     create_namespaces=own,
                 )

@@ -23,7 +23,6 @@ _ANYWHERE = "0.0.0.0/0"
 _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _STORAGE_TYPE = "SSD"
 _MOST_BACKUP_DAYS = 90
-_MOST_DATA_REPOSITORIES = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,11 +247,9 @@ def _check_backups(retention_days: int | None, repositories: Sequence[DataReposi
 
 
 def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
-    if len(repositories) > _MOST_DATA_REPOSITORIES:
-        raise ValueError(
-            f"data_repositories: FSx links at most {_MOST_DATA_REPOSITORIES} to a file system, "
-            f"got {len(repositories)}; remove {len(repositories) - _MOST_DATA_REPOSITORIES}"
-        )
+    problem = rules.DATA_REPOSITORIES.count_problem(len(repositories), what="data repositories")
+    if problem:
+        raise ValueError(f"data_repositories: {problem}")
     for index, repository in enumerate(repositories):
         if not repository.path.startswith("/"):
             raise ValueError(
@@ -263,15 +260,11 @@ def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
                 f"data_repositories[{index}].s3_uri: must look like s3://bucket/prefix/, got {repository.s3_uri!r}"
             )
         for other in repositories[:index]:
-            if _contains(other.path, repository.path) or _contains(repository.path, other.path):
+            if rules.contains(other.path, repository.path) or rules.contains(repository.path, other.path):
                 raise ValueError(
                     f"data_repositories[{index}].path: must not overlap another link's, got {repository.path} beside "
                     f"{other.path}; choose folders of which none holds the other"
                 )
-
-
-def _contains(outer: str, inner: str) -> bool:
-    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
 def _spelt(path: str) -> str:

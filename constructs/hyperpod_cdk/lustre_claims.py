@@ -13,6 +13,7 @@ from constructs import Construct
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST
 
 
 class LustreClaims(Construct):
@@ -26,8 +27,8 @@ class LustreClaims(Construct):
     dynamically provisioned pvc can be resized"), and nothing but the binding depends on it.
 
     The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
-    stack goes, since whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's compute quota) and
-    on ``FsxCsiDriver``.
+    stack goes, since whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's
+    compute quota) and on ``FsxCsiDriver``.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class FsxCsiDriver(Construct):
             self,
             "Role",
             description="FSx CSI driver, through EKS pod identity",
-            assume_role_policy_document=_pod_identity_trust(),
+            assume_role_policy_document=POD_IDENTITY_TRUST,
             managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in driver.managed_policies],
         )
         reason = "EKS documents this policy for the driver, which creates and mounts file systems"
@@ -172,17 +173,4 @@ def _claim(volume_name: str, claim: Mapping[str, str]) -> Mapping[str, Any]:
             "volumeName": volume_name,
             "resources": {"requests": {"storage": f"{rules.SMALLEST_CAPACITY_GIB}Gi"}},
         },
-    }
-
-
-def _pod_identity_trust() -> Mapping[str, Any]:
-    return {
-        "Version": "2012-10-17",
-        "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": "pods.eks.amazonaws.com"},
-                "Action": ["sts:AssumeRole", "sts:TagSession"],
-            }
-        ],
     }

@@ -12,6 +12,18 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons
 
+POD_IDENTITY_TRUST: Mapping[str, Any] = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+        }
+    ],
+}
+"""Trust of a role that pods of an add-on get through EKS pod identity."""
+
 
 class NodeAddon(Construct):
     """An EKS add-on that stays degraded until a node is Ready; depend on the HyperPod cluster before it.

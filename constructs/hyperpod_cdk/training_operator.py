@@ -9,18 +9,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.catalog import addons
-from hyperpod_cdk.node_addons import NodeAddon
-
-_TRUST = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {
-            "Effect": "Allow",
-            "Principal": {"Service": "pods.eks.amazonaws.com"},
-            "Action": ["sts:AssumeRole", "sts:TagSession"],
-        }
-    ],
-}
+from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST, NodeAddon
 
 
 class TrainingOperator(Construct):
@@ -63,7 +52,7 @@ class TrainingOperator(Construct):
             self,
             "Role",
             description="HyperPod training operator",
-            assume_role_policy_document=_TRUST,
+            assume_role_policy_document=POD_IDENTITY_TRUST,
             managed_policy_arns=[
                 f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{policy}" for policy in row.managed_policies
             ],

@@ -58,14 +58,6 @@ def test_a_version_inside_the_range(version: str) -> None:
     assert kubernetes.version_problem(version) is None
 
 
-@pytest.mark.parametrize(
-    ("version", "newer"),
-    [("1.29", False), ("1.35", False), ("1.36", True), ("1.40", True), ("2.0", True), ("x", False)],
-)
-def test_newer_than_the_table(version: str, newer: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert kubernetes.newer_than_documented(version) is newer
-
-
 def test_support_on_the_days_beside_its_ends() -> None:
     standard, extended = date(2025, 11, 26), date(2026, 11, 26)
     day = timedelta(days=1)

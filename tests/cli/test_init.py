@@ -105,6 +105,12 @@ def test_usage_is_exit_code_2_without_traceback(run: Run, workspace: Path, argum
     assert [path.name for path in (workspace / "environments").iterdir()] == ["dev.yaml"]
 
 
+def test_an_unknown_region_is_one_mistake_and_a_warning_is_none(run: Run) -> None:
+    done = run("init", "lab", "--region", "us-west-9", "--account", ACCOUNT)
+    said = f'region: must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean us-west-1?\n'
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 @pytest.mark.parametrize("region", regions.HYPERPOD_REGIONS)
 def test_every_region_has_a_first_file(tmp_path: Path, region: str) -> None:
     answers = Answers(name="lab", account=ACCOUNT, region=region)

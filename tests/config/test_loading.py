@@ -15,6 +15,7 @@ from hyperpod_cdk.config import (
     UsageError,
     environment_names,
     load_environment,
+    missing_scripts,
     resolve_environment_file,
     shared_names,
 )
@@ -205,5 +206,37 @@ def test_environments_of_one_name(folder: Path, base: str) -> None:
         (
             'environments/prod.yaml:1 name: must be unique among environments/, got "prod" as in'
             " environments/copy.yaml; rename one of the two"
+        )
+    ]
+
+
+def test_hyperpod_clusters_of_one_name(folder: Path, base: str) -> None:
+    def named(name: str, *, account: str = "111122223333") -> LoadedEnvironment:
+        path = folder / "environments" / f"{name}.yaml"
+        text = base.replace("name: prod\n", f"name: {name}\n", 1).replace("111122223333", account)
+        path.write_text(text.replace("cluster_name: null", "cluster_name: shared"), encoding="utf-8")
+        return load_environment(path)
+
+    first, second, elsewhere = named("first"), named("second"), named("third", account="444455556666")
+    assert [finding.render() for finding in shared_names([first, second, elsewhere])] == [
+        (
+            "environments/second.yaml:21 hyperpod.cluster_name: must be unique among the HyperPod clusters of"
+            ' 111122223333 in us-east-1, got "shared" as in environments/first.yaml; rename one of the two'
+        )
+    ]
+
+
+def test_lifecycle_scripts_that_are_not_there(folder: Path, base: str) -> None:
+    prod = folder / "environments" / "prod.yaml"
+    prod.write_text(base.replace("volume_gib: 500", "on_create: on_craete.sh"), encoding="utf-8")
+    loaded = load_environment(prod)
+    scripts = folder / "lifecycle_scripts"
+    assert missing_scripts([loaded], scripts) == []  # the library's own are used then
+    scripts.mkdir()
+    (scripts / "on_create.sh").touch()
+    assert [finding.render() for finding in missing_scripts([loaded], scripts)] == [
+        (
+            "environments/prod.yaml:37 hyperpod.instance_groups[1].on_create: must be a script in lifecycle_scripts/,"
+            ' got "on_craete.sh"; did you mean on_create.sh?'
         )
     ]

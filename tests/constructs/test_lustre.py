@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.lustre import DataRepository, LustreFileSystem, _contains
+from hyperpod_cdk.lustre import DataRepository, LustreFileSystem
 from tests.support.templates import app, of_type, stack, template_of
 
 CLIENTS = "sg-0123456789abcdef0"
@@ -88,6 +88,14 @@ def test_the_file_system() -> None:
 
 def test_it_is_called_by_its_path_unless_named() -> None:
     assert file_system(made())["Properties"]["Tags"] == [{"Key": "Name", "Value": "test/Scratch"}]
+
+
+def test_folders_that_differ_in_a_slash_are_two_links() -> None:
+    paths = ["/a/b", "/a-b", "/a%2Db", "/a--b"]
+    links = [DataRepository(path=path, s3_uri=f"s3://my-datasets/{n}/") for n, path in enumerate(paths)]
+    template = made(data_repositories=links)
+    found = of_type(template, "AWS::FSx::DataRepositoryAssociation").values()
+    assert sorted(each["Properties"]["FileSystemPath"] for each in found) == sorted(paths)
 
 
 def test_logical_ids_that_must_not_change() -> None:
@@ -294,7 +302,7 @@ REPOSITORY = DataRepository(path="/a", s3_uri="s3://mine/a/")
         ),
         (
             {"data_repositories": [DataRepository(path=f"/{n}", s3_uri=f"s3://mine/{n}/") for n in range(9)]},
-            "data_repositories: FSx links at most 8 to a file system, got 9; remove 1",
+            "data_repositories: must hold at most 8 data repositories, got 9; remove 1",
         ),
     ],
 )
@@ -310,4 +318,4 @@ def test_eight_data_repositories_are_allowed() -> None:
 @given(st.lists(st.sampled_from(["a", "ab", "b"]), max_size=3), st.lists(st.sampled_from(["a", "ab", "b"]), max_size=3))
 @settings(deadline=None)
 def test_a_folder_contains_itself_and_what_is_below_it(outer: list[str], inner: list[str]) -> None:
-    assert _contains("/" + "/".join(outer), "/" + "/".join(inner)) == (inner[: len(outer)] == outer)
+    assert rules.contains("/" + "/".join(outer), "/" + "/".join(inner)) == (inner[: len(outer)] == outer)

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.catalog import instance_types, kubernetes, regions
 from hyperpod_cdk.config import Environment, EnvironmentFileError, load_environment
-from stacks.app import FEATURE_FLAGS, build
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.template_checks import check_templates
+from stacks.app import FEATURE_FLAGS
 from stacks.environment import HyperPodEnvironment
 from tests.support.assembly import read_assembly
 
@@ -66,18 +67,21 @@ def groups(draw: st.DrawFn, name: str, zones: Sequence[str], region: str) -> dic
     plan = len(types) == 1 and draw(st.booleans())
     row = instance_types.get(types[0])
     plan = plan and row is not None and row.training_plan_supported
-    checks = draw(some(["instance_stress", "instance_connectivity"], most=2))
+    rows = [instance_types.get(each) for each in types if each not in STATED]
+    able = rows and all(each is not None and each.deep_health_check for each in rows)
+    checks = draw(some(["instance_stress", "instance_connectivity"], most=2)) if able else []
+    count = draw(st.integers(0, 4))
     return {
         "name": name,
         **({"instance_type": types[0]} if len(types) == 1 else {"instance_types": types}),
-        "count": draw(st.integers(0, 4)),
-        "min_count": draw(often(st.integers(0, 2))),
+        "count": count,
+        "min_count": draw(often(st.integers(0, count))),
         "availability_zone_id": draw(st.sampled_from(zones)),
-        "capacity": "training_plan" if plan else draw(st.sampled_from(["on_demand", "spot", None])),
+        "capacity": "training_plan" if plan else draw(st.sampled_from(["on_demand", "on_demand", "spot", None])),
         "training_plan_arn": f"arn:aws:sagemaker:{region}:{ACCOUNT}:training-plan/p" if plan else None,
         "deep_health_checks": checks,
         "threads_per_core": draw(st.sampled_from([None, None, 1, 2])),
-        "labels": draw(st.dictionaries(st.sampled_from(["team", "example.com/x"]), st.sampled_from(["", "a"]))),
+        "labels": draw(st.dictionaries(st.sampled_from(["team", "example.com/x"]), st.sampled_from(["b", "a"]))),
         "taints": []
         if checks
         else [{"key": key, "effect": "NoSchedule"} for key in draw(some(["dedicated", "nvidia.com/gpu"]))],
@@ -119,7 +123,9 @@ def file_systems(draw: st.DrawFn, name: str, zones: Sequence[str], namespaces: S
 def environments(draw: st.DrawFn) -> dict[str, Any]:
     """A whole file, mostly right; the loader decides."""
     region = draw(st.sampled_from(["us-east-1", "us-west-2", "eu-central-1", "ap-southeast-3"]))
-    zones = [zone for zone in regions.known_az_ids(region) if zone not in regions.eks_control_plane_unsupported_az_ids()]
+    zones = [
+        zone for zone in regions.known_az_ids(region) if zone not in regions.eks_control_plane_unsupported_az_ids()
+    ]
     zones = draw(st.permutations(zones))[: draw(st.integers(2, 4))]
     names = draw(some(NAMES, least=1))
     members = [draw(groups(name, zones, region)) for name in names]
@@ -130,31 +136,33 @@ def environments(draw: st.DrawFn) -> dict[str, Any]:
         "name": draw(st.sampled_from(["a", "prod", "a-b-c-d-e-f-g-h1"])),
         "account": ACCOUNT,
         "region": region,
-        "tags": draw(st.dictionaries(st.sampled_from(["Name", "a b", "é:/=+-@", "x.y_z"]), st.sampled_from(["", "v"]))),
+        "tags": draw(
+            st.dictionaries(st.sampled_from(["Name", "a b", "é:/=+-@", "x.y_z"]), st.sampled_from(["v", "v w"]))
+        ),
         "permissions_boundary": draw(st.sampled_from([None, "Boundary", f"arn:aws:iam::{ACCOUNT}:policy/p/Boundary"])),
         "deletion_protection": draw(st.booleans()),
         "network": {
             "vpc_cidr": draw(st.sampled_from(["10.192.0.0/16", "172.16.0.0/24", "100.64.0.0/20", "192.168.0.0/16"])),
-            "availability_zones": {zone: None for zone in zones},
+            "availability_zones": dict.fromkeys(zones),
             "nat_gateways": draw(st.integers(1, 2)),
         },
         "eks": {
             "kubernetes_version": draw(st.sampled_from(kubernetes.hyperpod_versions())),
             "endpoint_access": draw(st.sampled_from(["private", "public_and_private"])),
-            "admin_role_arns": draw(some(ROLES[:2])),
-            "addon_versions": {name: "v99.1.0-eksbuild.1" for name in draw(some(ADDONS, most=1))},
+            "admin_role_arns": draw(some(ROLES[:2], most=1)),
+            "addon_versions": dict.fromkeys(draw(some(ADDONS, most=1)), "v99.1.0-eksbuild.1"),
         },
         "hyperpod": {
             "cluster_name": draw(often(st.sampled_from(["A-1", "c" * 63]))),
             "node_recovery": draw(st.sampled_from(["automatic", "none"])),
-            "provisioning": draw(st.sampled_from(["continuous", "continuous", "all_or_nothing"])),
+            "provisioning": draw(st.sampled_from([*["continuous"] * 4, "all_or_nothing"])),
             "tiered_checkpointing": draw(often(st.just({"memory_percent": 20}))),
             "instance_groups": members,
         },
         "storage": {"lustre": [draw(file_systems(name, zones, namespaces)) for name in draw(some(NAMES, most=2))]},
         "operators": {"training": {"enabled": draw(st.booleans())}},
-        "task_governance": draw(often(st.just(None)))
-        if not teams and draw(st.booleans())
+        "task_governance": None
+        if not teams
         else {
             "ordering": draw(st.sampled_from(["priority", "first_come_first_served"])),
             "teams": [
@@ -162,7 +170,7 @@ def environments(draw: st.DrawFn) -> dict[str, Any]:
                     "name": team,
                     "quota": [{"instance_type": present[0], "count": 1}],
                     "sharing": {"strategy": draw(st.sampled_from(["lend_and_borrow", "lend", "dont_lend"]))},
-                    "member_role_arns": draw(some(ROLES[1:])),
+                    "member_role_arns": draw(some(ROLES[2:])),
                 }
                 for team in teams
             ],
@@ -188,3 +196,37 @@ def accepted(file: Mapping[str, Any]) -> Environment | None:
         ).environment
     except EnvironmentFileError:
         return None
+
+
+# without shrinking, which would synthesize for minutes; the file that fails is printed as it is
+@settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+@given(file=environments())
+def test_what_is_accepted_synthesizes(file: dict[str, Any], project: Path) -> None:
+    environment = accepted(without_nothing(file))
+    assume(environment is not None)
+    assert environment is not None
+    app = cdk.App(context=FEATURE_FLAGS, builtin_cloud_formation_validation=False)
+    HyperPodEnvironment(
+        app,
+        environment.name,
+        environment=environment,
+        chart=HyperPodChart.placeholder(),
+        lifecycle_scripts=project / "lifecycle_scripts",
+    )
+    app.synth()
+    synthesized = read_assembly(Path(app.outdir), environment)
+    files = synthesized.template_files.values()
+    errors = [each for each in check_templates(files, region=environment.region) if each.severity is Severity.ERROR]
+    assert errors == []
+    installed = {
+        synthesized.resource(node)["Properties"]["AddonName"]: synthesized.resource(node)["Properties"]
+        for node in synthesized.of_type("AWS::EKS::Addon")
+    }
+    pinned = environment.eks.addon_versions
+    assert {name: installed[name].get("AddonVersion") for name in pinned} == pinned

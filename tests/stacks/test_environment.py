@@ -16,7 +16,6 @@ from stacks.app import FEATURE_FLAGS
 from stacks.environment import HyperPodEnvironment
 from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
 
-ROLE = "arn:aws:iam::111122223333:role/alice"
 Synthesize = Callable[[Callable[[dict[str, Any]], object]], Synthesized]
 
 
@@ -76,6 +75,9 @@ def test_file_systems_of_similar_names_get_claims_of_their_own(synthesize: Synth
     manifests = synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource")
     # a volume with its claim in three places, and a namespace for the two that no quota brings
     assert len(manifests) == 5
+    # "default" is there already, and two file systems ask for it: that must be no failure
+    applied = [node for node in manifests if synthesized.resource(node)["Properties"].get("Overwrite")]
+    assert len(applied) == 2
 
 
 def test_a_zone_that_is_appended_moves_nothing(synthesize: Synthesize, prod: Synthesized) -> None:
@@ -93,10 +95,37 @@ def test_a_zone_that_is_appended_moves_nothing(synthesize: Synthesize, prod: Syn
     assert changed == changes
 
 
-def test_a_member_who_is_an_administrator_is_refused_before_eks_does(synthesize: Synthesize) -> None:
-    def change(values: dict[str, Any]) -> None:
-        values["eks"]["admin_role_arns"] = [ROLE]
-        values["task_governance"]["teams"][0]["member_role_arns"] = [ROLE]
+def test_people_reach_a_node_and_its_story_by_the_outputs(prod: Synthesized) -> None:
+    outputs = {
+        output["Description"]: output["Value"]
+        for output in prod.templates["prod-hyperpod"]["Outputs"].values()
+        if "Description" in output
+    }
+    cluster_id = {"Fn::Select": [1, {"Fn::Split": ["/", {"Fn::GetAtt": ["ClusterEB0386A7", "ClusterArn"]}]}]}
 
-    with pytest.raises(ValueError, match=ROLE):
-        synthesize(change)
+    def joined(before: str, after: str = "") -> dict[str, Any]:
+        return {"Fn::Join": ["", [before, cluster_id, *([after] if after else [])]]}
+
+    target = "for 'aws ssm start-session --target'"
+    assert outputs == {
+        "Where the lifecycle scripts of nodes log": joined("/aws/sagemaker/Clusters/prod/"),
+        "What became of each node": "aws sagemaker list-cluster-events --region us-east-1 --cluster-name prod",
+        f"A node of h100, {target}": joined("sagemaker-cluster:", "_h100-<instance-id>"),
+        f"A node of system, {target}": joined("sagemaker-cluster:", "_system-<instance-id>"),
+    }
+
+
+def test_a_stated_row_outweighs_the_catalogs(synthesize: Synthesize) -> None:
+    def change(values: dict[str, Any]) -> None:
+        stated = {"vcpu": 8, "memory_gib": 32, "accelerator_kind": "nvidia-x", "accelerator_count": 1}
+        values["instance_types"] = {"ml.m5.2xlarge": stated}
+        values["hyperpod"]["instance_groups"][0] |= {
+            "capacity": "on_demand",
+            "deep_health_checks": ["instance_stress"],
+        }
+
+    synthesized = synthesize(change)
+
+    (cluster,) = synthesized.of_type("AWS::SageMaker::Cluster")
+    groups = {each["InstanceGroupName"]: each for each in synthesized.resource(cluster)["Properties"]["InstanceGroups"]}
+    assert groups["system"]["OnStartDeepHealthChecks"] == ["InstanceStress"]

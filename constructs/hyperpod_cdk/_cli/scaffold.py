@@ -52,6 +52,9 @@ def write_environment(answers: Answers, root: Path) -> Path:
         load_environment(path, text=text)
     except EnvironmentFileError as error:
         errors = [each for each in error.findings if each.severity is Severity.ERROR]
+        if not answers.zones and any(each.path == "region" for each in errors):
+            # which zones there are follows from the region
+            errors = [each for each in errors if not each.path.startswith("network.")]
         raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in errors)) from error
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8", newline="\n") as stream:

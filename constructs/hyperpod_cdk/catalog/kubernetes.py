@@ -63,15 +63,6 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
     )
 
 
-def newer_than_documented(version: str) -> bool:
-    """Say whether ``version`` lies beyond what HyperPod documents, so that its problem warns instead of refusing.
-
-    The table is dated, and AWS accepts further versions without telling it; nothing older than the range comes back.
-    """
-    number = _number(version)
-    return number is not None and number > _key(hyperpod_versions()[-1])
-
-
 def support_warning(version: str, *, on: date, key: str = "kubernetes_version") -> str | None:
     """Say that EKS support for ``version`` has ended, or costs extra, on the day ``on``, or give None."""
     row = get(version)

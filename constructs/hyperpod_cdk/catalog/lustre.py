@@ -6,6 +6,7 @@ from datetime import date
 from math import ceil
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.rules import Bound
 
 _DATA = _data.load("lustre")
 
@@ -37,6 +38,14 @@ TCP_PORTS: tuple[tuple[int, int], ...] = tuple((first, last) for first, last in 
 
 CSI_DRIVER: str = _DATA["csi_driver"]
 """Name of the Kubernetes driver in a static persistent volume."""
+
+DATA_REPOSITORIES = Bound(minimum=0, maximum=8, source="FSx for Lustre guide, linking to an S3 bucket")
+"""Links to S3 that one file system may have."""
+
+
+def contains(outer: str, inner: str) -> bool:
+    """Say whether the folder ``outer`` of a file system is, or holds, the folder ``inner``."""
+    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
 
 
 def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_mbps_per_tib") -> str | None:

@@ -128,7 +128,10 @@ class Eks(Section):
     )
     addon_versions: dict[str, AddonVersion] = Field(
         default_factory=dict,
-        description="Add-on name -> version, for add-ons that the file asks for. Default: for each add-on EKS's default for the Kubernetes version.",
+        description=(
+            "Add-on name -> version, for add-ons that the file asks for. Default: for each add-on EKS's default for the"
+            " Kubernetes version."
+        ),
         examples=[{addons.VPC_CNI: ADDON_VERSION.example}],
         json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
     )

@@ -101,6 +101,8 @@ def _tag_key_problem(tag_key: str, key: str) -> str | None:  # noqa: ARG001 - a 
 
 
 def _tag_value_problem(value: str, key: str) -> str | None:
+    if not value:
+        return f"a tag value must not be empty, which EKS add-ons refuse, got nothing; write a value after {key}"
     if len(value) > _TAG_VALUE_LENGTH:
         return f"a tag value must have at most {_TAG_VALUE_LENGTH} characters, got {len(value)}; shorten it"
     if not _allowed_in_tags(value):
@@ -113,7 +115,7 @@ TagKey = Annotated[
     Check(_tag_key_problem, "tag_key", {"pattern": f"^(?![aA][wW][sS]:){_NO_OTHER_MARK}{{1,{_TAG_KEY_LENGTH}}}$"}),
 ]
 TagValue = Annotated[
-    str, Check(_tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{0,{_TAG_VALUE_LENGTH}}}$"})
+    str, Check(_tag_value_problem, "tag_value", {"pattern": f"^{_NO_OTHER_MARK}{{1,{_TAG_VALUE_LENGTH}}}$"})
 ]
 PermissionsBoundary = Annotated[
     str,

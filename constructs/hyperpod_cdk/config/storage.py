@@ -37,7 +37,6 @@ S3_URI = Pattern(
     example="s3://my-datasets/",
     source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
 )
-DATA_REPOSITORIES = Bound(minimum=0, maximum=8, source="FSx for Lustre guide, linking to an S3 bucket")
 
 
 class DataRepository(Section):
@@ -87,7 +86,7 @@ class Lustre(Section):
     )
     compression: Literal["lz4", "none"] = Field(default="lz4", description="Compression of the data at rest.")
     data_repositories: Annotated[
-        tuple[DataRepository, ...], Strict(strict=False), counted(DATA_REPOSITORIES, "data repositories")
+        tuple[DataRepository, ...], Strict(strict=False), counted(lustre.DATA_REPOSITORIES, "data repositories")
     ] = Field(
         default=(),
         description="S3 prefixes that appear as folders. A file system with one has no backups.",

@@ -25,7 +25,9 @@ def region_runs_hyperpod(environment: Environment) -> Iterator[Problem]:
     if regions.has_type(region, "AWS::SageMaker::Cluster"):
         yield warning(("region",), doubt)
         return
-    near = closest(region, regions.HYPERPOD_REGIONS) or regions.HYPERPOD_REGIONS[0]
+    # a region on another continent is the nearest by its letters only
+    beside = [each for each in regions.HYPERPOD_REGIONS if each.split("-")[0] == region.split("-")[0]]
+    near = closest(region, beside or regions.HYPERPOD_REGIONS) or (beside or regions.HYPERPOD_REGIONS)[0]
     yield Problem(
         ("region",),
         f"must be a region where HyperPod runs (as of {regions.AS_OF}), got {region}; set region: {near}, or one of"
@@ -73,7 +75,9 @@ def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]
     for name, _ in known(environment.instance_types):
         path = ("instance_types", name)
         if not re.fullmatch(INSTANCE_TYPE_NAME, name):
-            near = instance_types.closest(name) or f"ml.{name.removeprefix('ml.')}"
+            # the catalog's near miss is no help: what is stated here is what it does not know
+            whole = f"ml.{name.removeprefix('ml.')}"
+            near = whole if re.fullmatch(INSTANCE_TYPE_NAME, whole) else "ml. and the EC2 name"
             yield Problem(path, f'must be an instance type such as ml.p5.48xlarge, got "{name}"; write {near}')
         elif instance_types.get(name) is not None:
             yield warning(

@@ -70,7 +70,8 @@ def unknown_type(environment: Environment, path: DataPath, name: str) -> Iterato
     """Find one unknown type."""
     if environment.instance_type(name) is not None:
         return
-    near = closest(name, environment.instance_types)
+    # with nothing but "ml." forgotten, the catalog knows better
+    near = None if instance_types.get(f"ml.{name}") else closest(name, environment.instance_types)
     if near:
         yield Problem(
             path, f'must be an instance type that is known, got "{name}"; did you mean {near}, stated in this file?'

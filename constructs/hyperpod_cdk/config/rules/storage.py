@@ -104,7 +104,7 @@ def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator
     """Refuse links of which one folder holds the other, or of one prefix twice."""
     for index, repository in enumerate(system.data_repositories):
         for first, other in enumerate(system.data_repositories[:index]):
-            if _holds(repository.path, other.path) or _holds(other.path, repository.path):
+            if catalog.contains(repository.path, other.path) or catalog.contains(other.path, repository.path):
                 yield Problem(
                     (*path, "data_repositories", index, "path"),
                     f"must not overlap another link, got {repository.path} beside {other.path} of"
@@ -158,7 +158,3 @@ def claims_name_teams(environment: Environment, path: DataPath, system: Lustre) 
             (*path, "claim", "namespaces", index),
             f"must be the namespace of a team, got {namespace} and no such team; {fix}",
         )
-
-
-def _holds(outer: str, inner: str) -> bool:
-    return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
