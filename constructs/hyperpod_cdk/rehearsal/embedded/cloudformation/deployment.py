@@ -38,6 +38,8 @@ _CUSTOM_NAME = (
     "CloudFormation cannot update a stack when a custom-named resource requires replacing. "
     "Rename {} and update the stack again."
 )
+_REFUSALS = frozenset({"AccessDenied", "InvalidRequest", "NotUpdatable", "ServiceLimitExceeded"})
+"""Handler error codes of an update that the service did not begin, or of which it left the rest undone."""
 _REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
 
 _log = logging.getLogger(__name__)
@@ -47,12 +49,13 @@ _log = logging.getLogger(__name__)
 class Step:
     """What a deployment did to one resource.
 
-    `before` is None for a new one, `attempted` the properties of an update in place, `debris` what a replacement that
-    failed left behind.
+    `before` is None for a new one, `attempted` the properties of an update in place, `refused` whether the service
+    refused it, `debris` what a replacement that failed left behind.
     """
 
     before: StackResource | None
     attempted: dict[str, Any] | None = None
+    refused: bool = False
     replaced: bool = False
     debris: StackResource | None = None
 
@@ -190,6 +193,7 @@ class Deployment:
                 step.attempted = None
                 self._replace(definition, existing, properties, step)
                 return
+            step.refused = failure.code in _REFUSALS
             raise self.workspace.fail(existing, "UPDATE_FAILED", failure.reason) from failure
         if result.physical_id != existing.physical_id:
             self._leave_over(existing, definition, step)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import logging
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import RecordedHandler
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
@@ -25,6 +26,7 @@ from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     ResourceResult,
     handler_for,
 )
+from hyperpod_cdk.rehearsal.embedded.validation import validation_message
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +54,13 @@ _CODE_WORDS: tuple[tuple[str, str], ...] = (
     ("Missing", "InvalidRequest"),
 )
 """How an API's error code becomes a handler error code; the first word found in it decides."""
+
+
+_CLIENT_BOUND = re.compile(
+    r"Invalid (?:value|length) for parameter (?P<path>\S+), value: (?P<value>.*), "
+    r"valid min (?P<size>value|length): (?P<least>\S+)"
+)
+"""What botocore says of a number or a text below its bound; it checks no upper bound."""
 
 
 class ResourceFailure(Exception):  # noqa: N818 - what CloudFormation calls it
@@ -196,6 +205,8 @@ class Provisioner:
             _fail(request, _handler_code(refused.code), message)
         except ServiceError as error:
             _fail(request, _handler_code(error.code), error.message)
+        except ParamValidationError as error:
+            _fail(request, "InvalidRequest", _as_service_says(str(error.kwargs["report"])))
         except (BotoCoreError, Exception) as error:  # noqa: BLE001 - a handler's bug fails its resource, not the server
             _log.exception("%s %s failed", request.resource_type, request.logical_id)
             _fail(request, "InternalFailure", f"{type(error).__name__}: {error}")
@@ -213,6 +224,21 @@ def _fail(request: ResourceRequest, code: str, message: str, physical_id: str | 
 
 def _handler_code(api_code: str) -> str:
     return next((code for word, code in _CODE_WORDS if word.lower() in api_code.lower()), "GeneralServiceException")
+
+
+def _as_service_says(report: str) -> str:
+    """What the client refused to send, in the words of the service that would have refused it."""
+    problems = [_CLIENT_BOUND.sub(_constraint, line) for line in report.splitlines()]
+    return validation_message(problems)
+
+
+def _constraint(found: re.Match[str]) -> str:
+    path = ".".join(part[:1].lower() + part[1:] for part in found["path"].split("."))
+    size = "value" if found["size"] == "value" else "length"
+    return (
+        f"Value '{found['value']}' at '{path}' failed to satisfy constraint: "
+        f"Member must have {size} greater than or equal to {found['least']}"
+    )
 
 
 def _overlap(path: tuple[str, ...], pattern: tuple[str, ...]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
+from typing import Any
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation import graph
 from hyperpod_cdk.rehearsal.embedded.cloudformation.deployment import Deployment, Step, clean_up
@@ -11,6 +12,7 @@ from hyperpod_cdk.rehearsal.embedded.cloudformation.graph import WorkFailedError
 from hyperpod_cdk.rehearsal.embedded.cloudformation.provision import ResourceFailure
 from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import StackResource
 from hyperpod_cdk.rehearsal.embedded.cloudformation.workspace import creation_rollback_policy, failed_reason
+from hyperpod_cdk.rehearsal.embedded.resources.registry import ResourceResult
 
 _REQUESTED = "Rollback requested by user."
 _SKIPPED = "Resource skipped during UpdateRollback"
@@ -111,14 +113,31 @@ def _restore(
     if step.replaced:
         doomed[name] = (dataclasses.replace(current), "Delete")
     elif step.attempted is not None:
-        request = workspace.request(
-            current, before.properties, previous=step.attempted, physical_id=current.physical_id
-        )
         try:
-            result = workspace.provisioner.update(request, stack)
+            result = _put_back(deployment, current, before, step)
         except ResourceFailure as failure:
             raise workspace.fail(current, "UPDATE_FAILED", failure.reason) from failure
         restored.attributes = {**before.attributes, **result.attributes}
     with stack.lock:
         stack.resources[name] = restored
     stack.set_resource_status(restored, "UPDATE_COMPLETE")
+
+
+def _put_back(deployment: Deployment, current: StackResource, before: StackResource, step: Step) -> ResourceResult:
+    """Update the resource to its previous properties.
+
+    Handlers see changes against the attempted properties. Of an update that was refused some may never have been made:
+    AWS's handlers compare with what there is, so what cannot be taken back because it never happened is no failure.
+    """
+    workspace = deployment.workspace
+
+    def update(previous: dict[str, Any] | None) -> ResourceResult:
+        request = workspace.request(current, before.properties, previous=previous, physical_id=current.physical_id)
+        return workspace.provisioner.update(request, deployment.stack)
+
+    try:
+        return update(step.attempted)
+    except ResourceFailure:
+        if not step.refused:
+            raise
+        return update(before.properties)

@@ -66,7 +66,9 @@ class ResourceSchema:
             for path in sorted(self.read_only)
             if len(path) == 1 and path[0] in properties and not self._may_be_given(path)
         ]
-        return read_only + sorted(_worded(error) for error in self._validator.iter_errors(dict(properties)))
+        return read_only + sorted(
+            worded for error in self._validator.iter_errors(dict(properties)) for worded in _all_worded(error)
+        )
 
     def _may_be_given(self, path: tuple[str, ...]) -> bool:
         return path in self.create_only or path in self.write_only or path[0] in self.document.get("required", [])
@@ -212,12 +214,34 @@ _JSON_TYPES = {dict: "JSONObject", list: "JSONArray", str: "String", bool: "Bool
 _WANTED_TYPES = {"object": "JSONObject", "array": "JSONArray"}
 
 
+def _all_worded(error: Any) -> Iterator[str]:
+    """An error, and where alternatives were on offer, why the value is not the one that it comes nearest to."""
+    yield _worded(error)
+    if error.validator not in ("anyOf", "oneOf") or not error.context:
+        return
+    tries: dict[int, list[Any]] = {}
+    for cause in error.context:
+        tries.setdefault(cause.relative_schema_path[0], []).append(cause)
+    nearest = min(tries.values(), key=lambda causes: (_strangeness(causes), len(causes)))
+    for cause in nearest:
+        yield from _all_worded(cause)
+
+
+def _strangeness(causes: list[Any]) -> int:
+    """How many members a value has that an alternative does not know, or lacks that it wants."""
+    return sum(cause.validator in ("additionalProperties", "required", "type") for cause in causes)
+
+
 def _worded(error: Any) -> str:
     where = "#" + "".join(f"/{part}" for part in error.absolute_path)
     if error.validator == "required":
         # jsonschema reports each missing key on its own; its message starts with the key's repr
         return f"{where}: required key [{error.message.split(chr(39))[1]}] not found"
     return f"{where}: {_problem(error.validator, error.validator_value, error.instance, error.message)}"
+
+
+def _count(limit: Any) -> int:
+    return len(limit) if isinstance(limit, list) else 0
 
 
 def _problem(keyword: str, limit: Any, value: Any, message: str) -> str:
@@ -234,8 +258,8 @@ def _problem(keyword: str, limit: Any, value: Any, message: str) -> str:
         "minItems": f"expected minimum item count: {limit}, found: {size}",
         "maxItems": f"expected maximum item count: {limit}, found: {size}",
         "uniqueItems": "array items are not unique",
-        "anyOf": "no subschema matched out of the total subschemas",
-        "oneOf": "exactly one of the subschemas must match",
+        "anyOf": f"#: no subschema matched out of the total {_count(limit)} subschemas",
+        "oneOf": f"#: {'0' if 'not valid' in message else 'more than one'} subschemas matched instead of one",
     }
     if keyword == "type":
         wanted = limit if isinstance(limit, str) else "|".join(limit)

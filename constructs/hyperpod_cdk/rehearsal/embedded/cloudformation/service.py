@@ -124,8 +124,8 @@ class StackService:
     def deploy(self, stack: Stack, settings: Settings, *, options: DeploymentOptions, token: str | None) -> None:
         """Create or update the stack in the background."""
         creating = stack.status == "REVIEW_IN_PROGRESS"
-        if not creating and stack.status not in UPDATABLE:
-            raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.")
+        if not creating:
+            self.require_updatable(stack)
         stack.disable_rollback = options.disable_rollback
         if creating:
             stack.begin("CREATE_STACK", "CREATE_IN_PROGRESS", token)
@@ -139,6 +139,11 @@ class StackService:
                 settle_failure(deployment, reason)
 
         self._in_background(stack, run, "CREATE_FAILED" if creating else "UPDATE_FAILED")
+
+    def require_updatable(self, stack: Stack) -> None:
+        """Raise TemplateError where the stack's status allows no update."""
+        if stack.status not in UPDATABLE:
+            raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.")
 
     def delete(self, stack: Stack, retain: Collection[str], token: str | None) -> None:
         """Delete the stack in the background."""

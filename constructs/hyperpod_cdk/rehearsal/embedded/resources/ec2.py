@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from hyperpod_cdk.catalog.network import restricted_secondary_ranges
+from hyperpod_cdk.catalog.network import LONGEST_PREFIX, SHORTEST_PREFIX, restricted_secondary_ranges
 from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     as_list,
     call,
@@ -44,6 +44,9 @@ ROUTE_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "Desti
 ANY_IPV4 = "0.0.0.0/0"
 NAT_POLL_SECONDS = 2.0
 NAT_POLLS = 150
+
+GATEWAY_SERVICES = ("dynamodb", "s3", "s3express")
+"""Last parts of the names of the services that have gateway endpoints (VPC guide)."""
 
 
 def _client(request: ResourceRequest) -> Any:
@@ -152,6 +155,7 @@ class VpcCidrBlock(ResourceHandler):
     def create(self, request: ResourceRequest) -> ResourceResult:
         client, properties = _client(request), request.properties
         if properties.get("CidrBlock"):
+            _refuse_size(properties["CidrBlock"], "InvalidVpc.Range", "AssociateVpcCidrBlock")
             self._refuse_overlap(client, properties["VpcId"], properties["CidrBlock"])
             self._refuse_restricted(client, properties["VpcId"], properties["CidrBlock"])
         answer = call(
@@ -234,6 +238,7 @@ class Subnet(ResourceHandler):
 
     def create(self, request: ResourceRequest) -> ResourceResult:
         self._refuse_outside(request)
+        self._refuse_foreign_zone(request)
         subnet = call(
             _client(request),
             "create_subnet",
@@ -278,6 +283,7 @@ class Subnet(ResourceHandler):
         block, vpc_id = request.properties.get("CidrBlock"), request.properties["VpcId"]
         if not block:
             return
+        _refuse_size(block, "InvalidSubnet.Range", "CreateSubnet")
         wanted = ipaddress.ip_network(block, strict=False)
         vpc = _client(request).describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]
         blocks = [
@@ -287,6 +293,21 @@ class Subnet(ResourceHandler):
         ]
         if not any(_inside(wanted, outer) for outer in blocks):
             raise refusal("InvalidSubnet.Range", f"The CIDR '{block}' is invalid.", "CreateSubnet")
+
+    @staticmethod
+    def _refuse_foreign_zone(request: ResourceRequest) -> None:
+        """The zone must be one of this region; moto takes the ID of any region's."""
+        for name, member in (("AvailabilityZoneId", "ZoneId"), ("AvailabilityZone", "ZoneName")):
+            wanted = request.properties.get(name)
+            zones = _client(request).describe_availability_zones()["AvailabilityZones"] if wanted else []
+            offered = sorted(str(zone[member]) for zone in zones)
+            if wanted and wanted not in offered:
+                raise refusal(
+                    "InvalidParameterValue",
+                    f"Value ({wanted}) for parameter {name[0].lower()}{name[1:]} is invalid. Subnets can currently "
+                    f"only be created in the following availability zones: {', '.join(offered)}.",
+                    "CreateSubnet",
+                )
 
     @staticmethod
     def _set_attributes(request: ResourceRequest, subnet_id: str, *, everything: bool) -> None:
@@ -328,6 +349,12 @@ class Subnet(ResourceHandler):
                 "BlockPublicAccessStates": {"InternetGatewayBlockMode": "off"},
             },
         )
+
+
+def _refuse_size(block: str, code: str, operation: str) -> None:
+    """Blocks of VPCs and subnets are /16 to /28; moto minds that of a new VPC only."""
+    if not SHORTEST_PREFIX <= ipaddress.ip_network(block, strict=False).prefixlen <= LONGEST_PREFIX:
+        raise refusal(code, f"The CIDR '{block}' is invalid.", operation)
 
 
 def _inside(inner: Any, outer: Any) -> bool:
@@ -580,6 +607,7 @@ class VpcEndpoint(ResourceHandler):
 
     def create(self, request: ResourceRequest) -> ResourceResult:
         properties = request.properties
+        self._refuse_unknown_gateway(properties)
         endpoint = call(
             _client(request),
             "create_vpc_endpoint",
@@ -626,6 +654,15 @@ class VpcEndpoint(ResourceHandler):
             found = client.describe_vpc_endpoints(VpcEndpointIds=ids)["VpcEndpoints"]
             if any(endpoint["State"].lower() != "deleted" for endpoint in found):
                 client.delete_vpc_endpoints(VpcEndpointIds=ids)
+
+    @staticmethod
+    def _refuse_unknown_gateway(properties: dict[str, Any]) -> None:
+        """Few services have gateway endpoints; moto makes one for any name."""
+        service = str(properties.get("ServiceName", ""))
+        is_gateway = properties.get("VpcEndpointType", "Gateway") == "Gateway"
+        if is_gateway and service.rpartition(".")[2] not in GATEWAY_SERVICES:
+            message = f"The Vpc Endpoint Service '{service}' does not exist"
+            raise refusal("InvalidServiceName", message, "CreateVpcEndpoint")
 
     @staticmethod
     def _result(request: ResourceRequest, endpoint_id: str) -> ResourceResult:
@@ -704,6 +741,17 @@ def _permission(rule: dict[str, Any]) -> dict[str, Any]:
     elif rule.get("SourceSecurityGroupName"):
         permission["UserIdGroupPairs"] = [{"GroupName": rule["SourceSecurityGroupName"]} | description]
     return permission
+
+
+def _peer(rule: dict[str, Any]) -> str:
+    """A rule as EC2 tells it in its messages."""
+    peers = ("CidrIp", "CidrIpv6", "SourceSecurityGroupId", "DestinationSecurityGroupId")
+    peer = next((str(rule[name]) for name in peers if rule.get(name)), "")
+    protocol = str(rule["IpProtocol"])
+    if protocol == "-1":
+        return f"peer: {peer}, ALL, ALLOW"
+    ports = f"from port: {rule.get('FromPort')}, to port: {rule.get('ToPort')}"
+    return f"peer: {peer}, {protocol.upper()}, {ports}, ALLOW"
 
 
 def _matching_rule_ids(client: Any, group_id: str, rule: dict[str, Any], *, egress: bool) -> list[str]:
@@ -835,6 +883,7 @@ class _SecurityGroupRule(ResourceHandler):
     direction: str
 
     def create(self, request: ResourceRequest) -> ResourceResult:
+        self._refuse_duplicate(request)
         answer = call(
             _client(request),
             f"authorize_security_group_{self.direction}",
@@ -864,6 +913,14 @@ class _SecurityGroupRule(ResourceHandler):
                 f"revoke_security_group_{self.direction}",
                 take(request.properties, "GroupId", "GroupName") | {"SecurityGroupRuleIds": [request.existing_id]},
             )
+
+    def _refuse_duplicate(self, request: ResourceRequest) -> None:
+        """A group has each rule once; moto minds that of some rules only."""
+        rule, group_id = request.properties, request.properties.get("GroupId")
+        egress = self.direction == "egress"
+        if group_id and _matching_rule_ids(_client(request), group_id, rule, egress=egress):
+            message = f'the specified rule "{_peer(rule)}" already exists'
+            raise refusal("InvalidPermission.Duplicate", message, f"AuthorizeSecurityGroup{self.direction.title()}")
 
     @staticmethod
     def _result(rule_id: str) -> ResourceResult:

@@ -76,7 +76,10 @@ class ClusterHandler(ResourceHandler):
             self._configure(request, {"name": name, "logging": logging})
         for group in UPDATES:
             if changed(request, *group):
-                self._configure(request, {"name": name, **{_small(key): _api(properties.get(key)) for key in group}})
+                changes = {_small(key): _api(properties.get(key)) for key in group}
+                # who created the cluster is settled; the API takes no word about it any more
+                (changes.get("accessConfig") or {}).pop("bootstrapClusterCreatorAdminPermissions", None)
+                self._configure(request, {"name": name, **changes})
         if changed(request, "Version"):
             call(_eks(request), "update_cluster_version", {"name": name, "version": properties["Version"]})
         result = self._settled(request, name)

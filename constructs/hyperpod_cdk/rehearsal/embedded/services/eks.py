@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import ipaddress
 import uuid
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, date, datetime, time
@@ -29,7 +30,7 @@ from hyperpod_cdk.rehearsal.embedded.services.stores import (
 from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
 
 CREATE_SECONDS = 1.0
-UPDATE_SECONDS = 0.5
+UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.5
 
 SERVICE_PRINCIPAL = "eks.amazonaws.com"
@@ -75,6 +76,7 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         raise ServiceError("InvalidParameterException", f"unsupported Kubernetes version {version}")
     _check_role(context, request["roleArn"])
     _check_keys(context, request)
+    _check_endpoint(request["resourcesVpcConfig"])
     subnets = _check_network(context, name, request["resourcesVpcConfig"])
     cluster = _new_cluster(context, request, version, subnets)
     with context.state.lock:
@@ -129,6 +131,8 @@ def update_cluster_config(context: Context, request: dict[str, Any]) -> dict[str
             "Only one type of update can be allowed." if kinds else "No changes needed for the cluster config provided"
         )
         raise ServiceError("InvalidParameterException", text)
+    if "resourcesVpcConfig" in given:
+        _check_endpoint({**cluster.view["resourcesVpcConfig"], **request["resourcesVpcConfig"]})
     for member in given:
         _change(cluster, member, request[member])
     kind, parameter = CONFIG_UPDATES[given[0]]
@@ -266,6 +270,25 @@ def _check_keys(context: Context, request: Mapping[str, Any]) -> None:
         key = item.get("provider", {}).get("keyArn", "")
         if not key_exists(context, key):
             raise ServiceError("InvalidParameterException", f"The KMS key {key} does not exist or is not accessible")
+
+
+def _check_endpoint(config: Mapping[str, Any]) -> None:
+    """Somebody must reach the API server, and from addresses that exist."""
+    if not config.get("endpointPublicAccess", True) and not config.get("endpointPrivateAccess", False):
+        raise ServiceError("InvalidParameterException", "Private and public endpoint access cannot be false")
+    invalid = [block for block in config.get("publicAccessCidrs") or [] if not _is_block(block)]
+    if invalid:
+        raise ServiceError(
+            "InvalidParameterException", f"The following CIDRs are invalid in publicAccessCidrs: [{', '.join(invalid)}]"
+        )
+
+
+def _is_block(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_network(context: Context, name: str, config: Mapping[str, Any]) -> list[dict[str, Any]]:

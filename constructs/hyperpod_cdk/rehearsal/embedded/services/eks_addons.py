@@ -18,7 +18,7 @@ from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster
 from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
 
 CREATE_SECONDS = 0.4
-UPDATE_SECONDS = 0.3
+UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.2
 
 VERSION_PATTERN = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")

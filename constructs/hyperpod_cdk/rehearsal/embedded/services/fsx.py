@@ -18,7 +18,7 @@ from hyperpod_cdk.rehearsal.embedded.services.stores import FileSystem, FsxStore
 from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
 
 CREATE_SECONDS = 1.0
-UPDATE_SECONDS = 0.4
+UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.4
 ASSOCIATION_SECONDS = 0.4
 

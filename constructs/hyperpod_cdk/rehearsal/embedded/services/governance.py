@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import addons, instance_types
+from hyperpod_cdk.catalog.governance import BORROW_LIMIT_PERCENT
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store, rules
@@ -103,6 +104,7 @@ def list_cluster_scheduler_configs(context: Context, request: dict[str, Any]) ->
 def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Give a team its share; the team's namespace and queues appear in the cluster."""
     cluster = _governed_cluster(context, request["ClusterArn"])
+    _check_borrowing(request)
     team = request["ComputeQuotaTarget"]["TeamName"]
     for policy in compute_quotas(context).values():
         if policy.cluster_arn == cluster.arn and policy.request["ComputeQuotaTarget"]["TeamName"] == team:
@@ -129,6 +131,7 @@ def update_compute_quota(context: Context, request: dict[str, Any]) -> dict[str,
     target = request.get("ComputeQuotaTarget")
     if target and target["TeamName"] != policy.request["ComputeQuotaTarget"]["TeamName"]:
         raise ServiceError("ValidationException", "The team of a compute quota cannot be changed.")
+    _check_borrowing(request)
     answer = _update(context, COMPUTE_QUOTA, _with_filled_resources(request))
     _warn_of_sum(context, find_cluster(context, policy.cluster_arn))
     return answer
@@ -284,6 +287,15 @@ def _eks(context: Context, cluster: HyperPodCluster) -> EksCluster:
 def _eks_of(context: Context, cluster_arn: str) -> EksCluster | None:
     arn = find_cluster(context, cluster_arn).eks_cluster_arn
     return eks_cluster_by_arn(context, arn) if arn else None
+
+
+def _check_borrowing(request: Mapping[str, Any]) -> None:
+    """The documented range is narrower than the API's shape, which admits 0 to 10000."""
+    sharing = (request.get("ComputeQuotaConfig") or {}).get("ResourceSharingConfig") or {}
+    limit = sharing.get("BorrowLimit")
+    problem = None if limit is None else BORROW_LIMIT_PERCENT.problem(limit, key="BorrowLimit")
+    if problem:
+        raise ServiceError("ValidationException", f"BorrowLimit {problem}")
 
 
 def _with_filled_resources(request: dict[str, Any]) -> dict[str, Any]:

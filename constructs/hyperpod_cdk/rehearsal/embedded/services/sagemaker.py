@@ -36,9 +36,9 @@ from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, pa
 from hyperpod_cdk.rehearsal.embedded.services.training_plans import find_plan
 
 CREATE_SECONDS = 1.0
-UPDATE_SECONDS = 0.5
+UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.5
-NODE_SECONDS = 0.5
+NODE_SECONDS = 0.2
 HEALTH_CHECK_SECONDS = 0.3
 """How long the embedded AWS takes over what takes AWS minutes or hours."""
 

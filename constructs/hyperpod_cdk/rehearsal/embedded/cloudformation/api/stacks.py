@@ -53,6 +53,7 @@ def update_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Update a stack at once."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
+    service.require_updatable(stack)
     settings = service.settings(stack, request)
     if preview(context, stack, settings, service.provisioner).is_empty:
         raise TemplateError("No updates are to be performed.")
