@@ -32,7 +32,7 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog against what AWS ships
 	$(BIN)/ruff check .
