@@ -48,18 +48,24 @@ FEATURE_FLAGS = {
 
 
 def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
-    """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused.
+    """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused."""
+    app = new_app(builtin_validation=builtin_validation)
+    build(app, read_environments(root, app.node.try_get_context("env")), root=root)
+    app.synth()
+
+
+def new_app(*, outdir: Path | None = None, builtin_validation: bool = False) -> cdk.App:
+    """Make an empty app with the flags that every template here is written under; ``outdir`` as in CDK.
 
     CDK's own template validation is off: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the same
     engine natively. The benchmark turns it on to show the difference.
     """
-    app = cdk.App(
+    return cdk.App(
         context=FEATURE_FLAGS,
         builtin_cloud_formation_validation=builtin_validation,
         analytics_reporting=False,
+        outdir=None if outdir is None else str(outdir),
     )
-    build(app, read_environments(root, app.node.try_get_context("env")), root=root)
-    app.synth()
 
 
 def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path) -> list[HyperPodEnvironment]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 from botocore.exceptions import ClientError
@@ -22,7 +21,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.embedded.account import load_document
 from hyperpod_cdk.rehearsal.embedded.operations import service_error
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
-from stacks.app import FEATURE_FLAGS, build
+from stacks.app import build, new_app
 from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
 
 Template = dict[str, Any]
@@ -798,9 +797,7 @@ def prod(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized
     """environments/prod.yaml as it is synthesized where nobody pulled the HyperPod chart."""
     loaded = load_environment(project / ENVIRONMENTS["prod"])
     outdir = tmp_path_factory.mktemp("assembly")
-    app = cdk.App(
-        context=FEATURE_FLAGS, builtin_cloud_formation_validation=False, analytics_reporting=False, outdir=str(outdir)
-    )
+    app = new_app(outdir=outdir)
     build(app, [loaded], root=tmp_path_factory.mktemp("root"))
     app.synth()
     return read_assembly(outdir, loaded.environment)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import aws_cdk as cdk
 import pytest
 
 from hyperpod_cdk.config import load_environment
-from stacks.app import FEATURE_FLAGS, build
+from stacks.app import build, new_app
 from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
 
 
@@ -29,12 +28,7 @@ def no_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def assembly(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cloud assembly of all three environments, nag and template checks included."""
     outdir = tmp_path_factory.mktemp("assembly")
-    app = cdk.App(
-        context=FEATURE_FLAGS,
-        builtin_cloud_formation_validation=False,
-        analytics_reporting=False,
-        outdir=str(outdir),
-    )
+    app = new_app(outdir=outdir)
     build(app, [load_environment(project / file) for file in ENVIRONMENTS.values()], root=no_chart)
     app.synth()
     return outdir
@@ -57,12 +51,7 @@ def unprotected(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPath
     """The same with `deletion_protection: false`."""
     text = (project / ENVIRONMENTS["prod"]).read_text(encoding="utf-8")
     loaded = load_environment(project / ENVIRONMENTS["prod"], text=f"{text}\ndeletion_protection: false\n")
-    app = cdk.App(
-        context=FEATURE_FLAGS,
-        builtin_cloud_formation_validation=False,
-        analytics_reporting=False,
-        outdir=str(tmp_path_factory.mktemp("unprotected")),
-    )
+    app = new_app(outdir=tmp_path_factory.mktemp("unprotected"))
     build(app, [loaded], root=no_chart)
     app.synth()
     return read_assembly(Path(app.outdir), loaded.environment)

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import yaml
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.catalog import instance_types, kubernetes, regions
 from hyperpod_cdk.config import Environment, EnvironmentFileError, load_environment
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.template_checks import check_templates
-from stacks.app import FEATURE_FLAGS
-from stacks.environment import HyperPodEnvironment
-from tests.support.assembly import read_assembly
+from tests.support.assembly import synthesize_unchecked
 
 ACCOUNT = "111122223333"
 ROLES = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("a", "a-b", "path/a", "ab")]
@@ -211,16 +207,7 @@ def test_what_is_accepted_synthesizes(file: dict[str, Any], project: Path) -> No
     environment = accepted(without_nothing(file))
     assume(environment is not None)
     assert environment is not None
-    app = cdk.App(context=FEATURE_FLAGS, builtin_cloud_formation_validation=False)
-    HyperPodEnvironment(
-        app,
-        environment.name,
-        environment=environment,
-        chart=HyperPodChart.placeholder(),
-        lifecycle_scripts=project / "lifecycle_scripts",
-    )
-    app.synth()
-    synthesized = read_assembly(Path(app.outdir), environment)
+    synthesized = synthesize_unchecked(environment, project=project)
     files = synthesized.template_files.values()
     errors = [each for each in check_templates(files, region=environment.region) if each.severity is Severity.ERROR]
     assert errors == []

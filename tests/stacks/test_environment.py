@@ -6,15 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 import yaml
 
-from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import load_environment
-from stacks.app import FEATURE_FLAGS
-from stacks.environment import HyperPodEnvironment
-from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
+from tests.support.assembly import ENVIRONMENTS, Synthesized, synthesize_unchecked
 
 Synthesize = Callable[[Callable[[dict[str, Any]], object]], Synthesized]
 
@@ -28,16 +24,7 @@ def synthesize(project: Path, tmp_path: Path) -> Synthesize:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
         change(values)
         environment = load_environment(file, text=yaml.safe_dump(values, sort_keys=False)).environment
-        app = cdk.App(context=FEATURE_FLAGS, builtin_cloud_formation_validation=False, outdir=str(tmp_path / "out"))
-        HyperPodEnvironment(
-            app,
-            environment.name,
-            environment=environment,
-            chart=HyperPodChart.placeholder(),
-            lifecycle_scripts=project / "lifecycle_scripts",
-        )
-        app.synth()
-        return read_assembly(Path(app.outdir), environment)
+        return synthesize_unchecked(environment, project=project, outdir=tmp_path / "out")
 
     return made
 

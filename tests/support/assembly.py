@@ -11,7 +11,10 @@ from typing import Any
 
 import networkx as nx
 
+from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment
+from stacks.app import new_app
+from stacks.environment import HyperPodEnvironment
 
 ENVIRONMENTS = {
     "prod": "environments/prod.yaml",
@@ -73,6 +76,20 @@ class Synthesized:
     def waits_for(self, later: Node, earlier: Node) -> bool:
         """Whether CloudFormation creates ``earlier`` first and deletes it last."""
         return bool(nx.has_path(self.graph, later, earlier))
+
+
+def synthesize_unchecked(environment: Environment, *, project: Path, outdir: Path | None = None) -> Synthesized:
+    """Synthesize one environment without the chart and without the checks of templates, which other tests make."""
+    app = new_app(outdir=outdir)
+    HyperPodEnvironment(
+        app,
+        environment.name,
+        environment=environment,
+        chart=HyperPodChart.placeholder(),
+        lifecycle_scripts=project / "lifecycle_scripts",
+    )
+    app.synth()
+    return read_assembly(Path(app.outdir), environment)
 
 
 def read_assembly(assembly: Path, environment: Environment) -> Synthesized:
