@@ -5,6 +5,7 @@ Each measurement starts a whole process, A and B in turn, so that a drifting mac
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
@@ -15,11 +16,17 @@ import venv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import yaml
 from rich.console import Console
 from rich.table import Table
 
+from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.node import use_packaged_node
+from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk.rehearsal.process import EmbeddedAws
 
 ROOT = Path(__file__).parent.parent
 RUNS = 5
@@ -30,6 +37,9 @@ cdk.Stack(app, "Empty")
 app.synth()
 """
 HYP_VERSION = "3.12.0"
+LATENCY_MS = 100
+LARGEST_REGION = "us-east-1"
+NO_CONTROL_PLANE = regions.eks_control_plane_unsupported_az_ids()
 
 
 @dataclass(frozen=True)
@@ -51,7 +61,14 @@ def main() -> None:
     for column in ("ours", "s", "reference", "s", "ratio", "at most"):
         table.add_column(column, justify="right" if column in ("s", "ratio", "at most") else "left")
     with tempfile.TemporaryDirectory(prefix="hyperpod-bench-") as scratch:
-        for row in (_synth_against_empty, _synth_against_builtin, _fifty_environments, _validate_against_hyp):
+        for row in (
+            _synth_against_empty,
+            _synth_against_builtin,
+            _fifty_environments,
+            _validate_against_hyp,
+            _preflight_with_latency,
+            _preflight_offline_against_hyp,
+        ):
             table.add_row(*row(Path(scratch)))
     Console().print(table)
 
@@ -87,18 +104,88 @@ def _fifty_environments(scratch: Path) -> Sequence[str]:
 
 
 def _validate_against_hyp(scratch: Path) -> Sequence[str]:
+    ours, theirs = _paired(
+        lambda: _run([_command(), "validate", "prod"], cwd=ROOT), _hyp_validate(scratch / "hyp-validate")
+    )
+    return _row("hyperpod-cdk validate prod", ours, f"hyp validate {HYP_VERSION}", theirs, 0.25)
+
+
+def _preflight_with_latency(scratch: Path) -> Sequence[str]:
+    """Every check of the example with the most nodes, against an account that satisfies it, over HTTP."""
+    file = max((ROOT / "examples").glob("*.yaml"), key=lambda path: _nodes(load_environment(path).environment))
+    environment = load_environment(file).environment
+    account = scratch / "account.yaml"
+    account.write_text(yaml.safe_dump(satisfying(environment)), encoding="utf-8")
+    with EmbeddedAws(
+        account=environment.account,
+        region=environment.region,
+        log=scratch / "aws.log",
+        account_file=account,
+        latency_ms=LATENCY_MS,
+    ) as aws:
+        command = [_command(), "preflight", str(file), "--format", "json"]
+        # what moto loads when a service is first asked for is none of preflight's time
+        asked = json.loads(_run(command, cwd=ROOT, environment=aws.environment()))["aws"]
+        ours = _measure(lambda: _run(command, cwd=ROOT, environment=aws.environment()), runs=RUNS)
+    seen = f"{asked['calls']} calls with {LATENCY_MS} ms each, {asked['depth']} deep (at most 4)"
+    return (f"hyperpod-cdk preflight {file.stem}", f"{ours.median:.2f}", seen, "", "", "4.00 s")
+
+
+def _preflight_offline_against_hyp(scratch: Path) -> Sequence[str]:
+    file = scratch / "largest.yaml"
+    file.write_text(yaml.safe_dump(_largest_environment()), encoding="utf-8")
+    command = [_command(), "preflight", str(file), "--offline", "--project", str(ROOT)]
+    hyp = _hyp_validate(scratch / "hyp-offline")
+    ours, theirs = _paired(lambda: _run(command, cwd=ROOT), hyp)
+    peak = _peak_mb(command)
+    groups = hyperpod.INSTANCE_GROUPS.maximum
+    name = f"preflight --offline, {groups} groups, {peak:.0f} MB (at most 150)"
+    ratio = ours.median / theirs.median
+    return (name, f"{ours.median:.2f}", f"hyp validate {HYP_VERSION}", f"{theirs.median:.2f}", f"{ratio:.2f}", "0.50 s")
+
+
+def _largest_environment() -> dict[str, Any]:
+    """Give the largest file that is legal: every zone, as many groups as a cluster may have, each full of labels."""
+    zones = [zone for zone in regions.known_az_ids(LARGEST_REGION) if zone not in NO_CONTROL_PLANE]
+    groups: list[dict[str, Any]] = [
+        {
+            "name": f"group-{index:03}",
+            "instance_type": "ml.m5.2xlarge" if index % 2 else "ml.g5.12xlarge",
+            "count": 8,
+            "availability_zone_id": zones[index % len(zones)],
+            "capacity": "on_demand",
+            "labels": {f"label-{label:02}": f"value-{label:02}" for label in range(hyperpod.LABELS.maximum or 0)},
+        }
+        for index in range(hyperpod.INSTANCE_GROUPS.maximum or 0)
+    ]
+    teams = [
+        {"name": f"team-{index:02}", "quota": [{"instance_type": "ml.g5.12xlarge", "count": 4}]} for index in range(50)
+    ]
+    return {
+        "name": "largest",
+        "account": "111122223333",
+        "region": LARGEST_REGION,
+        "network": {"availability_zones": dict.fromkeys(zones)},
+        "hyperpod": {"instance_groups": groups},
+        "task_governance": {"teams": teams},
+    }
+
+
+def _nodes(environment: Environment) -> int:
+    return sum(group.count for group in environment.hyperpod.instance_groups)
+
+
+def _command() -> str:
+    return str(Path(sys.executable).with_name("hyperpod-cdk"))
+
+
+def _hyp_validate(folder: Path) -> Callable[[], object]:
     hyp = _hyp(ROOT / ".cache" / "bench")
-    folder = scratch / "hyp"
     folder.mkdir()
     subprocess.run(
         [hyp, "init", "cluster-stack", "."], cwd=folder, check=True, input="y\n", text=True, capture_output=True
     )
-    command = Path(sys.executable).with_name("hyperpod-cdk")
-    ours, theirs = _paired(
-        lambda: _run([str(command), "validate", "prod"], cwd=ROOT),
-        lambda: _run([str(hyp), "validate"], cwd=folder),
-    )
-    return _row("hyperpod-cdk validate prod", ours, f"hyp validate {HYP_VERSION}", theirs, 0.25)
+    return lambda: _run([str(hyp), "validate"], cwd=folder)
 
 
 def _hyp(folder: Path) -> Path:
@@ -111,19 +198,20 @@ def _hyp(folder: Path) -> Path:
     return command
 
 
-def _app(outdir: Path) -> Callable[[], None]:
+def _app(outdir: Path) -> Callable[[], object]:
     environment = {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": '{"env": "prod"}'}
     return lambda: _run([sys.executable, "app.py"], cwd=ROOT, environment=environment)
 
 
-def _python(code: str, outdir: Path, *, env: str = "", arguments: Sequence[str] = ()) -> Callable[[], None]:
+def _python(code: str, outdir: Path, *, env: str = "", arguments: Sequence[str] = ()) -> Callable[[], object]:
     environment = {"CDK_OUTDIR": str(outdir), "PYTHONPATH": str(ROOT)}
     if env:
         environment["CDK_CONTEXT_JSON"] = f'{{"env": "{env}"}}'
     return lambda: _run([sys.executable, "-c", code, *arguments], cwd=ROOT, environment=environment)
 
 
-def _run(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> None:
+def _run(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command and give what it printed."""
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -135,20 +223,30 @@ def _run(command: Sequence[str], *, cwd: Path, environment: Mapping[str, str] | 
     )
     if done.returncode:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-2000:]}")
+    return done.stdout
 
 
-def _paired(ours: Callable[[], None], reference: Callable[[], None]) -> tuple[Measured, Measured]:
+def _paired(ours: Callable[[], object], reference: Callable[[], object]) -> tuple[Measured, Measured]:
     ours()
     reference()
     pairs = [(_seconds(ours), _seconds(reference)) for _ in range(RUNS)]
     return Measured(tuple(a for a, _ in pairs)), Measured(tuple(b for _, b in pairs))
 
 
-def _measure(action: Callable[[], None], *, runs: int) -> Measured:
+def _measure(action: Callable[[], object], *, runs: int) -> Measured:
     return Measured(tuple(_seconds(action) for _ in range(runs)))
 
 
-def _seconds(action: Callable[[], None]) -> float:
+def _peak_mb(command: Sequence[str]) -> float:
+    """Run a command and give the most memory that it held."""
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    # macOS counts in bytes, Linux in kibibytes
+    return usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024)
+
+
+def _seconds(action: Callable[[], object]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -20,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "constructs" / "hyperpod_cdk" / "catalog" / "data"
 ROW_WIDTH = 110
+SCHEMA_REGION = "us-east-1"
 
 Document = dict[str, Any]
 
@@ -73,6 +75,7 @@ class Packages:
             (_package("botocore") / "data" / "partitions.json").read_text(encoding="utf-8")
         )["partitions"]
         schemas = _package("cfnlint") / "data" / "schemas"
+        self._schemas = schemas
         self.registry: dict[str, frozenset[str]] = {
             path.stem: frozenset(json.loads(path.read_text(encoding="utf-8")))
             for path in sorted((schemas / "providers").glob("*-*.json"))
@@ -82,6 +85,14 @@ class Packages:
         self.ec2_types: dict[str, Document] = _read_gzip(
             _package("moto") / "ec2" / "resources" / "instance_types.json.gz"
         )
+
+    def deployer_actions(self, resource_type: str) -> frozenset[str]:
+        """Give the IAM actions that the handlers of a resource type ask for to create, update and delete one."""
+        home = json.loads((self._schemas / "providers" / f"{SCHEMA_REGION}.json").read_text(encoding="utf-8"))
+        path = self._schemas / "resources" / f"{home[resource_type]}.json"
+        handlers = json.loads(path.read_text(encoding="utf-8")).get("handlers", {})
+        phases = (handlers.get(phase, {}).get("permissions", []) for phase in ("create", "update", "delete"))
+        return frozenset(action for actions in phases for action in actions)
 
     def az_ids(self) -> dict[str, list[str]]:
         """Give the sorted availability zone IDs of each region that moto knows."""
@@ -150,7 +161,19 @@ def refresh_regions(old: Document, packages: Packages) -> Document:
     }
 
 
+def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
+    """Bring the actions of each resource type up to date; a type whose schema names none keeps those found by hand."""
+    left_out = re.compile("|".join(f"(?:{row['actions']})" for row in old["left_out"]))
+    rows = []
+    for row in old["types"]:
+        named = packages.deployer_actions(row["name"])
+        actions = sorted(action for action in named if not left_out.fullmatch(action))
+        rows.append({**row, "actions": actions or row["actions"]})
+    return {**old, "types": rows}
+
+
 REFRESHERS: dict[str, Callable[[Document, Packages], Document]] = {
+    "deployer_actions": refresh_deployer_actions,
     "instance_types": refresh_instance_types,
     "regions": refresh_regions,
 }

@@ -1,13 +1,16 @@
-"""Writes docs/environment-file.md and docs/cli.md from the models and the command; `--check` only compares."""
+"""Writes the generated pages of docs/ from models, command and checks; `--check` only compares."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from hyperpod_cdk.checks.model import REGISTER, Check
+from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -15,13 +18,22 @@ MOST_WORDS = 8
 
 
 def main() -> int:
-    """Write both pages, or say which is out of date."""
-    pages = {"environment-file.md": environment_page(environment_schema()), "cli.md": cli_page()}
+    """Write the pages, or say which is out of date."""
+    pages = {
+        "environment-file.md": environment_page(environment_schema()),
+        "cli.md": cli_page(),
+        "checks.md": checks_page(list(REGISTER)),
+        "preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
+    }
     if "--check" not in sys.argv:
         for name, text in pages.items():
             (DOCS / name).write_text(text, encoding="utf-8")
         return 0
-    old = [name for name, text in pages.items() if (DOCS / name).read_text(encoding="utf-8") != text]
+    old = [
+        name
+        for name, text in pages.items()
+        if not (DOCS / name).is_file() or (DOCS / name).read_text(encoding="utf-8") != text
+    ]
     for name in old:
         print(f"docs/{name} is out of date; run 'make docs'")
     return 1 if old else 0
@@ -53,6 +65,69 @@ def cli_page() -> str:
     command = [sys.executable, "-m", "typer", "hyperpod_cdk.cli", "utils", "docs", "--name", "hyperpod-cdk"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain_environment())
     return f"{done.stdout.rstrip()}\n"
+
+
+def checks_page(checks: Sequence[Check]) -> str:
+    """Give the card of every check, area by area, with what it asks of AWS."""
+    areas = list(dict.fromkeys(check.area for check in checks))
+    lines = [
+        "# The checks of preflight",
+        "",
+        "`hyperpod-cdk preflight ENV` runs them all, side by side and reading only; `--only` and `--skip` take areas",
+        "and names. A check that fails makes the exit code 1. A check that could not ask is *skipped*, with the reason",
+        "and the IAM action that was missing: it never counts as passed. `--offline` skips every check that asks AWS.",
+        "",
+        "Made by `make docs` from the checks themselves. [preflight-policy.json](preflight-policy.json) is the IAM",
+        "policy that all of them together need; `hyperpod-cdk preflight ENV --iam-policy` prints it, narrowed by",
+        "`--only` and `--skip`.",
+        "",
+        "| area | checks | asks AWS |",
+        "|---|---|---|",
+    ]
+    for area in areas:
+        members = [check for check in checks if check.area == area]
+        asking = sum(bool(check.asks) for check in members)
+        lines.append(f"| [{area}](#{area}) | {len(members)} | {_how_many(asking, len(members))} |")
+    for area in areas:
+        lines += ["", f"## {area}"]
+        for check in checks:
+            if check.area == area:
+                lines += ["", *_card(check)]
+    return "\n".join([*lines, ""])
+
+
+def _how_many(asking: int, members: int) -> str:
+    if asking in {0, members}:
+        return "all" if asking else "none"
+    return f"{asking} of {members}"
+
+
+def _card(check: Check) -> list[str]:
+    rows = [
+        ("Inputs", check.inputs),
+        ("PASS", check.passes),
+        ("FAIL", check.fails),
+        ("SKIP", check.skips),
+        ("AWS calls", ", ".join(f"`{call}`" for call in calls_of(check)) or "none"),
+        ("IAM actions", ", ".join(f"`{action}`" for action in actions_of(check)) or "none"),
+    ]
+    title = check.title[0].upper() + check.title[1:]
+    table = [f"| {name} | {_cell(text)} |" for name, text in rows]
+    return [
+        f"### {title}",
+        "",
+        f"`{check.name}`",
+        "",
+        "| | |",
+        "|---|---|",
+        *table,
+        "",
+        "By hand:",
+        "",
+        "```console",
+        *check.by_hand.strip().splitlines(),
+        "```",
+    ]
 
 
 def _plain_environment() -> dict[str, str]:

@@ -24,7 +24,7 @@ from hyperpod_cdk.config import (
 )
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk.lifecycle import check_scripts
+from hyperpod_cdk.script_files import check_scripts
 from stacks.environment import HyperPodEnvironment
 
 FEATURE_FLAGS = {
@@ -97,7 +97,7 @@ def add_environment(
         chart=chart,
         lifecycle_scripts=lifecycle_scripts,
     )
-    notes = cdk.Annotations.of(stage.network)
+    notes = cdk.Annotations.of(stage.network or stage.control_plane)
     for warning in loaded.warnings:
         notes.add_warning_v2(f"hyperpod-cdk:{warning.rule}:{warning.path}", warning.render())
     return stage

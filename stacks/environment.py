@@ -1,4 +1,4 @@
-"""One environment: the six stacks of a HyperPod cluster, in the order in which they depend on each other."""
+"""One environment: the stacks of a HyperPod cluster, at most six, in the order in which they depend on each other."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ class HyperPodEnvironment(cdk.Stage):
             env=cdk.Environment(account=environment.account, region=environment.region),
         )
         protected = environment.deletion_protection
-        self.network = NetworkStack(
-            self, "network", environment=environment, chart=chart, termination_protection=protected
+        # CloudFormation refuses a stack without resources, which network, storage and platform may be
+        self.network = (
+            NetworkStack(self, "network", environment=environment, chart=chart, termination_protection=protected)
+            if NetworkStack.has_resources(environment)
+            else None
         )
         self.control_plane = ControlPlaneStack(
             self,
             "control-plane",
             environment=environment,
-            network=self.network,
+            network=self.network.parts if self.network else None,
             chart=chart,
             termination_protection=protected,
         )
-        # CloudFormation refuses a stack without resources
+        parts = self.control_plane.network
         self.storage = (
-            StorageStack(
-                self, "storage", environment=environment, network=self.network, termination_protection=protected
-            )
+            StorageStack(self, "storage", environment=environment, network=parts, termination_protection=protected)
             if environment.storage.lustre
             else None
         )
@@ -64,19 +65,23 @@ class HyperPodEnvironment(cdk.Stage):
             self,
             "hyperpod",
             environment=environment,
-            network=self.network,
+            network=parts,
             control_plane=self.control_plane,
             lifecycle_scripts=lifecycle_scripts,
             termination_protection=protected,
         )
-        self.platform = PlatformStack(
-            self,
-            "platform",
-            environment=environment,
-            control_plane=self.control_plane,
-            storage=self.storage,
-            hyperpod=self.hyperpod,
-            termination_protection=protected,
+        self.platform = (
+            PlatformStack(
+                self,
+                "platform",
+                environment=environment,
+                control_plane=self.control_plane,
+                storage=self.storage,
+                hyperpod=self.hyperpod,
+                termination_protection=protected,
+            )
+            if PlatformStack.has_resources(environment)
+            else None
         )
         self.observability = ObservabilityStack(
             self,
@@ -93,11 +98,14 @@ class HyperPodEnvironment(cdk.Stage):
 
     def _order(self) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
-        self.control_plane.add_stack_dependency(self.network)
+        if self.network is not None:
+            self.control_plane.add_stack_dependency(self.network)
         self.hyperpod.add_stack_dependency(self.control_plane)
-        self.platform.add_stack_dependency(self.hyperpod)
-        if self.storage is not None:
+        if self.platform is not None:
+            self.platform.add_stack_dependency(self.hyperpod)
+        if self.storage is not None and self.network is not None:
             self.storage.add_stack_dependency(self.network)
+        if self.storage is not None and self.platform is not None:
             self.platform.add_stack_dependency(self.storage)
         self.observability.add_stack_dependency(self.hyperpod)
 
@@ -106,4 +114,4 @@ class HyperPodEnvironment(cdk.Stage):
         if not arn.startswith("arn:"):
             arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
         # an imported policy has to stand in a stack; its ARN means the same in all of them
-        return iam.ManagedPolicy.from_managed_policy_arn(self.network, "PermissionsBoundary", arn)
+        return iam.ManagedPolicy.from_managed_policy_arn(self.control_plane, "PermissionsBoundary", arn)

@@ -11,7 +11,7 @@ from constructs import Construct
 from hyperpod_cdk import HyperPodCluster, InstanceGroup, LifecycleScripts, NodeExecutionRole
 from hyperpod_cdk.config import Environment
 from stacks.control_plane import ControlPlaneStack
-from stacks.network import NetworkStack
+from stacks.network import NetworkParts
 
 
 class HyperPodStack(cdk.Stack):
@@ -23,7 +23,7 @@ class HyperPodStack(cdk.Stack):
         construct_id: str,
         *,
         environment: Environment,
-        network: NetworkStack,
+        network: NetworkParts,
         control_plane: ControlPlaneStack,
         lifecycle_scripts: Path | None,
         termination_protection: bool,
@@ -37,7 +37,7 @@ class HyperPodStack(cdk.Stack):
             else cdk.RemovalPolicy.DESTROY
         )
         subnets = network.network.node_subnets
-        security_group = network.efa.security_group
+        security_groups = network.node_security_groups
         lifecycle = LifecycleScripts(
             self,
             "LifecycleScripts",
@@ -51,18 +51,18 @@ class HyperPodStack(cdk.Stack):
             cluster_arn=control_plane.cluster.cluster_arn,
             vpc=network.network.vpc,
             subnets=list(subnets.values()),
-            security_groups=[security_group],
+            security_groups=security_groups,
             removal_policy=removal_policy,
         )
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
-        first_zone = next(iter(environment.network.availability_zones))
+        first_zone = environment.network.zone_ids()[0]
         self.cluster = HyperPodCluster(
             self,
             "Cluster",
             cluster_name=environment.hyperpod_cluster_name,
             eks_cluster_arn=control_plane.cluster.cluster_arn,
             vpc_subnets=[subnets[first_zone]],
-            security_groups=[security_group],
+            security_groups=security_groups,
             instance_groups=[
                 InstanceGroup(
                     name=group.name,
@@ -72,7 +72,7 @@ class HyperPodStack(cdk.Stack):
                     min_count=group.min_count,
                     availability_zone_id=group.availability_zone_id,
                     subnet=subnets[group.availability_zone_id],
-                    security_groups=[security_group],
+                    security_groups=security_groups,
                     capacity=group.resolved_capacity,
                     training_plan_arn=group.training_plan_arn,
                     deep_health_checks=group.deep_health_checks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import aws_cdk as cdk
-from constructs import Construct
+from constructs import Construct, DependencyGroup
 
 from hyperpod_cdk import CoreDns, FsxCsiDriver, LustreClaims, TaskGovernance, Team, TrainingOperator
 from hyperpod_cdk.catalog import addons, governance
@@ -16,6 +16,17 @@ from stacks.storage import StorageStack
 
 class PlatformStack(cdk.Stack):
     """Add-ons and objects that can only become healthy once HyperPod nodes have joined the cluster."""
+
+    @staticmethod
+    def has_resources(environment: Environment) -> bool:
+        """Say whether anything needs nodes; CloudFormation refuses a stack without resources."""
+        eks = environment.eks
+        return (
+            eks.installs(addons.COREDNS)
+            or environment.task_governance is not None
+            or (environment.operators.training.enabled and eks.installs(addons.TRAINING_OPERATOR))
+            or any(lustre.claim is not None for lustre in environment.storage.lustre)
+        )
 
     def __init__(
         self,
@@ -32,9 +43,9 @@ class PlatformStack(cdk.Stack):
         self._environment = environment
         self._eks_name = environment.eks_cluster_name
         self._versions = environment.eks.addon_versions
-        self.core_dns = CoreDns(
-            self, "CoreDns", eks_cluster_name=self._eks_name, addon_version=self._versions.get(addons.COREDNS)
-        )
+        self._installs = environment.eks.installs
+        if self._installs(addons.COREDNS):
+            CoreDns(self, "CoreDns", eks_cluster_name=self._eks_name, addon_version=self._versions.get(addons.COREDNS))
         self.governance = self._governance(hyperpod)
         self.training_operator = self._training_operator()
         if storage is not None:
@@ -68,19 +79,21 @@ class PlatformStack(cdk.Stack):
             ],
             native_scheduler_config=is_native("AWS::SageMaker::ClusterSchedulerConfig", region),
             native_compute_quota=is_native("AWS::SageMaker::ComputeQuota", region),
+            install_addon=self._installs(addons.TASK_GOVERNANCE),
             addon_version=self._versions.get(addons.TASK_GOVERNANCE),
             admin_role_arns=self._environment.eks.admin_role_arns,
             tags=self._environment.tags,
         )
 
     def _training_operator(self) -> TrainingOperator | None:
-        if not self._environment.operators.training.enabled:
+        if not self._environment.operators.training.enabled or not self._installs(addons.TRAINING_OPERATOR):
             return None
         return TrainingOperator(
             self,
             "TrainingOperator",
             eks_cluster_name=self._eks_name,
             addon_version=self._versions.get(addons.TRAINING_OPERATOR),
+            cert_manager=None if self._installs(addons.CERT_MANAGER) else DependencyGroup(),
             cert_manager_version=self._versions.get(addons.CERT_MANAGER),
         )
 
@@ -88,11 +101,15 @@ class PlatformStack(cdk.Stack):
         claimed = [lustre for lustre in self._environment.storage.lustre if lustre.claim is not None]
         if not claimed:
             return
-        driver = FsxCsiDriver(
-            self,
-            "FsxCsiDriver",
-            cluster_name=self._eks_name,
-            addon_version=self._versions.get(addons.FSX_CSI_DRIVER),
+        driver = (
+            FsxCsiDriver(
+                self,
+                "FsxCsiDriver",
+                cluster_name=self._eks_name,
+                addon_version=self._versions.get(addons.FSX_CSI_DRIVER),
+            )
+            if self._installs(addons.FSX_CSI_DRIVER)
+            else DependencyGroup()
         )
         made_by_sagemaker = set(self._team_namespaces())
         for lustre in claimed:

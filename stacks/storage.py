@@ -8,7 +8,7 @@ from constructs import Construct
 from hyperpod_cdk import LustreFileSystem
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.lustre import DataRepository
-from stacks.network import NetworkStack
+from stacks.network import NetworkParts
 
 
 class StorageStack(cdk.Stack):
@@ -20,7 +20,7 @@ class StorageStack(cdk.Stack):
         construct_id: str,
         *,
         environment: Environment,
-        network: NetworkStack,
+        network: NetworkParts,
         termination_protection: bool,
     ) -> None:
         super().__init__(scope, construct_id, termination_protection=termination_protection)
@@ -33,7 +33,8 @@ class StorageStack(cdk.Stack):
                 vpc=network.network.vpc,
                 subnet=network.network.node_subnets[zone],
                 availability_zone_id=zone,
-                client_security_group=network.efa.security_group,
+                client_security_group=network.security_group,
+                join_client_group=network.brings_own_group,
                 capacity_gib=lustre.capacity_gib,
                 throughput_mbps_per_tib=lustre.throughput_mbps_per_tib,
                 efa=lustre.efa,

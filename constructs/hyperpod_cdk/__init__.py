@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hyperpod_cdk.cluster import HyperPodCluster
-    from hyperpod_cdk.control_plane import ControlPlane
+    from hyperpod_cdk.control_plane import ControlPlane, ExistingControlPlane
     from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies
     from hyperpod_cdk.execution_role import NodeExecutionRole
     from hyperpod_cdk.instance_groups import InstanceGroup
     from hyperpod_cdk.lifecycle import LifecycleScripts
     from hyperpod_cdk.lustre import LustreFileSystem
     from hyperpod_cdk.lustre_claims import FsxCsiDriver, LustreClaims
-    from hyperpod_cdk.network import EfaSecurityGroup, Network
+    from hyperpod_cdk.network import EfaSecurityGroup, ExistingNetwork, Network
     from hyperpod_cdk.node_addons import CoreDns, NodeAddon
     from hyperpod_cdk.node_events import NodeEvents
+    from hyperpod_cdk.quota_gate import QuotaGate
     from hyperpod_cdk.task_governance import TaskGovernance, Team
     from hyperpod_cdk.template_checks import TemplateChecks
     from hyperpod_cdk.training_operator import TrainingOperator
@@ -29,6 +30,8 @@ __all__ = [
     "ControlPlane",
     "CoreDns",
     "EfaSecurityGroup",
+    "ExistingControlPlane",
+    "ExistingNetwork",
     "FsxCsiDriver",
     "HyperPodChart",
     "HyperPodCluster",
@@ -41,6 +44,7 @@ __all__ = [
     "NodeAddon",
     "NodeEvents",
     "NodeExecutionRole",
+    "QuotaGate",
     "TaskGovernance",
     "Team",
     "TemplateChecks",
@@ -51,6 +55,8 @@ _HOME = {
     "ControlPlane": "control_plane",
     "CoreDns": "node_addons",
     "EfaSecurityGroup": "network",
+    "ExistingControlPlane": "control_plane",
+    "ExistingNetwork": "network",
     "FsxCsiDriver": "lustre_claims",
     "HyperPodChart": "dependencies",
     "HyperPodCluster": "cluster",
@@ -63,6 +69,7 @@ _HOME = {
     "NodeAddon": "node_addons",
     "NodeEvents": "node_events",
     "NodeExecutionRole": "execution_role",
+    "QuotaGate": "quota_gate",
     "TaskGovernance": "task_governance",
     "Team": "task_governance",
     "TemplateChecks": "template_checks",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import cast
 
 from aws_cdk import Acknowledgment, CfnCondition, CfnElement, CfnResource, Stack, Validations
-from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import IConstruct
@@ -26,27 +25,28 @@ def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
     Validations.of(scope).acknowledge(*(Acknowledgment(id=rule, reason=reason) for rule, reason in reasons.items()))
 
 
-def acknowledge_kubectl_provider(cluster: eks.Cluster) -> None:
-    """Answer for the functions with which CDK talks to a cluster."""
-    provider = cluster.node.find_child("KubectlProvider")
+def acknowledge_kubectl_provider(provider: IConstruct, *, role: IConstruct | None = None) -> None:
+    """Answer for the functions with which CDK talks to a cluster; ``role`` is the handler's where CDK made none."""
     handler = provider.node.find_child("Handler")
     framework = provider.node.find_child("Provider").node.find_child("framework-onEvent")
-    stack = Stack.of(cluster)
-    has_ecr = cast("CfnCondition", handler.node.find_child("HasEcrPublic"))
-    images = "CDK lets its handler read registries, for charts that are OCI artifacts, whatever kind a chart is of"
-    acknowledge(
-        provider,
-        {
-            **_lambda_policies("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"),
-            MANAGED_POLICY.format("AmazonEC2ContainerRegistryReadOnly"): images,
-            _conditional_policy(_logical_id(stack, has_ecr), "AmazonElasticContainerRegistryPublicReadOnly"): images,
-            **_asset_access(stack),
-            "AwsSolutions-L1": _RUNTIME,
-            RESOURCE.format(f"<{_logical_id(stack, _resource(handler))}.Arn>:*"): (
-                "CDK's provider calls any version of its handler"
-            ),
-        },
-    )
+    stack = Stack.of(provider)
+    reasons = {
+        **_lambda_policies("AWSLambdaBasicExecutionRole", "AWSLambdaVPCAccessExecutionRole"),
+        **_asset_access(stack),
+        "AwsSolutions-L1": _RUNTIME,
+        RESOURCE.format(f"<{_logical_id(stack, _resource(handler))}.Arn>:*"): (
+            "CDK's provider calls any version of its handler"
+        ),
+    }
+    if role is None:
+        has_ecr = cast("CfnCondition", handler.node.find_child("HasEcrPublic"))
+        images = "CDK lets its handler read registries, for charts that are OCI artifacts, whatever kind a chart is of"
+        reasons[MANAGED_POLICY.format("AmazonEC2ContainerRegistryReadOnly")] = images
+        public = _conditional_policy(_logical_id(stack, has_ecr), "AmazonElasticContainerRegistryPublicReadOnly")
+        reasons[public] = images
+    else:
+        acknowledge(role, _asset_access(stack))
+    acknowledge(provider, reasons)
     for function in (handler, framework):
         ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
 
@@ -70,6 +70,20 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
         },
     )
     ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
+
+
+def acknowledge_quota_gate(role: IConstruct) -> None:
+    """Answer for the role with which the quota gate reads quotas, and what uses them up, all over the account."""
+    clusters = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
+    acknowledge(
+        role,
+        {
+            RESOURCE.format("*"): "reading quotas and listing what uses them up know no resource-level rights",
+            RESOURCE.format(
+                clusters
+            ): "every cluster of the account uses up the quotas; which there are, only AWS knows",
+        },
+    )
 
 
 def all_objects(bucket: s3.IBucket, *, reason: str) -> dict[str, str]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
+from hyperpod_cdk._cli import plans, quotas
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    aws_errors,
+    console,
+    environment_file,
+    extra,
+    loaded_environment,
+    os_errors,
+    root_of,
+    usage,
+)
 from hyperpod_cdk._cli.output import Checked, Format, print_checked, print_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-FINDINGS = 1
-USAGE = 2
 
 app = typer.Typer(
     name="hyperpod-cdk",
@@ -29,12 +36,8 @@ app = typer.Typer(
 )
 charts = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
-
-FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is written.")]
-ProjectOption = Annotated[
-    Path | None,
-    typer.Option("--project", help="Root of the project. Default: the folder with environments/ above this one."),
-]
+app.add_typer(plans.app, name="plans")
+app.add_typer(quotas.app, name="quotas")
 
 
 def main() -> None:
@@ -65,20 +68,20 @@ def validate(
     )
     from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as above
 
-    root = _root(project)
+    root = root_of(project)
     if environments:
-        files = [_file(name, root) for name in environments]
+        files = [environment_file(name, root) for name in environments]
     else:
         files = environment_files(root)
         if not files:
-            _usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
+            usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
     checked: list[Checked] = []
     loaded: list[LoadedEnvironment] = []
     for file in files:
         try:
             each = load_environment(file)
         except EnvironmentFileError as error:
-            checked.append(Checked(error.findings[0].file, error.findings))
+            checked.append(Checked(error.file, error.findings))
         else:
             loaded.append(each)
             checked.append(Checked(each.file, each.warnings))
@@ -103,7 +106,7 @@ def schema(
     if out is None:
         sys.stdout.write(text)
         return
-    with _os_errors(out):
+    with os_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8", newline="\n")
     print(f"wrote {out}", file=sys.stderr)
@@ -149,12 +152,12 @@ def init(
         team=team,
         lustre=lustre,
     )
-    root = _root(project)
+    root = root_of(project)
     try:
-        with _os_errors(root):
+        with os_errors(root):
             path = write_environment(answers, root)
     except ScaffoldError as error:
-        _usage(str(error))
+        usage(str(error))
     steps = [f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}", "hyperpod-cdk charts pull"]
     if output is Format.JSON:
         print_json({"file": str(path), "next": [*steps, f"cdk deploy '{name}/*' -c env={name}"]})
@@ -166,7 +169,7 @@ def init(
 
 @app.command()
 def rehearse(
-    environment: Annotated[str, typer.Argument(metavar="ENV", help="Name or file of the environment.")],
+    environment: EnvironmentArgument,
     *,
     account_file: Annotated[
         Path | None,
@@ -181,31 +184,73 @@ def rehearse(
     """Deploy the environment for real, without an account: the CDK CLI against an AWS in this machine."""
     from hyperpod_cdk.config import EnvironmentFileError  # noqa: PLC0415 - as in validate
 
-    root = _root(project)
-    file = _file(environment, root)
+    root = root_of(project)
+    file = environment_file(environment, root)
     if account_file is not None and not account_file.is_file():
-        _usage(f"--account-file: no file {account_file}")
-    with _extra("rehearsal"):
+        usage(f"--account-file: no file {account_file}")
+    with extra("rehearsal"):
         from hyperpod_cdk.rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
         from hyperpod_cdk.rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
         from hyperpod_cdk.rehearsal.embedded.account import AccountFileError  # noqa: PLC0415 - as above
         from hyperpod_cdk.rehearsal.process import EmbeddedAwsError  # noqa: PLC0415 - as above
-    console = _console(stderr=output is Format.JSON)
+    terminal = console(stderr=output is Format.JSON)
     try:
-        done = driver.rehearse(file, project=root, account_file=account_file, keep=keep, console=console)
+        done = driver.rehearse(file, project=root, account_file=account_file, keep=keep, console=terminal)
     except EnvironmentFileError as error:
-        print_checked([Checked(error.findings[0].file, error.findings)], output=output)
+        print_checked([Checked(error.file, error.findings)], output=output)
         raise typer.Exit(FINDINGS) from None
     except (AccountFileError, ToolMissingError) as error:
-        _usage(str(error))
+        usage(str(error))
     except EmbeddedAwsError as error:
         print(str(error), file=sys.stderr)
         raise typer.Exit(FINDINGS) from None
     if output is Format.JSON:
         print_json(done.as_dict())
     else:
-        report.print_report(done, console)
+        report.print_report(done, terminal)
     if not done.passed:
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def preflight(
+    environment: EnvironmentArgument,
+    *,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Area or check to run; may be given again. Default: all.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", help="Area or check to leave out; may be given again.")
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask AWS nothing; what needs it is skipped.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Every check on its own line, and what each of them saw.")
+    ] = False,
+    iam_policy: Annotated[
+        bool, typer.Option("--iam-policy", help="Only print the IAM policy that these checks need.")
+    ] = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Ask AWS, reading only, whether the environment can be deployed: exit code 1 where something would fail."""
+    from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.checks.policy import policy  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as in validate
+
+    root = root_of(project)
+    try:
+        checks = select(only or (), skip or ())
+    except UsageError as error:
+        usage(str(error))
+    if iam_policy:
+        print_json(policy(checks))
+        return
+    loaded = loaded_environment(environment_file(environment, root), output=output)
+    with aws_errors(otherwise=", or use --offline"):
+        report, asked = verb.run(loaded, project=root, only=only or (), skip=skip or (), is_offline=offline)
+    verb.print_report(report, asked, output=output, verbose=verbose or bool(only), is_offline=offline)
+    if not report.passed:
         raise typer.Exit(FINDINGS)
 
 
@@ -214,7 +259,7 @@ def pull(project: ProjectOption = None, output: FormatOption = Format.TEXT) -> N
     """Fetch the HyperPod dependency chart at the commit of charts/charts.lock.yaml and verify it."""
     from hyperpod_cdk import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 
-    root = _root(project)
+    root = root_of(project)
     try:
         folder = chart_files.pull(root, progress=lambda line: print(line, file=sys.stderr))
     except chart_files.ChartError as error:
@@ -224,55 +269,3 @@ def pull(project: ProjectOption = None, output: FormatOption = Format.TEXT) -> N
         print_json({"chart": str(folder)})
     else:
         print(f"chart in {folder}")
-
-
-def _root(project: Path | None) -> Path:
-    """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json."""
-    if project is not None:
-        if not project.is_dir():
-            _usage(f"--project: no folder {project}")
-        return project
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "environments").is_dir() or (folder / "cdk.json").is_file():
-            return folder
-    return here
-
-
-def _file(name: str, root: Path) -> Path:
-    from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as in validate
-
-    try:
-        return resolve_environment_file(name, root)
-    except UsageError as error:
-        _usage(str(error))
-
-
-def _usage(message: str) -> NoReturn:
-    print(message, file=sys.stderr)
-    raise typer.Exit(USAGE)
-
-
-@contextmanager
-def _os_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        _usage(f"cannot write {error.filename or path}: {error.strerror or error}")
-
-
-@contextmanager
-def _extra(name: str) -> Iterator[None]:
-    """Say which extra to install where a package that it brings is not there."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("hyperpod_cdk"):
-            raise
-        _usage(f"needs the package {error.name}; install it with pip install 'hyperpod-cdk[{name}]'")
-
-
-def _console(**options: Any) -> Console:
-    from rich.console import Console  # noqa: PLC0415 - only verbs with progress pay for rich
-
-    return Console(**options)

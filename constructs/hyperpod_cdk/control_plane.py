@@ -1,4 +1,4 @@
-"""The EKS control plane of a HyperPod cluster: no nodes, API authentication, every log, encrypted secrets."""
+"""The EKS control plane of a HyperPod cluster: one made without nodes, or one that exists and is joined."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from aws_cdk import Annotations, Aws, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
@@ -132,11 +132,11 @@ class ControlPlane(Construct):
         resource = cast("eks.CfnCluster", self._cluster.node.default_child)
         resource.deletion_protection = deletion_protection
         resource.node.add_dependency(log_group)
-        acknowledge_kubectl_provider(self._cluster)
+        acknowledge_kubectl_provider(self._cluster.node.find_child("KubectlProvider"))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
-        self._admit_administrators(admin_role_arns, resource.ref)
+        _admit_administrators(self, admin_role_arns, resource.ref)
         if node_role_arn_for_access_entry is not None:
             eks.CfnAccessEntry(
                 self,
@@ -160,6 +160,11 @@ class ControlPlane(Construct):
         """The add-ons that need no node."""
         return self._addons
 
+    @property
+    def ready(self) -> IDependable:
+        """What a client of the API server depends on: the add-ons that need no node."""
+        return self._addons
+
     def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
         return eks.CfnAddon(
             self,
@@ -171,22 +176,105 @@ class ControlPlane(Construct):
             resolve_conflicts="OVERWRITE",
         )
 
-    def _admit_administrators(self, role_arns: Sequence[str], cluster_name: str) -> None:
-        for index, arn in enumerate(dict.fromkeys(role_arns)):
-            suffix = str(index) if Token.is_unresolved(arn) else _role_suffix(arn)
-            eks.CfnAccessEntry(
-                self,
-                f"AdminAccess{suffix}",
-                cluster_name=cluster_name,
-                principal_arn=arn,
-                type="STANDARD",
-                access_policies=[
-                    eks.CfnAccessEntry.AccessPolicyProperty(
-                        access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
-                        policy_arn=f"arn:{Aws.PARTITION}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
-                    )
-                ],
+
+class ExistingControlPlane(Construct):
+    """An EKS cluster of somebody else's, with the public face of ``ControlPlane`` and a kubectl handler of its own.
+
+    ``kubernetes_version`` is the version that the cluster has: kubectl may be one minor older or newer. The handler
+    stands in ``subnets`` of ``vpc``, so that it reaches a private endpoint, and carries ``security_group``: the cluster
+    security group that EKS made, or another that the control plane carries and whose members may talk to each other.
+
+    ``kubectl_role_arn`` is the role as which the handler runs: it trusts Lambda, may write logs and make network
+    interfaces (``AWSLambdaVPCAccessExecutionRole``), and administers the cluster already. A policy that lets it
+    describe the cluster and read charts is attached to it and goes with the stack. Left out, a role is made and gets an
+    access entry, which needs the authentication mode ``API`` or ``API_AND_CONFIG_MAP`` that HyperPod asks for too.
+    ``admin_role_arns`` get access entries; EKS refuses a second one for the same role.
+
+    Cluster, add-ons, log group and key stay their owner's: nothing here changes or deletes them. CDK takes
+    ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is made here.
+
+    Raises ValueError for a version without a kubectl layer and for ARNs that are not a role's.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        cluster_name: str,
+        kubernetes_version: str,
+        security_group: ec2.ISecurityGroup,
+        oidc_provider_arn: str | None = None,
+        kubectl_role_arn: str | None = None,
+        admin_role_arns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if kubectl_role_arn is not None and not Token.is_unresolved(kubectl_role_arn):
+            _check_role_arn("kubectl_role_arn", kubectl_role_arn)
+        layer = _kubectl_layer(self, kubernetes_version)
+        _warn_about_version(self, kubernetes_version)
+        entries = _admit_administrators(self, admin_role_arns, cluster_name)
+        role = iam.Role.from_role_arn(self, "KubectlRole", kubectl_role_arn) if kubectl_role_arn else None
+        attributes: dict[str, Any] = {"cluster_name": cluster_name, "vpc": vpc, "prune": False}
+        provider = eks.KubectlProvider(
+            self,
+            "KubectlProvider",
+            cluster=eks.Cluster.from_cluster_attributes(self, "Named", **attributes),
+            role=role,
+            private_subnets=list(subnets),
+            security_groups=[security_group],
+            kubectl_layer=layer,
+        )
+        if oidc_provider_arn is not None:
+            attributes["open_id_connect_provider"] = iam.OpenIdConnectProvider.from_open_id_connect_provider_arn(
+                self, "OidcProvider", oidc_provider_arn
             )
+        self._cluster = eks.Cluster.from_cluster_attributes(
+            self, "Cluster", kubectl_provider=cast("eks.IKubectlProvider", provider), **attributes
+        )
+        if role is not None:
+            # CDK asks whether the region has public registries even where it makes no role that would read them
+            self.node.try_remove_child("HasEcrPublic")
+        acknowledge_kubectl_provider(provider, role=role)
+        if role is None and provider.role is not None:
+            entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, cluster_name))
+        self._ready = DependencyGroup(*entries)
+
+    @property
+    def cluster(self) -> eks.ICluster:
+        """The EKS cluster, with a kubectl provider."""
+        return self._cluster
+
+    @property
+    def ready(self) -> IDependable:
+        """What a client of the API server depends on: the access entries."""
+        return self._ready
+
+
+def _admit_administrators(scope: Construct, role_arns: Sequence[str], cluster_name: str) -> list[IDependable]:
+    entries: list[IDependable] = []
+    for index, arn in enumerate(dict.fromkeys(role_arns)):
+        suffix = str(index) if Token.is_unresolved(arn) else _role_suffix(arn)
+        entries.append(_admit(scope, f"AdminAccess{suffix}", arn, cluster_name))
+    return entries
+
+
+def _admit(scope: Construct, construct_id: str, role_arn: str, cluster_name: str) -> eks.CfnAccessEntry:
+    return eks.CfnAccessEntry(
+        scope,
+        construct_id,
+        cluster_name=cluster_name,
+        principal_arn=role_arn,
+        type="STANDARD",
+        access_policies=[
+            eks.CfnAccessEntry.AccessPolicyProperty(
+                access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                policy_arn=f"arn:{Aws.PARTITION}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+            )
+        ],
+    )
 
 
 def _check_subnets(subnets: Sequence[ec2.ISubnet]) -> None:
@@ -206,12 +294,16 @@ def _check_addon_versions(versions: Mapping[str, str]) -> None:
 
 def _role_suffix(arn: str) -> str:
     """Give a suffix that stays with the role whatever its place in the list."""
+    _check_role_arn("admin_role_arns", arn)
+    return hashlib.sha256(arn.encode()).hexdigest()[:8]
+
+
+def _check_role_arn(argument: str, arn: str) -> None:
     if not _ROLE_ARN.fullmatch(arn):
         raise ValueError(
-            f"admin_role_arns: must be ARNs of IAM roles (arn:<partition>:iam::<account>:role/<name>), got {arn!r}; "
+            f"{argument}: must be ARNs of IAM roles (arn:<partition>:iam::<account>:role/<name>), got {arn!r}; "
             "a session's ARN (sts, assumed-role) never matches, name the role behind it"
         )
-    return hashlib.sha256(arn.encode()).hexdigest()[:8]
 
 
 def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:

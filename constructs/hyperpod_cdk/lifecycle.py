@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from aws_cdk import Aws, Fn, RemovalPolicy, Stack
@@ -16,15 +15,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment
 from hyperpod_cdk.catalog import hyperpod, regions
-
-MAX_FILES = 1000
-"""A folder with more is no folder of scripts; one file is one request of every new node."""
-
-MAX_TOTAL_MIB = 64
-"""Every node downloads the folder before it joins; software belongs into an AMI or a container image."""
-
-EXCLUDED = (".DS_Store", "__pycache__", ".git")
-"""Names that editors and tools leave in a folder; neither hashed nor uploaded."""
+from hyperpod_cdk.script_files import EXCLUDED, check_scripts, content_hash, files, library_scripts, shebang_problem
 
 # the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
 _UPLOAD_MEMORY_MIB = 512
@@ -124,14 +115,14 @@ class LifecycleScripts(Construct):
         """Say why ``on_create`` cannot start a node from this folder, or give None."""
         if problem := hyperpod.LIFECYCLE_SCRIPT.problem(on_create, key="on_create"):
             return problem
-        names = [path.relative_to(self.directory).as_posix() for path in _files(self.directory)]
+        names = [path.relative_to(self.directory).as_posix() for path in files(self.directory)]
         if on_create not in names:
             top = ", ".join(name for name in names if "/" not in name) or "nothing"
             return (
                 f'on_create must be a script in {self.directory}, got "{on_create}"; '
                 f"the folder holds {top}: set on_create to one of these or add the script"
             )
-        return _shebang_problem(self.directory / on_create)
+        return shebang_problem(self.directory / on_create)
 
     def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
         # whatever the app's feature flags: without it S3 writes its logs by an ACL, which new buckets refuse
@@ -176,84 +167,3 @@ def _bucket_word(label: str) -> str:
     rest = ("", "0" * _STACK_ID_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
     room = _BUCKET_NAME_LENGTH - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
     return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"
-
-
-def library_scripts() -> Path:
-    """Give the folder of the library's own scripts, in an installed package or in a clone."""
-    here = Path(__file__).parent
-    installed, cloned = here / "_lifecycle_scripts", here.parents[1] / "lifecycle_scripts"
-    return installed if installed.is_dir() else cloned
-
-
-def check_scripts(directory: Path) -> None:
-    """Refuse a folder whose scripts would fail on a node; raises ValueError with the file and what to do."""
-    if not directory.is_dir():
-        raise ValueError(
-            f"directory must be a folder of lifecycle scripts, got {directory}, which is none; "
-            "set directory to the folder that holds on_create.sh"
-        )
-    files = list(_files(directory))
-    if not files:
-        raise ValueError(f"directory must hold a lifecycle script, got {directory}, which is empty; add on_create.sh")
-    if len(files) > MAX_FILES:
-        raise ValueError(
-            f"directory must hold at most {MAX_FILES} files, got {len(files)} in {directory}; "
-            "move what is no script to an AMI or a container image"
-        )
-    total_mib = sum(path.stat().st_size for path in files) / 2**20
-    if total_mib > MAX_TOTAL_MIB:
-        largest = max(files, key=lambda path: path.stat().st_size)
-        raise ValueError(
-            f"directory must hold at most {MAX_TOTAL_MIB} MiB, got {total_mib:.1f} MiB in {directory}; "
-            f"{largest} is the largest file: move it to an AMI or a container image"
-        )
-    for path in files:
-        problem = _script_problem(path)
-        if problem:
-            raise ValueError(problem)
-
-
-def content_hash(directory: Path) -> str:
-    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else."""
-    digest = hashlib.sha256()
-    for path in _files(directory):
-        content = path.read_bytes()
-        executable = "x" if path.stat().st_mode & 0o111 else "-"
-        name = path.relative_to(directory).as_posix()
-        # lengths first, so that no two folders spell the same stream
-        digest.update(f"{len(name)} {name} {executable} {len(content)} ".encode())
-        digest.update(content)
-    return digest.hexdigest()[:32]
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    """Give the files that are uploaded, in the order of their names."""
-    paths = ((path.relative_to(directory).parts, path) for path in directory.rglob("*") if path.is_file())
-    for parts, path in sorted(paths):
-        if not any(part in EXCLUDED for part in parts):
-            yield path
-
-
-def _script_problem(path: Path) -> str | None:
-    with path.open("rb") as stream:
-        first_bytes = stream.read(2)
-    if path.suffix != ".sh" and first_bytes != b"#!":
-        return None
-    content = path.read_bytes()
-    if not content.strip():
-        return f"{path} must be a script, got an empty file; write it or remove it"
-    if b"\r" in content:
-        line = content[: content.index(b"\r")].count(b"\n") + 1
-        return (
-            f"{path}:{line} must end its lines with LF, got CR LF, which bash takes for part of the command; "
-            f"run 'dos2unix {path}' and add '*.sh text eol=lf' to .gitattributes"
-        )
-    return _shebang_problem(path)
-
-
-def _shebang_problem(path: Path) -> str | None:
-    first_line = path.read_bytes().split(b"\n", 1)[0]
-    if re.match(rb"#!\s*/\S+", first_line):
-        return None
-    got = first_line.decode("utf-8", "replace")[:40]
-    return f'{path}:1 must name its interpreter, got "{got}"; make the first line #!/usr/bin/env bash'

@@ -54,7 +54,8 @@ class LustreFileSystem(Construct):
 
     The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
     both directions: FSx checks that while it creates the file system, so every rule stands first. File system, rules
-    and links stay when the stack goes.
+    and links stay when the stack goes. With ``join_client_group`` the servers carry the clients' group, which must let
+    its members talk to each other, and neither a group nor a rule is made: for a group that belongs to somebody else.
 
     Raises ValueError for what FSx refuses; tokens are not checked.
     """
@@ -74,6 +75,7 @@ class LustreFileSystem(Construct):
         compression: Literal["lz4", "none"] = "lz4",
         data_repositories: Sequence[DataRepository] = (),
         client_availability_zone_ids: Sequence[str] = (),
+        join_client_group: bool = False,
         backup_retention_days: int | None = None,
         kms_key: kms.IKey | None = None,
         name: str | None = None,
@@ -85,16 +87,15 @@ class LustreFileSystem(Construct):
         _check_data_repositories(data_repositories)
         _check_backups(backup_retention_days, data_repositories)
         label = name or self.node.path
-        self._group = ec2.CfnSecurityGroup(
-            self,
-            "Group",
-            vpc_id=vpc.vpc_id,
-            group_description="FSx for Lustre servers",
-            # stated, because a rule of its own would make CloudFormation take the default one away
-            security_group_egress=[ec2.CfnSecurityGroup.EgressProperty(ip_protocol="-1", cidr_ip=_ANYWHERE)],
-            tags=[CfnTag(key="Name", value=label)],
-        )
-        passages = list(self._passages(client_security_group.security_group_id, efa=efa))
+        groups: list[ec2.CfnSecurityGroup] = []
+        passages: list[ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress] = []
+        self._security_group = client_security_group
+        if not join_client_group:
+            group = self._group(vpc, label)
+            groups.append(group)
+            clients = client_security_group.security_group_id
+            passages += self._passages(group.attr_group_id, clients, efa=efa)
+            self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
         self._file_system = fsx.CfnFileSystem(
             self,
             "FileSystem",
@@ -103,7 +104,7 @@ class LustreFileSystem(Construct):
             storage_capacity=capacity_gib,
             storage_type=_STORAGE_TYPE,
             subnet_ids=[subnet.subnet_id],
-            security_group_ids=[self._group.attr_group_id],
+            security_group_ids=[self._security_group.security_group_id],
             kms_key_id=kms_key.key_arn if kms_key else None,
             lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
                 deployment_type=rules.DEPLOYMENT_TYPE,
@@ -120,9 +121,8 @@ class LustreFileSystem(Construct):
             self._file_system.add_resource_dependency(passage)
         links = [self._link(repository) for repository in data_repositories]
         # a file system that stays keeps its group in use, and its clients need the rules
-        for kept in (self._group, *passages, self._file_system, *links):
+        for kept in (*groups, *passages, self._file_system, *links):
             kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", self._group.attr_group_id)
 
     @property
     def file_system(self) -> fsx.CfnFileSystem:
@@ -149,11 +149,21 @@ class LustreFileSystem(Construct):
         """The group of the file system's servers."""
         return self._security_group
 
+    def _group(self, vpc: ec2.IVpc, label: str) -> ec2.CfnSecurityGroup:
+        return ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc.vpc_id,
+            group_description="FSx for Lustre servers",
+            # stated, because a rule of its own would make CloudFormation take the default one away
+            security_group_egress=[ec2.CfnSecurityGroup.EgressProperty(ip_protocol="-1", cidr_ip=_ANYWHERE)],
+            tags=[CfnTag(key="Name", value=label)],
+        )
+
     def _passages(
-        self, client_id: str, *, efa: bool
+        self, servers: str, client_id: str, *, efa: bool
     ) -> Iterator[ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress]:
         """Open the ports from servers and clients to the servers, and back from the servers to the clients."""
-        servers = self._group.attr_group_id
         pairs = {
             "Servers": (servers, servers),
             "ClientsToServers": (client_id, servers),

@@ -1,12 +1,12 @@
-"""The VPC of a HyperPod cluster: node subnets pinned to availability zone IDs, and the security group EFA needs."""
+"""The VPC of a HyperPod cluster, made or existing: node subnets by availability zone ID, and EFA's security group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 
-from aws_cdk import Aws, CfnTag, RemovalPolicy, Token
+import jsii
+from aws_cdk import Aws, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -17,8 +17,6 @@ from hyperpod_cdk.catalog import regions
 
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
-_SLOTS_PER_VPC_BITS = 4
-_LARGEST_SLOT_PREFIX = 24
 _FEWEST_CONTROL_PLANE_ZONES = 2
 
 
@@ -239,6 +237,68 @@ class Network(Construct):
         return [CfnTag(key=key, value=value) for key, value in named.items()]
 
 
+class ExistingNetwork(Construct):
+    """A VPC of somebody else's, with the public face of ``Network``; makes no resource and asks AWS nothing.
+
+    ``node_subnet_ids`` maps AZ IDs to the subnet of the nodes there. ``control_plane_subnet_ids`` carry EKS's
+    interfaces and the handler that runs kubectl; left out, the handler stands beside the nodes. ``vpc_cidr`` is the
+    VPC's primary block, for constructs that open ports to a whole VPC.
+
+    AZ names are not known, and nothing here needs them: whatever puts one into a template fails at synthesis.
+
+    Raises ValueError for AZ names in place of IDs, and for no subnet.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        node_subnet_ids: Mapping[str, str],
+        control_plane_subnet_ids: Sequence[str] = (),
+        vpc_cidr: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if not node_subnet_ids:
+            raise ValueError("node_subnet_ids: must hold at least one node subnet, got none; add one by its AZ ID")
+        for zone in node_subnet_ids:
+            _check_zone_id("node_subnet_ids", zone)
+        private = list(dict.fromkeys(control_plane_subnet_ids or node_subnet_ids.values()))
+        self._vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=vpc_id,
+            vpc_cidr_block=vpc_cidr,
+            availability_zones=[_unknown_zone_name(subnet_id) for subnet_id in private],
+            private_subnet_ids=private,
+        )
+        self._node_subnets = {
+            zone: ec2.Subnet.from_subnet_attributes(
+                self,
+                f"NodeSubnet{zone_suffix(zone)}",
+                subnet_id=subnet_id,
+                availability_zone=_unknown_zone_name(subnet_id),
+            )
+            for zone, subnet_id in node_subnet_ids.items()
+        }
+
+    @property
+    def vpc(self) -> ec2.IVpc:
+        """The VPC for other constructs; its private subnets are ``control_plane_subnets``."""
+        return self._vpc
+
+    @property
+    def node_subnets(self) -> Mapping[str, ec2.ISubnet]:
+        """The node subnet of each AZ ID, in the order given."""
+        return self._node_subnets
+
+    @property
+    def control_plane_subnets(self) -> list[ec2.ISubnet]:
+        """Private subnets for EKS's interfaces and the kubectl handler."""
+        return self._vpc.private_subnets
+
+
 class EfaSecurityGroup(Construct):
     """The security group that the nodes and the EKS control plane share: everything to and from itself, and out.
 
@@ -303,6 +363,23 @@ def zone_suffix(availability_zone_id: str) -> str:
     return "".join(part.capitalize() for part in availability_zone_id.split("-"))
 
 
+@jsii.implements(IStableStringProducer)
+class _UnknownZoneName:
+    def __init__(self, subnet_id: str) -> None:
+        self._subnet_id = subnet_id
+
+    def produce(self) -> str:
+        raise ValueError(
+            f"the availability zone name of {self._subnet_id} is not known, since synthesis asks AWS nothing; "
+            "use its ID, or nothing"
+        )
+
+
+def _unknown_zone_name(subnet_id: str) -> str:
+    """Give a token in place of a name that CDK wants to be told and that no template may hold."""
+    return Lazy.string(_UnknownZoneName(subnet_id))
+
+
 _LABELS = {"Public": "public", "ControlPlane": "control-plane", "Node": "nodes"}
 
 
@@ -352,11 +429,7 @@ def _check(vpc_cidr: str, zones: Mapping[str, str], *, nat_gateways: int, contro
 
 def _check_zones(zones: Sequence[str], control_plane_zones: int) -> None:
     for zone in zones:
-        if not regions.is_az_id(zone):
-            raise ValueError(
-                f"availability_zones: must name availability zone IDs such as use1-az5, got {zone!r}; "
-                "find the ID with 'aws ec2 describe-availability-zones'"
-            )
+        _check_zone_id("availability_zones", zone)
     refused = sorted(regions.eks_control_plane_unsupported_az_ids().intersection(zones[:control_plane_zones]))
     if refused:
         raise ValueError(
@@ -365,10 +438,16 @@ def _check_zones(zones: Sequence[str], control_plane_zones: int) -> None:
         )
 
 
+def _check_zone_id(argument: str, zone: str) -> None:
+    if not regions.is_az_id(zone):
+        raise ValueError(
+            f"{argument}: must name availability zone IDs such as use1-az5, got {zone!r}; "
+            "find the ID with 'aws ec2 describe-availability-zones'"
+        )
+
+
 def _slots(vpc_cidr: str, *, needed: int) -> list[str]:
-    block = IPv4Network(vpc_cidr)
-    prefix = min(rules.LONGEST_PREFIX, max(_LARGEST_SLOT_PREFIX, block.prefixlen + _SLOTS_PER_VPC_BITS))
-    slots = [str(slot) for slot in block.subnets(new_prefix=prefix)][: 2**_SLOTS_PER_VPC_BITS]
+    slots = list(rules.slots(vpc_cidr))
     if len(slots) < needed:
         wide_enough = rules.LONGEST_PREFIX - (needed - 1).bit_length()
         raise ValueError(

@@ -179,6 +179,7 @@ class TaskGovernance(Construct):
 
     Deleting goes the other way round, as it must: a HyperPod cluster with policies attached cannot be deleted. The
     add-on needs a node that is Ready and a cluster without a Kueue of its own; depend on the HyperPod cluster first.
+    Without ``install_addon`` it must stand on the EKS cluster already.
 
     How the words map to the API (botocore's SchedulerConfig and the developer guide's page "Policies"):
 
@@ -222,6 +223,7 @@ class TaskGovernance(Construct):
         priority_classes: Sequence[PriorityClass] = (),
         idle_compute: IdleCompute = "fair_share",
         share_unallocated: bool | None = None,
+        install_addon: bool = True,
         addon_version: str | None = None,
         cluster: eks_v2.ICluster | None = None,
         admin_role_arns: Sequence[str] = (),
@@ -242,13 +244,17 @@ class TaskGovernance(Construct):
         names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
         policy_name = _name(f"{name_prefix}-policy", taken=names)
 
-        self.addon = NodeAddon(
-            self,
-            "Addon",
-            eks_cluster_name=eks_cluster_name,
-            addon_name=addons.TASK_GOVERNANCE,
-            addon_version=addon_version,
-        ).addon
+        self.addon = (
+            NodeAddon(
+                self,
+                "Addon",
+                eks_cluster_name=eks_cluster_name,
+                addon_name=addons.TASK_GOVERNANCE,
+                addon_version=addon_version,
+            ).addon
+            if install_addon
+            else None
+        )
         self.function: lambda_.CfnFunction | None = None
         self.log_group: logs.CfnLogGroup | None = None
         if not native_scheduler_config or (teams and not native_compute_quota):
@@ -280,7 +286,13 @@ class TaskGovernance(Construct):
         self._members(teams, cluster)
 
     def _resource(
-        self, construct_id: str, noun: str, *, native: bool, properties: Mapping[str, Any], after: cdk.CfnResource
+        self,
+        construct_id: str,
+        noun: str,
+        *,
+        native: bool,
+        properties: Mapping[str, Any],
+        after: cdk.CfnResource | None,
     ) -> cdk.CfnResource:
         service: dict[str, Any] = {}
         if not native and self.function is not None:
@@ -296,7 +308,8 @@ class TaskGovernance(Construct):
                 **({"Tags": self._tags} if self._tags else {}),
             },
         )
-        resource.add_resource_dependency(after)
+        if after is not None:
+            resource.add_resource_dependency(after)
         return resource
 
     def _handler(self) -> lambda_.CfnFunction:

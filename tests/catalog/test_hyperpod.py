@@ -266,3 +266,6 @@ def test_the_rest() -> None:
     assert hyperpod.TRAINING_PLAN_RECLAIM_MINUTES == 60
     assert hyperpod.TRAINING_PLAN_USABLE_STATUSES == ("Scheduled", "Active")
     assert hyperpod.TRAINING_PLAN_TARGET == "hyperpod-cluster"
+    assert (hyperpod.TRAINING_PLAN_DAYS[0], hyperpod.TRAINING_PLAN_DAYS[-1]) == (1, 182)
+    assert hyperpod.TRAINING_PLAN_COUNTS == (1, 2, 4, 8, 16, 32, 64)
+    assert hyperpod.TRAINING_PLAN_START_DAYS_AHEAD == 56

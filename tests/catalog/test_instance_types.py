@@ -59,7 +59,7 @@ def test_nothing_of_the_reading_was_lost() -> None:
     assert sum(row.in_hyperpod_cli_table for row in rows) == 122
     assert sum(bool(row.mig_profiles) for row in rows) == 8
     assert sum(row.mig_documented for row in rows) == 6
-    assert sum(row.cluster_quota_code is not None for row in rows) == 51
+    assert sum(row.cluster_quota_code is not None for row in rows) == 134
     assert sum(row.spot_quota_code is not None for row in rows) == 13
     assert sum(row.training_plan_quota_code is not None for row in rows) == 11
     assert sum(row.fsx_efa_client for row in rows) == 41

@@ -230,3 +230,26 @@ def test_private_ranges_never_mix(primary: str, block: str) -> None:
 
 def test_the_default_quota_of_blocks() -> None:
     assert network.CIDRS_PER_VPC == 5
+
+
+@pytest.mark.parametrize(
+    ("vpc_cidr", "count", "first", "last"),
+    [
+        ("10.0.0.0/16", 16, "10.0.0.0/24", "10.0.15.0/24"),
+        ("10.0.0.0/20", 16, "10.0.0.0/24", "10.0.15.0/24"),
+        ("10.0.0.0/21", 16, "10.0.0.0/25", "10.0.7.128/25"),
+        ("10.0.0.0/23", 16, "10.0.0.0/27", "10.0.1.224/27"),
+        ("10.0.0.0/24", 16, "10.0.0.0/28", "10.0.0.240/28"),
+        ("10.0.0.0/25", 8, "10.0.0.0/28", "10.0.0.112/28"),
+        ("10.0.0.0/28", 1, "10.0.0.0/28", "10.0.0.0/28"),
+    ],
+)
+def test_slots_are_sixteen_of_24_to_28(vpc_cidr: str, count: int, first: str, last: str) -> None:
+    slots = network.slots(vpc_cidr)
+    assert (len(slots), slots[0], slots[-1]) == (count, first, last)
+
+
+def test_control_plane_fits_the_smallest_slot_of_a_24() -> None:
+    needed = network.EKS_ADDRESSES + network.KUBECTL_ADDRESSES
+    assert needed <= network.usable_addresses(network.slots("10.0.0.0/24")[0])
+    assert network.EKS_ADDRESSES < network.EKS_ADDRESSES_RECOMMENDED

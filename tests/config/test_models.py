@@ -54,6 +54,14 @@ def test_smallest_file(load: Load) -> None:
     assert environment.hyperpod.node_recovery == "automatic"
 
 
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [("", "enforce"), ("quota_check: enforce", "enforce"), ("quota_check: warn", "warn"), ("quota_check: off", "off")],
+)
+def test_quota_check(changed: Changed, load: Load, line: str, meaning: str) -> None:
+    assert load(changed({"permissions_boundary: null": line})).environment.quota_check == meaning
+
+
 def test_stated_names(changed: Changed, load: Load) -> None:
     environment = load(changed({"cluster_name: null": "cluster_name: big-cluster"})).environment
     assert environment.hyperpod_cluster_name == "big-cluster"

@@ -90,10 +90,10 @@ def test_each_bound_at_and_beside_it(changed: Changed, load: Load, refuse: Refus
 
 
 def test_addresses_at_and_beside_the_block(changed: Changed, load: Load, refuse: Refuse) -> None:
-    """A /24 leaves 251 addresses: three nodes of 81, one of them spare, and 3 of the file system are 246."""
+    """A /24 leaves 251 addresses: two nodes of 81 and 89 servers of the file system. A spare is preflight's to want."""
     text = changed({"10.1.0.0/16": "10.1.0.0/24"})
     assert load(text).warnings == ()
-    fuller = text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 7}")
+    fuller = text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 88}")
     assert load(fuller).warnings == ()
-    too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 8}"))
+    too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 89}"))
     assert [finding.rule for finding in too_full] == ["node_block_holds_its_nodes"]

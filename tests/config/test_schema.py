@@ -15,7 +15,12 @@ from hyperpod_cdk.config import environment_schema, load_environment
 from hyperpod_cdk.config.schema import schema_text
 
 Changed = Callable[[Mapping[str, str]], str]
-FILES = ("environments/prod.yaml", "examples/two-teams.yaml", "examples/elastic-training.yaml")
+FILES = (
+    "environments/prod.yaml",
+    "examples/two-teams.yaml",
+    "examples/elastic-training.yaml",
+    "examples/existing-vpc-and-eks.yaml",
+)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +94,7 @@ def test_base_file(base: str, validator: Draft202012Validator) -> None:
         {"s3://my-datasets/": "my-datasets"},
         {"borrow_limit_percent: 50": "borrow_limit_percent: 900"},
         {"name: research": "name: Research"},
-        {"permissions_boundary: null": "quota_check: warn"},
+        {"permissions_boundary: null": "quota_check: ignore"},
     ],
     ids=lambda change: next(iter(change.values()))[:50].strip() or "left out",
 )

@@ -13,9 +13,10 @@ from aws_cdk import aws_s3 as s3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk import lifecycle
+from hyperpod_cdk import script_files
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.lifecycle import LifecycleScripts, bucket_name, check_scripts, content_hash, library_scripts
+from hyperpod_cdk.lifecycle import LifecycleScripts, bucket_name
+from hyperpod_cdk.script_files import check_scripts, content_hash, library_scripts
 from tests.support.templates import app, template_of
 
 KEY = "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -275,7 +276,7 @@ class TestFolder:
 
     def test_in_an_installed_package_they_lie_inside_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "_lifecycle_scripts").mkdir()
-        monkeypatch.setattr(lifecycle, "__file__", str(tmp_path / "lifecycle.py"))
+        monkeypatch.setattr(script_files, "__file__", str(tmp_path / "script_files.py"))
 
         assert library_scripts() == tmp_path / "_lifecycle_scripts"
 
@@ -291,7 +292,7 @@ class TestFolder:
         )
 
     def test_may_hold_so_many_files_and_no_more(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lifecycle, "MAX_FILES", 2)
+        monkeypatch.setattr(script_files, "MAX_FILES", 2)
         (folder / "second").write_text("")
         check_scripts(folder)
         (folder / "third").write_text("")
@@ -303,7 +304,7 @@ class TestFolder:
 
     def test_may_be_so_large_and_no_larger(self, folder: Path) -> None:
         large = folder / "driver.run"
-        size = lifecycle.MAX_TOTAL_MIB * 2**20 - len(SCRIPT)
+        size = script_files.MAX_TOTAL_MIB * 2**20 - len(SCRIPT)
         with large.open("wb") as stream:
             stream.truncate(size)
         check_scripts(folder)

@@ -83,6 +83,7 @@ class TestProd:
     def test_it_says_what_ran_what_was_played_and_what_stays(self, prod: Report) -> None:
         how = {(each["how"], each["type"]) for each in prod.executions}
         assert how == {
+            ("ran", "Custom::HyperPodQuotaGate"),
             ("ran", "Custom::CDKBucketDeployment"),
             ("played", "Custom::AWSCDK-EKS-HelmChart"),
             ("played", "Custom::AWSCDK-EKS-KubernetesResource"),
@@ -112,23 +113,24 @@ def test_a_scheduler_policy_without_a_native_type_is_made_by_the_lambda(
         ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
     ]
     ran = {each["type"] for each in report.executions if each["how"] == "ran"}
-    assert ran == {"Custom::CDKBucketDeployment", "Custom::ClusterSchedulerConfig"}
+    assert ran == {"Custom::HyperPodQuotaGate", "Custom::CDKBucketDeployment", "Custom::ClusterSchedulerConfig"}
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_quota_that_does_not_reach_fails_as_cloudformation_tells_it(
+def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
     rehearsals: dict[str, Future[Report]],
 ) -> None:
     report = rehearsals["short quota"].result()
     assert not report.passed
     assert [step.result for step in report.steps][-1] == "failed"
     assert report.steps[-1].name == "deploy"
-    assert "CREATE_FAILED        | AWS::SageMaker::Cluster | prod-hyperpod/Cluster" in report.problem
+    assert "CREATE_FAILED        | Custom::HyperPodQuotaGate | prod-network/QuotaGate" in report.problem
     assert (
-        "The account-level service limit 'ml.p5.48xlarge for cluster usage' is 1 Instances, with current utilization "
-        "of 0 Instances and a request delta of 2 Instances." in report.problem
+        "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is 1 in us-east-1; "
+        "lower the count to 1 or run 'hyperpod-cdk quotas request prod'" in report.problem
     )
+    assert "AWS::EC2::VPC" not in report.problem
     assert report.problem in printed(report)
 
 

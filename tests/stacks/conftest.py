@@ -1,4 +1,4 @@
-"""The three real environments, synthesized once; `--update-golden` rewrites their reviewed templates."""
+"""The real environments, synthesized once; `--update-golden` rewrites their reviewed templates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from hyperpod_cdk.config import load_environment
 from stacks.app import build, new_app
-from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
+from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, Synthesized, read_assembly
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,7 +26,7 @@ def no_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def assembly(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cloud assembly of all three environments, nag and template checks included."""
+    """A cloud assembly of all environments, nag and template checks included."""
     outdir = tmp_path_factory.mktemp("assembly")
     app = new_app(outdir=outdir)
     build(app, [load_environment(project / file) for file in ENVIRONMENTS.values()], root=no_chart)
@@ -36,7 +36,13 @@ def assembly(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session", params=ENVIRONMENTS)
 def synthesized(request: pytest.FixtureRequest, assembly: Path, project: Path) -> Synthesized:
-    """Each of the three environments in turn."""
+    """Each of the environments in turn."""
+    return read_assembly(assembly, load_environment(project / ENVIRONMENTS[request.param]).environment)
+
+
+@pytest.fixture(scope="session", params=OF_THEIR_OWN)
+def created(request: pytest.FixtureRequest, assembly: Path, project: Path) -> Synthesized:
+    """Each environment that makes its network and its EKS cluster itself; for the other see test_existing.py."""
     return read_assembly(assembly, load_environment(project / ENVIRONMENTS[request.param]).environment)
 
 

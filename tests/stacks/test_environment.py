@@ -41,8 +41,8 @@ def test_every_role_has_the_permissions_boundary(synthesize: Synthesize, boundar
 
     roles = synthesized.of_type("AWS::IAM::Role")
     expected = found if isinstance(found, str) else {"Fn::Join": ["", found]}
-    assert len(roles) == 8
-    assert [synthesized.resource(node)["Properties"].get("PermissionsBoundary") for node in roles] == [expected] * 8
+    assert len(roles) == 9
+    assert [synthesized.resource(node)["Properties"].get("PermissionsBoundary") for node in roles] == [expected] * 9
 
 
 def test_without_a_boundary_no_role_has_one(prod: Synthesized) -> None:
@@ -73,8 +73,9 @@ def test_a_zone_that_is_appended_moves_nothing(synthesize: Synthesize, prod: Syn
 
     synthesized = synthesize(change)
 
-    # routes of the new subnet and its place in a policy: no interruption, says CloudFormation of both
-    changes = {"NetworkS3Endpoint635CABAC", "ExecutionRolePolicyBE642E51"}
+    # routes of the new subnet and its place in a policy: no interruption, says CloudFormation of both; and the gate,
+    # which compares again
+    changes = {"NetworkS3Endpoint635CABAC", "ExecutionRolePolicyBE642E51", "QuotaGate364CCD2B"}
     changed = set()
     for stack, template in prod.templates.items():
         now = synthesized.templates[stack]["Resources"]

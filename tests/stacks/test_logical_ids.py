@@ -30,6 +30,7 @@ PROD = {
     ("prod-network", "NetworkNodeSubnetUse1Az53CDCADA8"): "AWS::EC2::Subnet",
     ("prod-network", "NetworkNodeSubnetUse1Az4D04F85AC"): "AWS::EC2::Subnet",
     ("prod-network", "NetworkFlowLogGroup1F868030"): "AWS::Logs::LogGroup",
+    ("prod-network", "QuotaGateLogs8B0BB020"): "AWS::Logs::LogGroup",
     ("prod-control-plane", "ControlPlaneLogGroup8A392AC5"): "AWS::Logs::LogGroup",
     ("prod-control-plane", "ControlPlaneSecretsKey72FED211"): "AWS::KMS::Key",
     ("prod-control-plane", "ControlPlaneCluster8AFA2E51"): "AWS::EKS::Cluster",

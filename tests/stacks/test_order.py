@@ -37,12 +37,12 @@ def test_nothing_waits_for_itself(synthesized: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("what", BEFORE_THE_CLUSTER)
-def test_stands_before_the_cluster(synthesized: Synthesized, what: str) -> None:
-    earlier = synthesized.of_type(*BEFORE_THE_CLUSTER[what])
+def test_stands_before_the_cluster(created: Synthesized, what: str) -> None:
+    earlier = created.of_type(*BEFORE_THE_CLUSTER[what])
     # rules that a file system adds for its own ports belong to storage, which lives beside the cluster
     earlier = [node for node in earlier if not node[0].endswith("-storage")]
     assert earlier
-    assert [n for n in earlier if not synthesized.waits_for(cluster(synthesized), n)] == []
+    assert [n for n in earlier if not created.waits_for(cluster(created), n)] == []
 
 
 def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesized: Synthesized) -> None:
@@ -59,21 +59,21 @@ def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesize
 
 
 @pytest.mark.parametrize("name", NEEDS_A_NODE)
-def test_addon_whose_pods_need_a_node_waits_for_the_cluster(synthesized: Synthesized, name: str) -> None:
+def test_addon_whose_pods_need_a_node_waits_for_the_cluster(created: Synthesized, name: str) -> None:
     wanted = {
-        "aws-fsx-csi-driver": any(lustre.claim for lustre in synthesized.environment.storage.lustre),
-        "amazon-sagemaker-hyperpod-training-operator": synthesized.environment.operators.training.enabled,
-        "cert-manager": synthesized.environment.operators.training.enabled,
+        "aws-fsx-csi-driver": any(lustre.claim for lustre in created.environment.storage.lustre),
+        "amazon-sagemaker-hyperpod-training-operator": created.environment.operators.training.enabled,
+        "cert-manager": created.environment.operators.training.enabled,
     }
     if not wanted.get(name, True):
-        assert name not in _addons(synthesized)
+        assert name not in _addons(created)
         return
-    assert synthesized.waits_for(synthesized.addon(name), cluster(synthesized))
+    assert created.waits_for(created.addon(name), cluster(created))
 
 
 @pytest.mark.parametrize("name", NEEDS_NO_NODE)
-def test_addon_that_needs_no_node_stands_before_the_cluster(synthesized: Synthesized, name: str) -> None:
-    assert synthesized.waits_for(cluster(synthesized), synthesized.addon(name))
+def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized, name: str) -> None:
+    assert created.waits_for(cluster(created), created.addon(name))
 
 
 def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized) -> None:
@@ -85,31 +85,31 @@ def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized)
     assert [q for q in quotas if not synthesized.waits_for(q, scheduler)] == []
 
 
-def test_training_operator_waits_for_cert_manager_and_its_identity(synthesized: Synthesized) -> None:
-    if not synthesized.environment.operators.training.enabled:
-        assert synthesized.environment.name == "two-teams"
+def test_training_operator_waits_for_cert_manager_and_its_identity(created: Synthesized) -> None:
+    if not created.environment.operators.training.enabled:
+        assert created.environment.name == "two-teams"
         return
-    operator = synthesized.addon("amazon-sagemaker-hyperpod-training-operator")
+    operator = created.addon("amazon-sagemaker-hyperpod-training-operator")
     identities = [
         node
-        for node in synthesized.of_type("AWS::EKS::PodIdentityAssociation")
-        if synthesized.resource(node)["Properties"]["ServiceAccount"] == "hp-training-operator-controller-manager"
+        for node in created.of_type("AWS::EKS::PodIdentityAssociation")
+        if created.resource(node)["Properties"]["ServiceAccount"] == "hp-training-operator-controller-manager"
     ]
     assert len(identities) == 1
-    assert synthesized.waits_for(operator, identities[0])
-    assert synthesized.waits_for(operator, synthesized.addon("cert-manager"))
-    assert "PodIdentityAssociations" not in synthesized.resource(operator)["Properties"]
+    assert created.waits_for(operator, identities[0])
+    assert created.waits_for(operator, created.addon("cert-manager"))
+    assert "PodIdentityAssociations" not in created.resource(operator)["Properties"]
 
 
-def test_file_system_ports_are_open_before_the_file_system(synthesized: Synthesized) -> None:
-    for system in synthesized.of_type("AWS::FSx::FileSystem"):
+def test_file_system_ports_are_open_before_the_file_system(created: Synthesized) -> None:
+    for system in created.of_type("AWS::FSx::FileSystem"):
         rules = [
             node
-            for node in synthesized.of_type("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
+            for node in created.of_type("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
             if node[0] == system[0]
         ]
         assert rules
-        assert [n for n in rules if not synthesized.waits_for(system, n)] == []
+        assert [n for n in rules if not created.waits_for(system, n)] == []
 
 
 def test_storage_and_control_plane_go_side_by_side(synthesized: Synthesized) -> None:

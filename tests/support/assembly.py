@@ -20,7 +20,11 @@ ENVIRONMENTS = {
     "prod": "environments/prod.yaml",
     "two-teams": "examples/two-teams.yaml",
     "elastic-training": "examples/elastic-training.yaml",
+    "shared": "examples/existing-vpc-and-eks.yaml",
 }
+OF_THEIR_OWN = tuple(name for name in ENVIRONMENTS if name != "shared")
+"""The environments that make their network and their EKS cluster themselves."""
+
 Node = tuple[str, str]
 
 

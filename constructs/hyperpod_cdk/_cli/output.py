@@ -47,7 +47,7 @@ def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
         return
     for each in checked:
         for finding in each.findings:
-            print(_line(finding))
+            print(finding_line(finding))
         if each.passed:
             print(f"{each.file}: {_painted('ok', '32')}{_counted(each.findings)}")
     refused = [each for each in checked if not each.passed]
@@ -63,7 +63,8 @@ def print_json(data: object) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def _line(finding: Finding) -> str:
+def finding_line(finding: Finding) -> str:
+    """Give a finding on one line, its place in the colour of its weight on a terminal."""
     place, separator, message = finding.render().partition(": ")
     if finding.severity is Severity.WARNING:
         return f"{_painted('warning', _COLORS[finding.severity])} {place}{separator}{message}"

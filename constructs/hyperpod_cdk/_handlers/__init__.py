@@ -1,1 +1,1 @@
-"""Code that runs in Lambda; nothing in the library imports it."""
+"""Code that runs in Lambda: standard library and boto3 only. Preflight shares the quota gate's comparison with it."""

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.catalog import (
         addons,
+        deployer_actions,
         governance,
         hyperpod,
+        iam,
         instance_types,
         kubernetes,
         lustre,
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "addons",
+    "deployer_actions",
     "governance",
     "hyperpod",
+    "iam",
     "instance_types",
     "kubernetes",
     "lustre",

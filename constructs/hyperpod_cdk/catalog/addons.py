@@ -29,6 +29,9 @@ OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
 
+CHART_PODS: int = _data.load("addons")["dependency_chart"]["cluster_pods"]
+"""Pods of the HyperPod dependency chart that run on any node."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Addon:
@@ -37,7 +40,7 @@ class Addon:
     ``namespace`` and ``service_accounts`` are those that pod identity or IRSA gives a role;
     ``managed_policies`` are names of AWS managed policies; ``needs_nodes`` says that it stays degraded or
     fails until a node is Ready; ``requires`` maps add-ons that must be there first to their oldest release
-    (None: any).
+    (None: any). ``cluster_pods`` and ``node_pods`` count the pods it brings at least, once and on every node.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Addon:
     service_accounts: tuple[str, ...] = ()
     managed_policies: tuple[str, ...] = ()
     needs_nodes: bool = True
+    cluster_pods: int = 0
+    node_pods: int = 0
     minimum_version: str | None = None
     minimum_kubernetes: str | None = None
     elastic_minimum_version: str | None = None

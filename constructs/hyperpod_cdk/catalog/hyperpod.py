@@ -80,3 +80,14 @@ TRAINING_PLAN_RECLAIM_MINUTES: int = _DATA["training_plan"]["reclaim_minutes_bef
 
 TRAINING_PLAN_USABLE_STATUSES: tuple[str, ...] = tuple(_DATA["training_plan"]["statuses_usable"])
 TRAINING_PLAN_TARGET: str = _DATA["training_plan"]["target_resource"]
+
+TRAINING_PLAN_DAYS: range = range(
+    _DATA["training_plan"]["duration_days"]["minimum"], _DATA["training_plan"]["duration_days"]["maximum"] + 1
+)
+"""Days for which a plan can be bought. The search rounds hours up to whole days."""
+
+TRAINING_PLAN_COUNTS: tuple[int, ...] = tuple(_DATA["training_plan"]["instance_counts"])
+"""Numbers of instances for which a plan can be bought."""
+
+TRAINING_PLAN_START_DAYS_AHEAD: int = _DATA["training_plan"]["start_days_ahead"]
+"""No plan starts later than this many days after it is bought."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from ipaddress import IPv4Network
+from itertools import islice
 
 from hyperpod_cdk.catalog import _data, quotas
 
@@ -24,6 +25,18 @@ AWS_RESERVED_PER_SUBNET: int = _DATA["reserved_per_subnet"]
 CIDRS_PER_VPC: int = quotas.get("cidrs_per_vpc").default
 """Default quota of IPv4 blocks for one VPC, the primary one included; can be raised."""
 
+EKS_ADDRESSES: int = _DATA["interfaces"]["eks_control_plane"]["needed"]
+"""Free addresses that EKS wants in each control-plane subnet, for its interfaces and for those of an update."""
+
+EKS_ADDRESSES_RECOMMENDED: int = _DATA["interfaces"]["eks_control_plane"]["recommended"]
+"""Free addresses that EKS recommends in each control-plane subnet."""
+
+KUBECTL_ADDRESSES: int = _DATA["interfaces"]["kubectl_function"]["needed"]
+"""Addresses that the function that runs kubectl and helm takes from each of its subnets."""
+
+NAT_GATEWAY_ADDRESSES: int = _DATA["interfaces"]["nat_gateway"]["needed"]
+"""Private addresses of one NAT gateway."""
+
 SHARED_RANGE: str = _DATA["shared_range"]
 """The range (RFC 6598) from which every VPC may take secondary blocks."""
 
@@ -31,6 +44,19 @@ SHARED_RANGE: str = _DATA["shared_range"]
 def usable_addresses(cidr: str) -> int:
     """Give how many addresses a subnet of ``cidr`` leaves for use; raises ValueError for other text."""
     return max(0, IPv4Network(cidr).num_addresses - AWS_RESERVED_PER_SUBNET)
+
+
+def slots(vpc_cidr: str) -> tuple[str, ...]:
+    """Give the equal subnets into which a VPC's first block is cut, lowest first; raises ValueError for other text.
+
+    Control-plane subnets take them from the bottom, public ones from the top. There are sixteen, none larger than a
+    /24 nor smaller than a /28; of a block beyond /24 there are fewer.
+    """
+    block = IPv4Network(vpc_cidr)
+    rule: dict[str, int] = _DATA["slots"]
+    bits = rule["count"].bit_length() - 1
+    prefix = min(LONGEST_PREFIX, max(rule["largest_prefix"], block.prefixlen + bits))
+    return tuple(str(slot) for slot in islice(block.subnets(new_prefix=prefix), rule["count"]))
 
 
 def smallest_prefix_for(addresses: int) -> int:

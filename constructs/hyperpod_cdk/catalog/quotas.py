@@ -17,7 +17,7 @@ class Quota:
     """One quota; match AWS's by ``name`` (see ``normalized``), ``code`` is only a hint.
 
     ``key`` is our short name, ``default`` AWS's default value, in the unit that the name says. ``unsure``
-    says why a row is not settled.
+    says why a row is not settled, ``unsure_default`` why even the default that AWS answers is not to be trusted.
     """
 
     key: str
@@ -28,6 +28,7 @@ class Quota:
     source: str
     note: str = ""
     unsure: str = ""
+    unsure_default: str = ""
 
 
 def quotas() -> tuple[Quota, ...]:
@@ -64,11 +65,12 @@ def training_plan_capacity(instance_type: str) -> Quota:
 def normalized(name: str) -> str:
     """Give ``name`` in the form in which quota names are compared.
 
-    Case, punctuation and the word "of" do not count, since AWS writes "Maximum number instances" and
-    ``cluster-ml-r7i-12xlarge`` too.
+    Case, punctuation, the word "of" and a "cluster" before the instance type do not count, since AWS writes "Maximum
+    number instances" and ``cluster-ml-r7i-12xlarge`` too. The quota gate compares in Lambda, where there is no
+    catalog: ``_handlers.quota_gate.comparison.normalized`` gives the same.
     """
-    words = re.sub(r"[^a-z0-9]+", " ", name.lower()).split()
-    return " ".join(word for word in words if word != "of")
+    words = [word for word in re.sub(r"[^a-z0-9]+", " ", name.lower()).split() if word != "of"]
+    return " ".join(words[1:] if words[:2] == ["cluster", "ml"] else words)
 
 
 _KINDS = ("cluster", "spot", "training_plan")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.eks import Eks, ExistingEks
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import HyperPod, TieredCheckpointing
 from hyperpod_cdk.config.instance_group import Batch, Image, InstanceGroup, Patching, Taint
@@ -18,7 +18,7 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
     shared_names,
 )
-from hyperpod_cdk.config.network import AvailabilityZone, Network
+from hyperpod_cdk.config.network import AvailabilityZone, ExistingNetwork, Network
 from hyperpod_cdk.config.operators import Operators, TrainingOperator
 from hyperpod_cdk.config.schema import environment_schema
 from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, Storage
@@ -32,6 +32,8 @@ __all__ = [
     "Eks",
     "Environment",
     "EnvironmentFileError",
+    "ExistingEks",
+    "ExistingNetwork",
     "HyperPod",
     "Image",
     "InstanceGroup",

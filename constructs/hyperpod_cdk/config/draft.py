@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from hyperpod_cdk.config.shape import bare, item_type, model_of, optional
 from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.suggest import closest
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -109,7 +110,17 @@ def _value(annotation: Any, data: object, path: DataPath, faults: Faults) -> Any
 
 def _model(model: type[Model], data: dict[str, Any], path: DataPath, faults: Faults) -> Model:
     values = {}
+    misspelt = _misspelt(model, data)
     for name, info in model.model_fields.items():
-        if name in data or (*path, name) in faults.exact:
+        if name in misspelt:
+            values[name] = UNKNOWN
+        elif name in data or (*path, name) in faults.exact:
             values[name] = _value(info.annotation, data.get(name), (*path, name), faults)
     return model.model_construct(**values)
+
+
+def _misspelt(model: type[BaseModel], data: dict[str, Any]) -> set[str]:
+    """Give the fields that unknown keys were probably meant for: they are no more absent than known."""
+    absent = [name for name in model.model_fields if name not in data]
+    near = (closest(str(key), absent) for key in data if key not in model.model_fields)
+    return {name for name in near if name is not None}

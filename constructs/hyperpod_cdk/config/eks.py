@@ -1,4 +1,4 @@
-"""The eks section: Kubernetes version, who reaches the API server and who administers the cluster."""
+"""The eks section: a cluster to make, with its version, endpoint and administrators, or one that exists already."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.config.section import Check, Section
+from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
+from hyperpod_cdk.config.section import Check, Section, like
+from hyperpod_cdk.config.suggest import closest
 
 ROLE_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:role/(?:[\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,64}",
@@ -17,6 +19,22 @@ ROLE_ARN = Pattern(
     maximum=2048,
     describes="the ARN of an IAM role",
     example="arn:aws:iam::111122223333:role/platform-admin",
+)
+CLUSTER_NAME = Pattern(
+    regex=r"[0-9A-Za-z][0-9A-Za-z_-]*",
+    maximum=100,
+    describes="the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores",
+    example="platform",
+    source="CloudFormation schema AWS::EKS::Cluster",
+)
+OIDC_PROVIDER_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:iam::[0-9]{12}:oidc-provider/oidc[.-]eks[.][a-z0-9-]+[.][a-z0-9.-]+/id/[0-9A-Z]+",
+    minimum=20,
+    maximum=2048,
+    describes="the ARN of an EKS cluster's OIDC provider in IAM",
+    example=(
+        "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
+    ),
 )
 ADDON_VERSION = Pattern(
     regex=r"v[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?",
@@ -38,6 +56,12 @@ ADDONS = (
 )
 """The add-ons that an environment can have; the version of any other would be accepted and ignored."""
 
+OWNERS_ADDONS = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addons.COREDNS)
+"""The add-ons that whoever owns an existing cluster gives it; the environment never installs them there."""
+
+OWN_ADDONS = tuple(name for name in ADDONS if name not in OWNERS_ADDONS)
+"""The add-ons that the environment installs on an existing cluster too, unless they stand there already."""
+
 
 def _addon_version_problem(version: str, key: str) -> str | None:
     if ADDON_VERSION.matches(version):
@@ -46,6 +70,16 @@ def _addon_version_problem(version: str, key: str) -> str | None:
         f'must be {ADDON_VERSION.describes}, got "{version}"; set {key} to one that EKS lists for it,'
         f" such as {ADDON_VERSION.example}, or leave it out for EKS's default"
     )
+
+
+def _own_addon_problem(name: str, key: str) -> str | None:  # noqa: ARG001 - the fix is to remove it, not to set the key
+    if name in OWN_ADDONS:
+        return None
+    if name in OWNERS_ADDONS:
+        return f"must be an add-on of the environment, got {name}, which is the cluster owner's in any case; remove it"
+    near = closest(name, OWN_ADDONS)
+    fix = f"did you mean {near}?" if near else f"remove it, or write one of {', '.join(OWN_ADDONS)}"
+    return f'must be an add-on that the environment would install, got "{name}"; {fix}'
 
 
 def role_arn_problem(arn: str, key: str) -> str | None:
@@ -83,6 +117,7 @@ RoleArn = Annotated[
     str,
     Check(role_arn_problem, "role_arn", {"pattern": f"^{ROLE_ARN.regex}$", "maxLength": ROLE_ARN.maximum}),
 ]
+OwnAddon = Annotated[str, Check(_own_addon_problem, "choice", {"enum": list(OWN_ADDONS)})]
 PublicCidr = Annotated[
     str,
     Check(
@@ -101,14 +136,57 @@ KubernetesVersion = Annotated[
 ]
 
 
+class ExistingEks(Section):
+    """An EKS cluster of somebody else's, which HyperPod joins; it stays when the environment goes."""
+
+    cluster_name: Annotated[str, like(CLUSTER_NAME)] = Field(
+        description="Name of the cluster; its authentication mode must be API or API_AND_CONFIG_MAP.",
+        examples=[CLUSTER_NAME.example],
+    )
+    security_group_id: SecurityGroupId = Field(
+        description=(
+            "The cluster security group that EKS made, or another that the control plane carries and whose members may"
+            " talk to each other. Nodes carry it beside their own group, and the function that runs kubectl carries it."
+        ),
+        examples=[SECURITY_GROUP_ID],
+    )
+    oidc_provider_arn: Annotated[str, like(OIDC_PROVIDER_ARN)] | None = Field(
+        default=None,
+        description=(
+            "The cluster's OIDC provider in IAM, for roles that service accounts take by web identity (IRSA). The"
+            " add-ons of this version use pod identity and need none."
+        ),
+        examples=[OIDC_PROVIDER_ARN.example],
+    )
+    kubectl_role_arn: RoleArn | None = Field(
+        default=None,
+        description=(
+            "Role as which the function that runs kubectl and helm works: trusts lambda.amazonaws.com, may write logs"
+            " and make network interfaces (AWSLambdaVPCAccessExecutionRole), is an administrator of the cluster. The"
+            " stack adds a policy to it that lets it read the cluster and the chart. Default: a role is made, with an"
+            " access entry of its own."
+        ),
+        examples=["arn:aws:iam::111122223333:role/kubectl"],
+    )
+    installed_addons: Annotated[tuple[OwnAddon, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "Add-ons of the environment that stand on the cluster already and are used as they are, since EKS refuses"
+            f" to install one twice. {', '.join(OWNERS_ADDONS)} are always the cluster owner's."
+        ),
+        examples=[[addons.CERT_MANAGER]],
+    )
+
+
 class Eks(Section):
-    """The EKS cluster that orchestrates the nodes."""
+    """The EKS cluster that orchestrates the nodes: one that the environment creates, or an existing one."""
 
     kubernetes_version: KubernetesVersion = Field(
         default=kubernetes.DEFAULT,
         description=(
             "Kubernetes minor version, in quotes: without them YAML reads 1.30 as 1.3. HyperPod accepts fewer"
-            " versions than EKS does."
+            " versions than EKS does. With existing: the version that cluster has, which kubectl has to match; it must"
+            " then be stated."
         ),
         examples=[kubernetes.DEFAULT],
     )
@@ -123,7 +201,10 @@ class Eks(Section):
     )
     admin_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),
-        description="IAM roles that administer the cluster, each with an access entry of its own.",
+        description=(
+            "IAM roles that administer the cluster, each with an access entry of its own; with existing, roles that"
+            " have none yet."
+        ),
         examples=[[ROLE_ARN.example]],
     )
     addon_versions: dict[str, AddonVersion] = Field(
@@ -135,3 +216,22 @@ class Eks(Section):
         examples=[{addons.VPC_CNI: ADDON_VERSION.example}],
         json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
     )
+    existing: ExistingEks | None = Field(
+        default=None,
+        description=(
+            "A cluster that exists, in the VPC of network.existing, in place of endpoint_access and"
+            " public_access_cidrs. Default: the environment makes one."
+        ),
+        examples=[{"cluster_name": CLUSTER_NAME.example, "security_group_id": SECURITY_GROUP_ID}],
+    )
+
+    @property
+    def is_existing(self) -> bool:
+        """Whether the environment joins a cluster that it does not make."""
+        return self.existing is not None
+
+    def installs(self, addon: str) -> bool:
+        """Say whether the environment installs this add-on where something needs it, rather than finding it there."""
+        if self.existing is None:
+            return True
+        return addon in OWN_ADDONS and addon not in self.existing.installed_addons

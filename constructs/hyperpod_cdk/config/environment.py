@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from hyperpod_cdk.catalog import hyperpod as rules
 from hyperpod_cdk.catalog import instance_types, regions
@@ -18,6 +18,7 @@ from hyperpod_cdk.config.instance_types import StatedInstanceType
 from hyperpod_cdk.config.network import Network
 from hyperpod_cdk.config.operators import Operators
 from hyperpod_cdk.config.section import Check, Section, entries, like
+from hyperpod_cdk.config.source import Ambiguous
 from hyperpod_cdk.config.storage import Storage
 from hyperpod_cdk.config.task_governance import TaskGovernance
 
@@ -135,6 +136,14 @@ Region = Annotated[
 ]
 
 
+def _unquoted_off(value: object) -> object:
+    """Let a bare ``off``, a truth value to YAML 1.1 and text to YAML 1.2, be the word that it is here."""
+    return value.text if isinstance(value, Ambiguous) and value.text == "off" else value
+
+
+QuotaCheck = Annotated[Literal["enforce", "warn", "off"], BeforeValidator(_unquoted_off)]
+
+
 class Environment(Section):
     """One environment: a SageMaker HyperPod cluster on EKS with network, storage and governance."""
 
@@ -171,6 +180,11 @@ class Environment(Section):
     task_governance: TaskGovernance | None = Field(
         default=None, description="Quotas and priorities of teams. Default: off.", examples=[{"teams": []}]
     )
+    quota_check: QuotaCheck = Field(
+        default="enforce",
+        description="What the quota gate in the network stack does before anything is created: fail where the account's"
+        " quotas do not suffice, only report it, or not be there.",
+    )
     instance_types: dict[str, StatedInstanceType] = Field(
         default_factory=dict,
         description="Numbers of instance types that this version does not know, by name.",
@@ -190,8 +204,8 @@ class Environment(Section):
 
     @property
     def eks_cluster_name(self) -> str:
-        """The EKS cluster's name."""
-        return f"{self.name}-eks"
+        """The EKS cluster's name: the existing one's, or that of the one to make."""
+        return f"{self.name}-eks" if self.eks.existing is None else self.eks.existing.cluster_name
 
     def instance_type(self, name: str) -> InstanceType | None:
         """Give the numbers of an instance type: those the file states, else the catalog's, else None."""

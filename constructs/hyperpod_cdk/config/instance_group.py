@@ -138,7 +138,10 @@ class InstanceGroup(Section):
         ),
     )
     availability_zone_id: AvailabilityZoneId = Field(
-        description="Availability zone ID of the group's nodes; one of network.availability_zones.",
+        description=(
+            "Availability zone ID of the group's nodes; one of network.availability_zones, or of"
+            " network.existing.node_subnet_ids."
+        ),
         examples=["use1-az5"],
     )
     capacity: Literal["on_demand", "spot", "training_plan"] | None = Field(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -19,20 +20,29 @@ from hyperpod_cdk.config.source import MAX_BYTES, Source, parse_path, read_sourc
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity, by_place
 
+if TYPE_CHECKING:
+    from hyperpod_cdk.config.recorded_plans import RecordedPlans
+
 FOLDER = "environments"
 SCRIPTS = "lifecycle_scripts"
 SUFFIX = ".yaml"
+PLANS_SUFFIX = ".plans.json"
+"""What stands in place of ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
 
 _LONGEST_MESSAGE = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class EnvironmentFileError(Exception):
-    """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings."""
+    """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings.
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    ``file`` is the environment file as findings show it; a finding may be about the record of plans beside it.
+    """
+
+    def __init__(self, findings: Sequence[Finding], *, file: str = "") -> None:
         super().__init__("\n".join(finding.render() for finding in findings))
         self.findings = tuple(findings)
+        self.file = file or (self.findings[0].file if self.findings else "")
 
 
 class UsageError(Exception):
@@ -41,12 +51,16 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class LoadedEnvironment:
-    """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it."""
+    """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it.
+
+    ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file.
+    """
 
     environment: Environment
     warnings: tuple[Finding, ...]
     file: str
     _source: Source = field(repr=False, compare=False)
+    recorded_plans: RecordedPlans | None = None
 
     def line_of(self, path: str) -> int | None:
         """Give the line of ``hyperpod.instance_groups[1].count``; for a key left out, that of its nearest parent.
@@ -57,12 +71,17 @@ class LoadedEnvironment:
         return None if steps is None else self._source.line_of(steps)
 
 
-def load_environment(path: Path, *, text: str | None = None, today: date | None = None) -> LoadedEnvironment:
+def load_environment(
+    path: Path, *, text: str | None = None, today: date | None = None, with_record: bool = True
+) -> LoadedEnvironment:
     """Read, check and resolve one environment file; ``text`` is read in place of the file's content.
 
-    ``today`` is the day by which support dates are judged. Default: the present day, UTC.
+    ``today`` is the day by which support dates, and the age and ends of recorded plans, are judged. Default: the
+    present day, UTC. Recorded plans are read where their file stands beside ``path``, unless ``with_record`` is False,
+    which is for those who are about to write it.
 
-    Raises EnvironmentFileError with every error of the file, of single values and of values together.
+    Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
+    record beside it cannot be used or contradicts it.
     """
     file = _shown(path)
     source = read_source(_read(path, file) if text is None else _checked_size(text, file), file)
@@ -81,10 +100,13 @@ def load_environment(path: Path, *, text: str | None = None, today: date | None 
         _finding(source, problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)
     ]
-    findings = by_place(_once(_tidied(findings)))
+    recorded, about_plans = _recorded_plans(path, environment, source, day) if with_record else (None, [])
+    findings = by_place(_once(_tidied([*findings, *about_plans])))
     if any(finding.severity is Severity.ERROR for finding in findings):
-        raise EnvironmentFileError(findings)
-    return LoadedEnvironment(environment=environment, warnings=tuple(findings), file=file, _source=source)
+        raise EnvironmentFileError(findings, file=file)
+    return LoadedEnvironment(
+        environment=environment, warnings=tuple(findings), file=file, _source=source, recorded_plans=recorded
+    )
 
 
 def resolve_environment_file(name_or_path: str, root: Path) -> Path:
@@ -168,6 +190,33 @@ def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[F
                 )
             )
     return findings
+
+
+def plans_file(environment_file: Path) -> Path:
+    """Give the file beside an environment file that holds its recorded plans, whether it exists or not."""
+    return environment_file.with_name(f"{environment_file.stem}{PLANS_SUFFIX}")
+
+
+def _recorded_plans(
+    path: Path, environment: Environment, source: Source, today: date
+) -> tuple[RecordedPlans | None, list[Finding]]:
+    record = plans_file(path)
+    if not os.path.lexists(record):
+        return None, []
+    from hyperpod_cdk.config import recorded_plans  # noqa: PLC0415 - most environments have no record
+
+    file = _shown(record)
+    try:
+        recorded = recorded_plans.read_record(record, file=file, name=path.stem)
+    except recorded_plans.RecordError as error:
+        return None, [error.finding]
+    found = recorded_plans.record_findings(environment, recorded, file=file, name=path.stem, today=today)
+    return recorded, [
+        replace(each, rule=rule)
+        if isinstance(each, Finding)
+        else _finding(source, each.severity, each.path, each.message, rule)
+        for rule, each in found
+    ]
 
 
 def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: str, place: str) -> Finding:

@@ -1,12 +1,14 @@
-"""The network section: VPC block, availability zones with their node blocks, NAT gateways."""
+"""The network section: a VPC to make, with its zones and blocks, or one that exists already."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, ConfigDict, Field, Strict
+from pydantic.config import JsonDict
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog.rules import Bound
@@ -14,7 +16,40 @@ from hyperpod_cdk.config.section import Check, Section, entries, within
 
 DEFAULT_VPC_CIDR = "10.192.0.0/16"
 FEWEST_ZONES = 2
+_AZ_ID_KEYS: JsonDict = {
+    "propertyNames": {
+        "pattern": "^[a-z]{2,5}[0-9]-az[0-9]$",
+        "patternErrorMessage": "must be an AZ ID: use1-az5",
+    }
+}
 _IPV4_BLOCK = r"^(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])/(?:1[6-9]|2[0-8])$"
+
+
+VPC_ID = "vpc-0a1b2c3d4e5f67890"
+SUBNET_ID = "subnet-0a1b2c3d4e5f67890"
+SECURITY_GROUP_ID = "sg-0a1b2c3d4e5f67890"
+
+
+def _id_of(what: str, example: str, command: str) -> Check:
+    prefix = example.partition("-")[0]
+    # IDs of eight digits are those of resources from before 2016, which still exist
+    pattern = rf"{prefix}-[0-9a-f]{{8}}([0-9a-f]{{9}})?"
+
+    def problem(value: str, key: str) -> str | None:
+        if re.fullmatch(pattern, value):
+            return None
+        return (
+            f'must be the ID of a {what} such as {example}, got "{value}"; set {key} to the one that'
+            f" 'aws ec2 {command}' shows"
+        )
+
+    words = f"must be the ID of a {what}: {example}"
+    return Check(problem, "pattern", {"pattern": f"^{pattern}$", "patternErrorMessage": words})
+
+
+VpcId = Annotated[str, _id_of("VPC", VPC_ID, "describe-vpcs")]
+SubnetId = Annotated[str, _id_of("subnet", SUBNET_ID, "describe-subnets")]
+SecurityGroupId = Annotated[str, _id_of("security group", SECURITY_GROUP_ID, "describe-security-groups")]
 
 CidrBlock = Annotated[
     str,
@@ -44,8 +79,58 @@ class AvailabilityZone(Section):
     )
 
 
+_ONE_OR_MORE_SUBNETS = Check(
+    lambda value, key: None if value else f"must hold at least one node subnet, got none; add one below {key}",
+    "count",
+    {"minProperties": 1},
+)
+
+
+class ExistingNetwork(Section):
+    """A VPC of somebody else's, in which the environment makes no subnet, route or gateway."""
+
+    vpc_id: VpcId = Field(description="ID of the VPC.", examples=[VPC_ID])
+    node_subnet_ids: Annotated[dict[str, SubnetId], _ONE_OR_MORE_SUBNETS] = Field(
+        description=(
+            "Availability zone ID -> subnet of the nodes and file systems there: private, in that zone, with a way to"
+            " S3, ECR and the API server. The first zone is the cluster's own."
+        ),
+        examples=[{"use1-az5": SUBNET_ID}],
+        json_schema_extra=_AZ_ID_KEYS,
+    )
+    control_plane_subnet_ids: Annotated[tuple[SubnetId, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "Private subnets for the interfaces of the EKS control plane and for the function that runs kubectl: at"
+            " least two, in different zones. With eks.existing only the function stands there. Default with"
+            " eks.existing: the node subnets."
+        ),
+        examples=[[SUBNET_ID, "subnet-0b2c3d4e5f678901a"]],
+    )
+    security_group_id: SecurityGroupId | None = Field(
+        default=None,
+        description=(
+            "Security group of the nodes, which must let everything from itself in and everything to itself out, by its"
+            " own ID in both rules (EFA). Nothing is added to it. Default: one is made."
+        ),
+        examples=[SECURITY_GROUP_ID],
+    )
+    vpc_cidrs: Annotated[tuple[CidrBlock, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "IPv4 blocks of the VPC, the primary one first; no resource is made from them. They document the"
+            " network and are compared with it by 'hyperpod-cdk preflight'."
+        ),
+        examples=[["10.0.0.0/16", "100.64.0.0/16"]],
+    )
+
+
 class Network(Section):
-    """The VPC that the environment creates."""
+    """The VPC: one that the environment creates, or an existing one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": ["availability_zones"]}, {"required": ["existing"]}]}
+    )
 
     vpc_cidr: CidrBlock = Field(
         default=DEFAULT_VPC_CIDR,
@@ -59,17 +144,14 @@ class Network(Section):
         dict[str, Annotated[AvailabilityZone, BeforeValidator(_empty_for_nothing)]],
         entries(Bound(minimum=FEWEST_ZONES), "availability zones"),
     ] = Field(
+        default_factory=dict,
         description=(
             "Availability zones by ID (use1-az5), never by name (us-east-1a means another zone in each account). At"
-            " least two: the first two carry the EKS control plane, the first is the cluster's own."
+            " least two: the first two carry the EKS control plane, the first is the cluster's own. Required without"
+            " existing."
         ),
         examples=[{"use1-az5": {"node_cidr": "10.1.0.0/16"}, "use1-az4": {"node_cidr": "10.2.0.0/16"}}],
-        json_schema_extra={
-            "propertyNames": {
-                "pattern": "^[a-z]{2,5}[0-9]-az[0-9]$",
-                "patternErrorMessage": "must be an AZ ID: use1-az5",
-            }
-        },
+        json_schema_extra=_AZ_ID_KEYS,
     )
     nat_gateways: Annotated[int, within(Bound(minimum=1))] = Field(
         default=1,
@@ -78,12 +160,32 @@ class Network(Section):
             " zone's. At most one for each zone."
         ),
     )
+    existing: ExistingNetwork | None = Field(
+        default=None,
+        description=(
+            "A VPC that exists, in place of vpc_cidr, availability_zones and nat_gateways. Default: the environment"
+            " makes one."
+        ),
+        examples=[{"vpc_id": VPC_ID, "node_subnet_ids": {"use1-az5": SUBNET_ID}}],
+    )
+
+    @property
+    def is_existing(self) -> bool:
+        """Whether the environment stands in a VPC that it does not make."""
+        return self.existing is not None
+
+    def zone_ids(self) -> tuple[str, ...]:
+        """Give the IDs of the zones that have a node subnet, in the order of the file; the first is the cluster's."""
+        return tuple(self.availability_zones if self.existing is None else self.existing.node_subnet_ids)
 
     def node_cidrs(self) -> dict[str, str]:
         """Give the node block of every zone, stated or default, in the order of the file.
 
-        Raises ValueError where no default block is free; a loaded environment never does.
+        Raises ValueError where no default block is free, which a loaded environment never does, and for an existing
+        network, whose blocks only AWS knows.
         """
+        if self.existing is not None:
+            raise ValueError(f"the node blocks of the existing {self.existing.vpc_id} are not in the file")
         blocks = {}
         for az_id, zone in self.availability_zones.items():
             block = zone.node_cidr or self.default_node_cidr(az_id)

@@ -17,14 +17,11 @@ from hyperpod_cdk.config.suggest import closest
 
 NOT_YET = frozenset(
     {
-        ("eks", "existing"),
         ("hyperpod", "autoscaling"),
         ("hyperpod", "restricted_instance_groups"),
         ("network", "egress"),
-        ("network", "existing"),
         ("operators", "inference"),
         ("operators", "observability"),
-        ("quota_check",),
         ("storage", "s3"),
     }
 )

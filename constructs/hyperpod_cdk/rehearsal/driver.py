@@ -19,7 +19,7 @@ from rich.console import Console
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.embedded.account import load_document
-from hyperpod_cdk.rehearsal.inventory import read_inventory
+from hyperpod_cdk.rehearsal.inventory import Inventory, read_inventory
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.progress import StackProgress
 from hyperpod_cdk.rehearsal.report import Report, Step
@@ -118,7 +118,7 @@ class _Rehearsal:
             self._deploy(assembly)
             step.result = "every stack CREATE_COMPLETE"
         with self._step("read back") as step:
-            self.report.inventory = read_inventory(self.aws, self.stacks)
+            self.report.inventory = self._inventory()
             self.report.kubernetes = self.aws.state()["kubernetes"]
             self._expect_counts(self.environment)
             step.result = f"{self.report.inventory.running_nodes} nodes Running"
@@ -196,7 +196,7 @@ class _Rehearsal:
         assembly = self.scratch / "update"
         self.cdk.synth(changed, assembly)
         self._deploy(assembly)
-        after = read_inventory(self.aws, self.stacks)
+        after = self._inventory()
         self._expect_counts(load_environment(changed).environment, after)
         return f"group {group}: {before} -> {before + 1} nodes, in place"
 
@@ -212,11 +212,38 @@ class _Rehearsal:
         self.cdk.run([*destroy, "--exclusively", *[s for s in others if not s.endswith("/network")]])
         self.report.retained = self._retained()
         by_hand = self._clear_network()
-        self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/network"])
+        if network in self.stacks:
+            self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/network"])
         left = [s for s in self.stacks if self._exists(s)]
         if left:
             raise RehearsalError(f"destroy left {', '.join(left)}; {network} goes last")
+        self._expect_the_owners_things()
         return f"{len(self.stacks)} stacks gone" + (f"; deleted by hand: {', '.join(by_hand)}" if by_hand else "")
+
+    def _inventory(self) -> Inventory:
+        network, eks = self.environment.network.existing, self.environment.eks.existing
+        return read_inventory(
+            self.aws,
+            self.stacks,
+            existing_vpc_id=network.vpc_id if network else None,
+            existing_eks_cluster=eks.cluster_name if eks else None,
+        )
+
+    def _expect_the_owners_things(self) -> None:
+        """Look that nothing of what the environment joined is gone, or still knows it."""
+        network, eks = self.environment.network.existing, self.environment.eks.existing
+        if network is not None:
+            wanted = {*network.node_subnet_ids.values(), *network.control_plane_subnet_ids}
+            here = [{"Name": "vpc-id", "Values": [network.vpc_id]}]
+            found = self.aws.client("ec2").describe_subnets(Filters=here)["Subnets"]
+            gone = sorted(wanted - {subnet["SubnetId"] for subnet in found})
+            if gone:
+                raise RehearsalError(f"destroy took the existing subnets {', '.join(gone)} along")
+        if eks is not None:
+            entries = self.aws.client("eks").list_access_entries(clusterName=eks.cluster_name)["accessEntries"]
+            left = [arn for arn in entries if arn != eks.kubectl_role_arn]
+            if left:
+                raise RehearsalError(f"destroy left access entries on {eks.cluster_name}: {', '.join(left)}")
 
     def _clear_network(self) -> list[str]:
         """Delete through the API the retained file systems and their security groups: they hold on to the VPC."""

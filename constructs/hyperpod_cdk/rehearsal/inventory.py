@@ -80,13 +80,18 @@ class Inventory:
         return asdict(self)
 
 
-def read_inventory(aws: Aws, stacks: Iterable[str]) -> Inventory:
-    """Read everything that ``stacks`` made; services are asked by the physical ids that CloudFormation names."""
+def read_inventory(
+    aws: Aws, stacks: Iterable[str], *, existing_vpc_id: str | None = None, existing_eks_cluster: str | None = None
+) -> Inventory:
+    """Read everything that ``stacks`` made; services are asked by the physical ids that CloudFormation names.
+
+    What the environment joined instead of making it no stack names: it is given.
+    """
     ids = _physical_ids(aws, stacks)
     found = Inventory()
-    for vpc in ids["AWS::EC2::VPC"]:
+    for vpc in [*ids["AWS::EC2::VPC"], *([existing_vpc_id] if existing_vpc_id else [])]:
         _network(aws, vpc, found)
-    for name in ids["AWS::EKS::Cluster"]:
+    for name in [*ids["AWS::EKS::Cluster"], *([existing_eks_cluster] if existing_eks_cluster else [])]:
         _eks(aws, name, found)
     for arn in ids["AWS::SageMaker::Cluster"]:
         _cluster(aws, arn, found)

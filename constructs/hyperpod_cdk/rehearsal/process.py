@@ -27,18 +27,24 @@ class EmbeddedAwsError(RuntimeError):
 
 @dataclass
 class EmbeddedAws:
-    """A context manager around the child process; ``endpoint`` is set inside it."""
+    """A context manager around the child process; ``endpoint`` is set inside it.
+
+    ``latency_ms`` is added to every call that comes from outside.
+    """
 
     account: str
     region: str
     log: Path
     account_file: Path | None = None
+    latency_ms: float = 0
     endpoint: str = ""
     _process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
         command = [sys.executable, "-m", "hyperpod_cdk.rehearsal.embedded"]
         command += ["--account", self.account, "--region", self.region, "--log-file", str(self.log)]
+        if self.latency_ms:
+            command += ["--latency-ms", str(self.latency_ms)]
         if self.account_file is not None:
             command += ["--account-file", str(self.account_file)]
         # it ends by a signal, so whatever it unpacks must lie where somebody cleans up

@@ -7,7 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 
+from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.embedded.account import (
     DEFAULT_ACCOUNT_FILE,
     AccountFile,
@@ -40,7 +42,8 @@ def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
         account="111122223333",
         region="us-east-1",
         hyperpod=SimpleNamespace(instance_groups=list(groups) or [group()]),
-        eks=SimpleNamespace(admin_role_arns=list(admins)),
+        network=SimpleNamespace(existing=None),
+        eks=SimpleNamespace(admin_role_arns=list(admins), existing=None),
         task_governance=None,
     )
 
@@ -101,8 +104,28 @@ class TestPlansOfTheEnvironment:
 
 
 class TestQuotasOfTheEnvironment:
-    def quotas(self, stated: dict[str, Any], *groups: SimpleNamespace) -> Any:
-        return resolved({"quotas": {**FROM_ENVIRONMENT, **stated}}, environment(*groups))["quotas"]
+    def quotas(self, stated: dict[str, Any], **changes: Any) -> Any:
+        document = {
+            "name": "dev",
+            "account": "111122223333",
+            "region": "us-east-1",
+            "network": {"availability_zones": {"use1-az5": {}, "use1-az4": {}}},
+            "hyperpod": {
+                "instance_groups": [
+                    {
+                        "name": "h100",
+                        "instance_type": "ml.p5.48xlarge",
+                        "count": 2,
+                        "availability_zone_id": "use1-az5",
+                        "capacity": "on_demand",
+                        **changes.pop("group", {}),
+                    }
+                ]
+            },
+            **changes,
+        }
+        loaded = load_environment(Path("dev.yaml"), text=yaml.safe_dump(document))
+        return resolved({"quotas": {**FROM_ENVIRONMENT, **stated}}, loaded.environment)["quotas"]
 
     def test_twice_the_need_but_not_below_the_default(self) -> None:
         assert self.quotas({}) == {
@@ -110,20 +133,18 @@ class TestQuotasOfTheEnvironment:
                 "ml.p5.48xlarge for cluster usage": 4.0,
                 "Total number of instances allowed across SageMaker HyperPod clusters": 4.0,
                 "Maximum number instances allowed per SageMaker HyperPod cluster": 20.0,
-                "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance": 500.0,
+                "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance": 1000.0,
             }
         }
 
     def test_spot(self) -> None:
-        found = self.quotas({}, group(capacity="spot", training_plan_arn=None))["sagemaker"]
+        found = self.quotas({}, group={"capacity": "spot"})["sagemaker"]
         assert found["ml.p5.48xlarge for cluster spot instance usage"] == 4.0
         assert found["Total number of Spot instances allowed across SageMaker HyperPod clusters"] == 4.0
 
-    def test_every_type_of_a_flexible_group(self) -> None:
-        types = ("ml.g5.12xlarge", "ml.g6.12xlarge")
-        flexible = group(instance_type=None, instance_types=types, capacity="on_demand", training_plan_arn=None)
-        found = self.quotas({}, flexible)["sagemaker"]
-        assert [found[f"{name} for cluster usage"] for name in types] == [4.0, 4.0]
+    def test_what_other_services_grant_by_default_is_raised_where_it_is_too_little(self) -> None:
+        storage = {"lustre": [{"name": "s", "availability_zone_id": "use1-az5", "capacity_gib": 120000}]}
+        assert self.quotas({}, storage=storage)["fsx"] == {"Lustre Persistent_2 storage capacity": 240000.0}
 
     def test_a_stated_value_wins(self) -> None:
         stated = {"sagemaker": {"ml.p5.48xlarge for cluster usage": 1}, "vpc": {"VPCs per Region": 3}}

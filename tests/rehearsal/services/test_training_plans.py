@@ -55,3 +55,131 @@ def test_offerings_are_where_plans_or_capacity_are(world: Any) -> None:
         assert (capacity["AvailabilityZone"], capacity["DurationHours"]) == (zone, 48)
     assert search(InstanceType="ml.p4d.24xlarge", InstanceCount=2, DurationHours=48)["TrainingPlanOfferings"] == []
     assert search(InstanceType="ml.p5.48xlarge", InstanceCount=65, DurationHours=48)["TrainingPlanOfferings"] == []
+
+
+APRIL = [
+    {"start_time": "2026-04-02T11:30:00Z", "end_time": "2026-04-05T11:30:00Z"},
+    {"start_time": "2026-04-10T11:30:00Z", "end_time": "2026-04-12T11:30:00Z", "instance_count": 2},
+]
+
+
+def test_two_blocks(world: Any) -> None:
+    world.account_file(training_plans={"plans": [{**PLAN, "status": "Scheduled", "blocks": APRIL}]})
+    describe = world.client("sagemaker").describe_training_plan
+    plan = describe(TrainingPlanName="h100")
+    first, second = plan["ReservedCapacitySummaries"]
+    assert (plan["StartTime"].day, plan["EndTime"].day, plan["DurationHours"]) == (2, 12, 120)
+    assert [(each["TotalInstanceCount"], each["DurationHours"], each["Status"]) for each in (first, second)] == [
+        (4, 72, "Scheduled"),
+        (2, 48, "Scheduled"),
+    ]
+    assert first["ReservedCapacityArn"] != second["ReservedCapacityArn"]
+    world.clock.sleep(5 * 24 * 3600)
+    blocks = describe(TrainingPlanName="h100")["ReservedCapacitySummaries"]
+    assert [each["Status"] for each in blocks] == ["Expired", "Scheduled"]
+    world.clock.sleep(5 * 24 * 3600)
+    blocks = describe(TrainingPlanName="h100")["ReservedCapacitySummaries"]
+    assert [each["Status"] for each in blocks] == ["Expired", "Active"]
+
+
+def test_unhealthy_and_unlisted_instances(world: Any) -> None:
+    stated = {"unhealthy_count": 1, "in_use_by_others": 2, "status_message": "one instance is replaced"}
+    world.account_file(training_plans={"plans": [{**PLAN, **stated}]})
+    plan = world.client("sagemaker").describe_training_plan(TrainingPlanName="h100")
+    counters = [plan[f"{name}InstanceCount"] for name in ("Total", "Available", "InUse", "Unhealthy")]
+    assert (counters, plan["StatusMessage"]) == ([4, 1, 2, 1], "one instance is replaced")
+
+
+def test_a_local_zone_has_only_a_name(world: Any) -> None:
+    world.account_file(
+        zones={"local": {"use1-dfw2-az1": {"name": "us-east-1-dfw-2a"}}},
+        training_plans={"plans": [{**PLAN, "availability_zone_id": "use1-dfw2-az1"}]},
+    )
+    plan = world.client("sagemaker").describe_training_plan(TrainingPlanName="h100")
+    (capacity,) = plan["ReservedCapacitySummaries"]
+    assert (capacity["AvailabilityZone"], "AvailabilityZoneId" in capacity) == ("us-east-1-dfw-2a", False)
+
+
+def offer(start: int, end: int, **changes: Any) -> dict[str, Any]:
+    """Up to eight instances from one day of April to another."""
+    block = {"start_time": f"2026-04-{start:02}T11:30:00Z", "end_time": f"2026-04-{end:02}T11:30:00Z"}
+    made = {
+        "instance_type": "ml.p5.48xlarge",
+        "instance_count": 8,
+        "availability_zone_id": "use1-az5",
+        "price_per_instance_hour": 30,
+        "blocks": [block],
+    }
+    return {**made, **changes}
+
+
+OFFERS = [
+    offer(10, 12),
+    offer(3, 5, availability_zone_id="use1-az4", price_per_instance_hour=31.46),
+    offer(2, 3, blocks=[*offer(2, 3)["blocks"], *offer(6, 7)["blocks"]]),
+    offer(20, 22),
+    offer(3, 10),
+    offer(3, 5, target_resources=["training-job"], price_per_instance_hour=7),
+    offer(3, 5, instance_type="ml.p5en.48xlarge"),
+]
+
+
+def found(world: Any, hours: int = 48, count: int = 2, **members: Any) -> list[tuple[str, int, str]]:
+    """Search and give zone, number of blocks and fee of each offering."""
+    request = {"InstanceType": "ml.p5.48xlarge", "TargetResources": ["hyperpod-cluster"], **members}
+    answer = world.client("sagemaker").search_training_plan_offerings(
+        InstanceCount=count, DurationHours=hours, **request
+    )
+    return [
+        (
+            each["ReservedCapacityOfferings"][0]["AvailabilityZone"],
+            len(each["ReservedCapacityOfferings"]),
+            each["UpfrontFee"],
+        )
+        for each in answer["TrainingPlanOfferings"]
+    ]
+
+
+def test_offers_of_the_file(world: Any) -> None:
+    world.account_file(training_plans={"offers": OFFERS})
+    # one block before two, the earliest first, never more than three
+    assert found(world) == [
+        ("us-east-1d", 1, "3020.16"),
+        ("us-east-1f", 1, "2880.00"),
+        ("us-east-1f", 1, "2880.00"),
+    ]
+    assert found(world, hours=168) == [("us-east-1f", 1, "10080.00")]
+    assert found(world, hours=24) == found(world, hours=72) == []
+    # what is asked for is rounded up to whole days
+    assert found(world, hours=25) == found(world, hours=48)
+    assert found(world, count=8)[0] == ("us-east-1d", 1, "12080.64")
+    assert found(world, count=9) == []
+    assert found(world, TargetResources=["training-job"]) == [("us-east-1f", 1, "672.00")]
+
+
+def test_offers_within_a_window(world: Any) -> None:
+    world.account_file(training_plans={"offers": OFFERS})
+    after, before = datetime(2026, 4, 5, tzinfo=UTC), datetime(2026, 4, 7, 11, 30, tzinfo=UTC)
+    assert [zone for zone, *_ in found(world, StartTimeAfter=after)] == ["us-east-1f", "us-east-1f"]
+    assert found(world, EndTimeBefore=before) == [("us-east-1d", 1, "3020.16"), ("us-east-1f", 2, "2880.00")]
+    world.clock.sleep(7 * 24 * 3600)
+    assert len(found(world)) == 2
+
+
+def test_no_offers_are_none(world: Any) -> None:
+    world.account_file(training_plans={"plans": [PLAN], "offers": []})
+    assert found(world) == []
+
+
+def test_the_reserved_capacity_quota_refuses(world: Any, refusal: Any) -> None:
+    name = "Number of ml.p5.48xlarge instances in reserved capacity across training plans per Region"
+    old = {**PLAN, "name": "old", "status": "Expired"}
+    world.account_file(quotas={"sagemaker": {name: 8}}, training_plans={"plans": [PLAN, old], "offers": OFFERS})
+    assert len(found(world, count=4)) == 3
+    search = world.client("sagemaker").search_training_plan_offerings
+    code, message = refusal(search, InstanceType="ml.p5.48xlarge", InstanceCount=5, DurationHours=48)
+    assert code == "ResourceLimitExceeded"
+    assert message.startswith(
+        f"The account-level service limit '{name}' is 8 Instances, with current utilization of 4 Instances and a"
+        " request delta of 5 Instances."
+    )

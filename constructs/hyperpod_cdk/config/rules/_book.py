@@ -52,14 +52,14 @@ class Book:
 
     def whole(self, function: Callable[[Environment], Iterator[Problem]]) -> Callable[[Environment], Iterator[Problem]]:
         """Register a rule that looks at the whole environment."""
-        self.rules.append(Rule(function.__name__, lambda environment, _: _certain(function(environment))))
+        self.rules.append(Rule(function.__name__, lambda environment, _: certain(function(environment))))
         return function
 
     def dated(
         self, function: Callable[[Environment, date], Iterator[Problem]]
     ) -> Callable[[Environment, date], Iterator[Problem]]:
         """Register a rule whose answer depends on the day."""
-        self.rules.append(Rule(function.__name__, lambda environment, today: _certain(function(environment, today))))
+        self.rules.append(Rule(function.__name__, lambda environment, today: certain(function(environment, today))))
         return function
 
     def each(
@@ -74,8 +74,8 @@ class Book:
             function: Callable[[Environment, DataPath, Item], Iterator[Problem]],
         ) -> Callable[[Environment, DataPath, Item], Iterator[Problem]]:
             def run(environment: Environment, _: date) -> Iterator[Problem]:
-                for path, item in _certain(scope(environment)):
-                    yield from _certain(function(environment, path, item))
+                for path, item in certain(scope(environment)):
+                    yield from certain(function(environment, path, item))
 
             self.rules.append(Rule(function.__name__, run))
             return function
@@ -91,8 +91,8 @@ class Book:
             function: Callable[[DataPath, Item], Iterator[Problem]],
         ) -> Callable[[DataPath, Item], Iterator[Problem]]:
             def run(environment: Environment, _: date) -> Iterator[Problem]:
-                for path, item in _certain(scope(environment)):
-                    yield from _certain(function(path, item))
+                for path, item in certain(scope(environment)):
+                    yield from certain(function(path, item))
 
             self.rules.append(Rule(function.__name__, run))
             return function
@@ -106,9 +106,24 @@ def groups(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]
 
 
 def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, AvailabilityZone]]]:
-    """Go through the availability zones with their IDs."""
+    """Go through the availability zones of a network to make, with their IDs."""
     for az_id, zone in known(environment.network.availability_zones):
         yield ("network", "availability_zones", az_id), (az_id, zone)
+
+
+def node_subnets(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, str]]]:
+    """Go through the node subnets of an existing network: zone ID and subnet ID."""
+    existing = environment.network.existing
+    if existing is not None:
+        for az_id, subnet_id in known(existing.node_subnet_ids):
+            yield ("network", "existing", "node_subnet_ids", az_id), (az_id, subnet_id)
+
+
+def zone_ids(environment: Environment) -> Iterator[tuple[DataPath, str]]:
+    """Go through the IDs of the zones with node subnets, of either kind of network."""
+    for scope in (zones, node_subnets):
+        for path, (az_id, _) in scope(environment):
+            yield path, az_id
 
 
 def file_systems(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
@@ -150,7 +165,7 @@ def _unknown(value: object) -> bool:
     return type(value) is Unknown
 
 
-def _certain(found: Iterator[Item]) -> Iterator[Item]:
+def certain(found: Iterator[Item]) -> Iterator[Item]:
     try:
         yield from found
     except UnknownValueError:

@@ -7,7 +7,7 @@ from datetime import date
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.config.draft import known
-from hyperpod_cdk.config.eks import ADDONS
+from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
@@ -36,6 +36,82 @@ def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Pr
 
 
 @BOOK.whole
+def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
+    """Refuse settings of a cluster to make beside one that exists: they would be ignored."""
+    if not environment.eks.is_existing:
+        return
+    for key in ("endpoint_access", "public_access_cidrs"):
+        if key in environment.eks.model_fields_set:
+            yield Problem(
+                ("eks", key),
+                f"must be left out beside existing, whose endpoint belongs to its owner; remove {key}, or existing to"
+                " have a cluster made",
+            )
+
+
+@BOOK.whole
+def existing_eks_stands_in_an_existing_network(environment: Environment) -> Iterator[Problem]:
+    """Refuse an existing cluster in a VPC that does not exist yet."""
+    if environment.eks.is_existing and not environment.network.is_existing:
+        yield Problem(
+            ("eks", "existing"),
+            "needs network.existing, since a cluster that exists stands in a VPC that exists; add network.existing with"
+            " the cluster's vpc_id, or remove eks.existing",
+        )
+
+
+@BOOK.whole
+def existing_eks_states_its_version(environment: Environment) -> Iterator[Problem]:
+    """Refuse to guess the version of a cluster that exists: kubectl has to match it."""
+    if environment.eks.is_existing and "kubernetes_version" not in environment.eks.model_fields_set:
+        yield Problem(
+            ("eks", "kubernetes_version"),
+            "is missing beside existing, and kubectl has to match that cluster; add kubernetes_version, such as"
+            f" kubernetes_version: \"{kubernetes.DEFAULT}\", as 'aws eks describe-cluster' shows it",
+        )
+
+
+@BOOK.whole
+def existing_eks_is_of_the_account(environment: Environment) -> Iterator[Problem]:
+    """Refuse a role or an OIDC provider of another account, partition or region than the cluster's."""
+    existing = environment.eks.existing
+    if existing is None:
+        return
+    home = (environment.partition, environment.account)
+    for key, what, arn in (
+        ("kubectl_role_arn", "a role", existing.kubectl_role_arn),
+        ("oidc_provider_arn", "an OIDC provider", existing.oidc_provider_arn),
+    ):
+        if arn is None:
+            continue
+        _, partition, _, _, account, rest = arn.split(":", 5)
+        if (partition, account) != home:
+            mended = f"arn:{environment.partition}:iam::{environment.account}:{rest}"
+            yield Problem(
+                ("eks", "existing", key),
+                f"must be {what} of account {environment.account} in the partition {environment.partition}, got {arn};"
+                f" set {key}: {mended}",
+            )
+        elif key == "oidc_provider_arn" and f".{environment.region}." not in rest:
+            yield Problem(
+                ("eks", "existing", key),
+                f"must be the OIDC provider of a cluster in {environment.region}, got {arn}; set {key} to the one that"
+                " 'aws iam list-open-id-connect-providers' shows for the cluster's issuer",
+            )
+
+
+@BOOK.whole
+def installed_addons_are_distinct(environment: Environment) -> Iterator[Problem]:
+    """Refuse an add-on named twice."""
+    existing = environment.eks.existing
+    for index, first, name in duplicates(() if existing is None else existing.installed_addons):
+        yield Problem(
+            ("eks", "existing", "installed_addons", index),
+            f"must be named once, got {name} again after [{first}]; remove one of the two",
+        )
+
+
+@BOOK.whole
 def admin_roles_are_distinct_and_near(environment: Environment) -> Iterator[Problem]:
     """Refuse the same role twice and roles of another partition."""
     yield from role_problems(environment, ("eks", "admin_role_arns"), environment.eks.admin_role_arns)
@@ -59,8 +135,15 @@ def addon_versions_are_of_known_addons(environment: Environment) -> Iterator[Pro
 
 @BOOK.whole
 def addon_versions_are_of_addons_asked_for(environment: Environment) -> Iterator[Problem]:
-    """Refuse the version of an add-on that nothing in the file asks for: it would have no effect."""
+    """Refuse the version of an add-on that the environment does not install: it would have no effect."""
     for name, _ in known(environment.eks.addon_versions):
+        if name in ADDONS and not environment.eks.installs(name):
+            whose = "the cluster owner's" if name in OWNERS_ADDONS else "named in eks.existing.installed_addons"
+            yield Problem(
+                ("eks", "addon_versions", name),
+                f"must be of an add-on that the environment installs, got {name}, which is {whose}; remove the version",
+            )
+            continue
         way = _missing_cause(environment, name)
         if way:
             yield Problem(

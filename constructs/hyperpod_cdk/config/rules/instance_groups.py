@@ -91,11 +91,15 @@ def group_stands_in_a_listed_zone(environment: Environment, path: DataPath, grou
 def unlisted_zone(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
     """Find a zone in which the network has no node subnet."""
     problem = zone_problem(environment, az_id, key="availability_zone_id")
-    zones = environment.network.availability_zones
-    if problem is None and az_id not in zones:
+    network = environment.network
+    zones = network.availability_zones if network.existing is None else network.existing.node_subnet_ids
+    if problem is None and zones and az_id not in zones:
+        where, what = (
+            ("existing.node_subnet_ids", "its subnet") if network.is_existing else ("availability_zones", "the zone")
+        )
         problem = (
-            f"must be one of network.availability_zones ({', '.join(zones)}), got {az_id}; set availability_zone_id"
-            " to one of these, or add the zone there"
+            f"must be one of network.{where} ({', '.join(zones)}), got {az_id}; set availability_zone_id"
+            f" to one of these, or add {what} there"
         )
     if problem:
         yield Problem(path, problem)

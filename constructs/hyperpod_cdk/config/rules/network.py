@@ -1,18 +1,25 @@
-"""Rules about availability zones and address blocks."""
+"""Rules about availability zones, address blocks and existing networks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import instance_types, lustre, regions
+from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.config import addresses
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.network import FEWEST_ZONES, AvailabilityZone
-from hyperpod_cdk.config.rules._book import Book, Problem, listing, warning, zones
+from hyperpod_cdk.config.rules._book import (
+    Book,
+    Problem,
+    duplicates,
+    node_subnets,
+    warning,
+    zone_ids,
+    zones,
+)
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
@@ -27,12 +34,30 @@ def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | Non
     return regions.az_id_problem(az_id, region=environment.region, key=key)
 
 
-@BOOK.each(zones)
-def zone_is_of_the_region(
-    environment: Environment, path: DataPath, item: tuple[str, AvailabilityZone]
-) -> Iterator[Problem]:
+@BOOK.whole
+def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
+    """Refuse a network that neither lists its zones nor exists, and one that does both."""
+    network = environment.network
+    if network.existing is None:
+        if "availability_zones" not in network.model_fields_set:
+            yield Problem(
+                ("network", "availability_zones"),
+                "is missing; add availability_zones: availability zones by ID (use1-az5), never by name (us-east-1a"
+                " means another zone in each account), or existing with the vpc_id of a VPC that exists",
+            )
+        return
+    for key in ("vpc_cidr", "availability_zones", "nat_gateways"):
+        if key in network.model_fields_set:
+            yield Problem(
+                ("network", key),
+                f"must be left out beside existing, whose VPC has its own; remove {key}, or existing to have a network"
+                " made",
+            )
+
+
+@BOOK.each(zone_ids)
+def zone_is_of_the_region(environment: Environment, path: DataPath, az_id: str) -> Iterator[Problem]:
     """Refuse names, malformed IDs and zones of other regions; warn of zones nobody has seen."""
-    az_id, _ = item
     problem = zone_problem(environment, az_id, key="the key")
     if problem:
         yield Problem(path, problem)
@@ -64,7 +89,7 @@ def nat_gateways_have_zones(environment: Environment) -> Iterator[Problem]:
     """Refuse more NAT gateways than zones."""
     network = environment.network
     count = len(network.availability_zones)
-    if network.nat_gateways > count:
+    if count and network.nat_gateways > count:
         yield Problem(
             ("network", "nat_gateways"),
             f"must be at most {count}, one for each availability zone, got {network.nat_gateways}; set nat_gateways:"
@@ -129,62 +154,84 @@ def vpc_blocks_fit_the_quota(environment: Environment) -> Iterator[Problem]:
         )
 
 
-@dataclass(frozen=True)
-class AddressNeed:
-    """Addresses that one group takes: ``count`` nodes of ``each`` and one more while a node is replaced."""
+@BOOK.each(node_subnets)
+def node_subnets_are_distinct(environment: Environment, path: DataPath, item: tuple[str, str]) -> Iterator[Problem]:
+    """Refuse one subnet for two zones: it stands in one of them."""
+    az_id, subnet_id = item
+    first = next(other for _, (other, each) in node_subnets(environment) if each == subnet_id)
+    if first != az_id:
+        yield Problem(
+            path,
+            f"must be a subnet of its own, got {subnet_id} as in {first}; a subnet stands in one zone, name another",
+        )
 
-    group: str
-    instance_type: str
-    count: int
-    each: int
-    estimated: bool
 
-    @property
-    def total(self) -> int:
-        """All addresses of the group."""
-        return (self.count + 1) * self.each if self.count else 0
+@BOOK.whole
+def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
+    """Refuse an EKS cluster to make in an existing network without two subnets for it that EKS takes."""
+    existing = environment.network.existing
+    if existing is None:
+        return
+    path: DataPath = ("network", "existing", "control_plane_subnet_ids")
+    named = existing.control_plane_subnet_ids
+    for index, first, subnet_id in duplicates(named):
+        yield Problem((*path, index), f"must be named once, got {subnet_id} again after [{first}]; name another subnet")
+    if environment.eks.is_existing:
+        return
+    count = len(named)
+    if count < FEWEST_ZONES:
+        yield Problem(
+            path,
+            f"must hold at least {FEWEST_ZONES} subnets, in different availability zones, for the EKS control plane,"
+            f" got {count}; add {FEWEST_ZONES - count}, or name an existing cluster under eks.existing",
+        )
+    refused = regions.eks_control_plane_unsupported_az_ids()
+    for az_id, subnet_id in known(existing.node_subnet_ids):
+        if az_id in refused and subnet_id in named:
+            yield Problem(
+                (*path, named.index(subnet_id)),
+                f"EKS takes no control plane in {az_id} (as of {regions.AS_OF}), where {subnet_id} stands; name a"
+                " subnet of another zone",
+            )
 
-    def __str__(self) -> str:
-        nodes = "node" if self.count == 1 else "nodes"
-        return f"{self.group}: {self.count} {nodes} and 1 spare of {self.instance_type}, {self.each} each"
+
+@BOOK.whole
+def vpc_blocks_are_distinct(environment: Environment) -> Iterator[Problem]:
+    """Refuse blocks of an existing VPC that overlap, which no VPC has."""
+    existing = environment.network.existing
+    blocks = () if existing is None else existing.vpc_cidrs
+    for index, block in enumerate(blocks):
+        for first, other in enumerate(blocks[:index]):
+            if IPv4Network(block).overlaps(IPv4Network(other)):
+                yield Problem(
+                    ("network", "existing", "vpc_cidrs", index),
+                    f"must overlap no other block of the VPC, got {block} and {other} in [{first}]; state the blocks"
+                    " that 'aws ec2 describe-vpcs' shows",
+                )
+                break
 
 
 @BOOK.each(zones)
 def node_block_holds_its_nodes(
     environment: Environment, path: DataPath, item: tuple[str, AvailabilityZone]
 ) -> Iterator[Problem]:
-    """Refuse a block with fewer addresses than its nodes and file systems take; AWS cannot resize a subnet later."""
+    """Refuse a block with fewer addresses than its nodes and file systems take; AWS cannot resize a subnet later.
+
+    Room for replacing nodes is preflight's to ask for: without it the environment stands.
+    """
     az_id, zone = item
     if not regions.is_az_id(az_id):
         return
     block = zone.node_cidr or environment.network.default_node_cidr(az_id)
     if block is None:
         return
-    needs = [
-        need
-        for group in environment.hyperpod.instance_groups
-        if group.availability_zone_id == az_id and (need := _need(environment, group)) is not None
-    ]
-    servers = sum(
-        lustre.ip_addresses(system.capacity_gib)
-        for system in environment.storage.lustre
-        if system.availability_zone_id == az_id
-    )
-    total = sum(need.total for need in needs) + servers
-    usable = catalog.usable_addresses(block)
-    if total <= usable:
-        return
-    parts = [str(need) for need in needs if need.total] + ([f"file systems: {servers}"] if servers else [])
-    message = (
-        f"must hold {total} addresses ({'; '.join(parts)}), got {block} with {usable}; {_larger_block(block, total)}"
-    )
     at = (*path, "node_cidr") if zone.node_cidr else path
-    estimates = [need for need in needs if need.estimated and need.total]
-    if not estimates or total - sum(need.total for need in estimates) > usable:
-        yield Problem(at, message)
-    else:
-        named = listing([need.instance_type for need in estimates], last="and")
-        yield warning(at, f"{message} (the addresses of {named} are an estimate)")
+    budget = addresses.node_budget(environment, az_id, cidr=block, path="")
+    if budget.running <= budget.usable:
+        return
+    message = addresses.shortage(environment, budget)
+    documented = budget.running - budget.estimated(running=True)
+    yield Problem(at, message) if documented > budget.usable else warning(at, message)
 
 
 @BOOK.whole
@@ -205,26 +252,3 @@ def addresses_per_node_are_known(environment: Environment) -> Iterator[Problem]:
                     f" so the size of the node block in {group.availability_zone_id} is not checked; state"
                     " ips_per_node under instance_types",
                 )
-
-
-def _need(environment: Environment, group: InstanceGroup) -> AddressNeed | None:
-    """Give what a group takes at most, for a flexible group with the hungriest of its types; None where unknown."""
-    rows = [row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None]
-    known_rows = [(row.ips_per_node, row) for row in rows if row.ips_per_node is not None]
-    if not known_rows:
-        return None
-    each, row = max(known_rows, key=lambda pair: pair[0])
-    estimated = any(doubt.startswith("ips_per_node") for doubt in row.unsure)
-    return AddressNeed(group=group.name, instance_type=row.name, count=group.count, each=each, estimated=estimated)
-
-
-def _larger_block(block: str, total: int) -> str:
-    try:
-        prefix = catalog.smallest_prefix_for(total)
-    except ValueError:
-        return (
-            f"no subnet is that large (a /{catalog.SHORTEST_PREFIX} is the largest): spread the groups over more"
-            " availability zones"
-        )
-    wider = IPv4Network((IPv4Network(block).network_address, prefix), strict=False)
-    return f"set node_cidr: {wider} or another free /{prefix}, AWS cannot resize a subnet later"

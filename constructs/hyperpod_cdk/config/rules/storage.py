@@ -40,10 +40,7 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
     zones = {group.availability_zone_id for group in environment.hyperpod.instance_groups}
     if not zones:
         return
-    if (
-        system.availability_zone_id in environment.network.availability_zones
-        and system.availability_zone_id not in zones
-    ):
+    if system.availability_zone_id in environment.network.zone_ids() and system.availability_zone_id not in zones:
         yield warning(
             (*path, "availability_zone_id"),
             f"no instance group stands in {system.availability_zone_id}, so every read and write crosses zones, which"

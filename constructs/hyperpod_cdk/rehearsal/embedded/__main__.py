@@ -35,6 +35,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0, help="default: any free port")
     parser.add_argument("--log-file", type=Path, default=Path(os.devnull), help="default: nothing is logged")
     parser.add_argument("--clock-scale", type=float, default=1.0, help="factor on every wait for a resource")
+    parser.add_argument("--latency-ms", type=float, default=0, help="milliseconds added to every call")
     return parser.parse_args(arguments)
 
 
@@ -63,7 +64,7 @@ def _isolate(account: str, region: str) -> None:
         MOTO_ACCOUNT_ID=account,
         MOTO_ALLOW_NONEXISTENT_REGION="true",
         MOTO_EC2_LOAD_DEFAULT_AMIS="false",
-        MOTO_IAM_LOAD_MANAGED_POLICIES="true",
+        MOTO_IAM_LOAD_MANAGED_POLICIES="false",
     )
 
 
@@ -93,6 +94,10 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
         port=options.port,
         # a Lambda's code, run inside a request, calls back; far more threads than requests can nest
         threads=64,
+        # SDKs keep a connection for every call they once had under way, for each service
+        connection_limit=2000,
+        backlog=512,
+        asyncore_use_poll=True,
         # asset bundles of some 70 MB stay in memory
         inbuf_overflow=128 * 1024 * 1024,
         outbuf_overflow=128 * 1024 * 1024,
@@ -108,8 +113,11 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
         moto=moto,
         account_file=Account(document or {}),
         clock=Clock(options.clock_scale),
+        latency_ms=options.latency_ms,
     )
     threading.Thread(target=_exit_with_parent, name="stdin", daemon=True).start()
+    application.hold()
+    threading.Thread(target=application.fill, name="fill", daemon=True).start()
     threading.Thread(target=_warm, args=(moto, application), name="warm-up", daemon=True).start()
     with ready_line:
         ready_line.write(json.dumps({"endpoint": endpoint}) + "\n")

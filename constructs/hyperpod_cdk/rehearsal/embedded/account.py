@@ -6,13 +6,30 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hyperpod_cdk.catalog import quotas
+from hyperpod_cdk.rehearsal.embedded.account_existing import (
+    ExistingCluster,
+    ExistingRole,
+    ExistingVpc,
+    clusters_of,
+    networks_of,
+    roles_of,
+)
+from hyperpod_cdk.rehearsal.embedded.account_sections import (
+    Bootstrap,
+    Fault,
+    Iam,
+    InUse,
+    KubernetesOffer,
+    NeighbourCluster,
+    Zones,
+)
 from hyperpod_cdk.rehearsal.embedded.context import Context
 
 if TYPE_CHECKING:
@@ -32,35 +49,74 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class PlanBlock(_Section):
+    """One block of a training plan; ``instance_count`` None: the plan's."""
+
+    start_time: datetime
+    end_time: datetime
+    instance_count: Annotated[int, Field(ge=1)] | None = None
+
+
 class TrainingPlan(_Section):
-    """A training plan that the account bought."""
+    """A training plan that the account bought.
+
+    ``blocks`` follow one another; left out, there is one from ``start_time`` to ``end_time``. ``in_use_by_others`` are
+    instances that something has which no API lists; those of HyperPod clusters are counted anyway.
+    """
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}$")]
     instance_type: str
     instance_count: Annotated[int, Field(ge=1)]
     availability_zone_id: str
     status: Literal["Pending", "Active", "Scheduled", "Expired", "Failed"] = "Active"
+    status_message: str = ""
     target_resources: tuple[Literal["training-job", "hyperpod-cluster", "endpoint", "studio-apps"], ...] = (
         "hyperpod-cluster",
     )
     start_time: datetime | None = None
     end_time: datetime | None = None
+    blocks: tuple[PlanBlock, ...] = ()
+    unhealthy_count: Annotated[int, Field(ge=0)] = 0
+    in_use_by_others: Annotated[int, Field(ge=0)] = 0
     upfront_fee: str = "0.00"
 
 
+class PlanOffer(_Section):
+    """A plan on offer: up to ``instance_count`` instances in one zone; its blocks make its duration."""
+
+    instance_type: str
+    instance_count: Annotated[int, Field(ge=1)]
+    availability_zone_id: str
+    price_per_instance_hour: Annotated[Decimal, Field(ge=0)]
+    blocks: Annotated[tuple[PlanBlock, ...], Field(min_length=1)]
+    target_resources: tuple[Literal["training-job", "hyperpod-cluster", "endpoint", "studio-apps"], ...] = (
+        "hyperpod-cluster",
+    )
+
+
 class TrainingPlans(_Section):
-    """The plans stated in the file, and whether the plans that the environment names exist as well."""
+    """The plans stated in the file, and whether the plans that the environment names exist as well.
+
+    ``offers`` are what can be bought; None: one plan of every duration where plans or on-demand capacity are.
+    """
 
     from_environment: bool = False
     plans: tuple[TrainingPlan, ...] = ()
+    offers: tuple[PlanOffer, ...] | None = None
 
 
 class Existing(_Section):
-    """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists)."""
+    """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
+
+    `networks`, `eks_clusters` and `roles` are made under the IDs and names that they state, before anybody asks.
+    """
 
     from_environment: bool = False
     iam_roles: tuple[str, ...] = ()
     s3_buckets: tuple[str, ...] | None = None
+    networks: tuple[ExistingVpc, ...] = ()
+    eks_clusters: tuple[ExistingCluster, ...] = ()
+    roles: tuple[ExistingRole, ...] = ()
 
 
 class AccountFile(_Section):
@@ -68,12 +124,27 @@ class AccountFile(_Section):
 
     `quotas` maps a service code (sagemaker, vpc, ec2, eks, fsx) to applied values by quota name. `capacity` maps an
     instance type to the availability zone IDs that have capacity for it on demand; a type not named has it everywhere.
+    `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
+    zone. `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
+    their statuses, `buckets` S3 buckets to their regions. `page_size` is the most that one page of any list holds.
     """
 
     quotas: Mapping[str, Mapping[str, float] | bool] = {}
     training_plans: TrainingPlans = TrainingPlans()
     existing: Existing = Existing()
     capacity: Mapping[str, tuple[str, ...]] = {}
+    zones: Zones = Zones()
+    offerings: Mapping[str, tuple[str, ...]] = {}
+    clusters: tuple[NeighbourCluster, ...] = ()
+    in_use: InUse = InUse()
+    kubernetes: KubernetesOffer = KubernetesOffer()
+    iam: Iam = Iam()
+    bootstrap: Bootstrap | None = None
+    stacks: Mapping[str, str] = {}
+    log_groups: tuple[str, ...] = ()
+    buckets: Mapping[str, str] = {}
+    faults: tuple[Fault, ...] = ()
+    page_size: Annotated[int, Field(ge=1)] | None = None
 
     def applied_quota(self, service: str, name: str) -> float | None:
         """The value the account was granted, None where it has AWS's default."""
@@ -140,14 +211,19 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
         stated = {plan.name for plan in file.training_plans.plans}
         plans = [plan.model_dump(mode="json") for plan in file.training_plans.plans]
         plans += [plan for plan in _plans_of(environment) if plan["name"] not in stated]
-        result["training_plans"] = {"plans": plans}
+        result["training_plans"] = {**_stated(document, "training_plans"), "plans": plans}
+        result["training_plans"].pop("from_environment", None)
     if file.quotas.get("from_environment"):
-        stated_quotas = dict(file.applied_quotas("sagemaker"))
-        others = {service: values for service, values in file.quotas.items() if service != "from_environment"}
-        result["quotas"] = {**others, "sagemaker": {**_quotas_of(environment), **stated_quotas}}
+        granted = _quotas_of(environment)
+        services = sorted({*granted, *file.quotas} - {"from_environment"})
+        result["quotas"] = {each: {**granted.get(each, {}), **file.applied_quotas(each)} for each in services}
     if file.existing.from_environment:
         roles = {*file.existing.iam_roles, *_roles_of(environment)}
-        result["existing"] = {**_stated(document, "existing"), "iam_roles": sorted(roles)}
+        result["existing"] = {
+            **_stated(document, "existing"),
+            "iam_roles": sorted(roles),
+            **_joined(file.existing, environment),
+        }
         result["existing"].pop("from_environment", None)
     return result
 
@@ -164,6 +240,22 @@ def _validated(document: Mapping[str, Any], where: str) -> AccountFile:
 
 def _stated(document: Mapping[str, Any], section: str) -> dict[str, Any]:
     return dict(document.get(section) or {})
+
+
+def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[str, Any]]]:
+    """What an environment joins, beside what the file states of the same ID or name itself."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for section, key, made in (
+        ("networks", "vpc_id", networks_of(environment)),
+        ("eks_clusters", "name", clusters_of(environment)),
+        ("roles", "name", roles_of(environment)),
+    ):
+        rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
+        known = {row[key] for row in rows}
+        rows += [row for row in made if row[key] not in known]
+        if rows:
+            found[section] = rows
+    return found
 
 
 def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
@@ -185,20 +277,18 @@ def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
         }
 
 
-def _quotas_of(environment: Environment) -> dict[str, float]:
-    needs: Counter[quotas.Quota] = Counter()
-    largest_volume = 0
-    for group in environment.hyperpod.instance_groups:
-        spot = group.capacity == "spot"
-        keys = ["hyperpod_instances_total", "hyperpod_instances_per_cluster"]
-        keys += ["hyperpod_spot_instances_total", "hyperpod_spot_instances_per_cluster"] if spot else []
-        usage = quotas.cluster_spot_usage if spot else quotas.cluster_usage
-        rows = [*map(quotas.get, keys), *map(usage, _types_of(group))]
-        needs.update(dict.fromkeys(rows, group.count))
-        largest_volume = max(largest_volume, group.volume_gib or 0)
-    # twice the need, so that a rehearsed replacement may hold the old cluster and the new one for a while
-    granted = {row.name: float(max(2 * need, row.default)) for row, need in needs.items()}
-    return {**granted, quotas.get("hyperpod_ebs_volume_gb").name: float(largest_volume)}
+def _quotas_of(environment: Environment) -> dict[str, dict[str, float]]:
+    # the configuration's models are only needed where an environment is given
+    from hyperpod_cdk.checks.requirements import required_quotas  # noqa: PLC0415
+
+    granted: dict[str, dict[str, float]] = {}
+    for requirement in required_quotas(environment):
+        needed, with_spare = requirement.needed, requirement.needed + requirement.spare
+        if requirement.service == "sagemaker" or with_spare > requirement.default:
+            # twice the need, so that a rehearsed replacement may hold the old cluster and the new one for a while
+            value = float(max(2 * needed, with_spare, requirement.default))
+            granted.setdefault(requirement.service, {})[requirement.name] = value
+    return granted
 
 
 def _roles_of(environment: Environment) -> Iterable[str]:

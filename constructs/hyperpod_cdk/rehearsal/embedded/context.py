@@ -7,11 +7,21 @@ import string
 import threading
 import time
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
 
 StoreType = TypeVar("StoreType")
+
+INTERNAL_ACCESS_KEY = "embedded-aws"
+"""Signs what the embedded AWS asks of itself: neither counted nor delayed nor broken."""
+
+FUNCTION_ACCESS_KEY = "rehearsal"
+"""Signs what a Lambda function asks while it runs."""
+
+asked_by_a_function: ContextVar[bool] = ContextVar("asked_by_a_function", default=False)
+"""Whether the request under way was signed by a Lambda function."""
 
 
 class State:
@@ -34,14 +44,18 @@ class State:
 
 
 class Clock:
-    """The time of the embedded AWS. `scale` shortens every sleep, so that a handler may wait as AWS would."""
+    """The time of the embedded AWS, which goes on from ``begins`` (default: the present).
 
-    def __init__(self, scale: float = 1.0) -> None:
+    `scale` shortens every sleep, so that a handler may wait as AWS would.
+    """
+
+    def __init__(self, scale: float = 1.0, begins: datetime | None = None) -> None:
         self.scale = scale
+        self._ahead = begins - datetime.now(UTC) if begins else timedelta()
 
     def now(self) -> datetime:
         """The time, aware, in UTC."""
-        return datetime.now(UTC)
+        return datetime.now(UTC) + self._ahead
 
     def sleep(self, seconds: float) -> None:
         """Wait `seconds` of embedded time."""
@@ -80,6 +94,7 @@ class Context:
     state: State = field(default_factory=State)
     clock: Clock = field(default_factory=Clock)
     account_file: Account = field(default_factory=Account)
+    # may be shared with contexts that follow: a client costs more than most requests
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -114,8 +129,8 @@ class Context:
             read_timeout=900,
         )
         session = boto3.session.Session(
-            aws_access_key_id="rehearsal",
-            aws_secret_access_key="rehearsal",  # noqa: S106 - fake
+            aws_access_key_id=INTERNAL_ACCESS_KEY,
+            aws_secret_access_key=INTERNAL_ACCESS_KEY,
             region_name=region,
         )
         # the stubs have an overload per service and none for a variable

@@ -15,6 +15,13 @@ def patch_moto() -> None:
     _let_logging_precede_its_policy()
 
 
+def empty_moto() -> None:
+    """Throw away everything that moto holds."""
+    from moto.moto_api._internal.models import moto_api_backend  # noqa: PLC0415 - moto loads after the account is set
+
+    moto_api_backend.reset()
+
+
 def _let_logging_precede_its_policy() -> None:
     """moto wants the target's bucket policy when access logging is switched on; S3 looks only when it delivers.
 

@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -15,8 +16,16 @@ import botocore.session
 from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
-from hyperpod_cdk.rehearsal.embedded import inspection
-from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context
+from hyperpod_cdk.rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
+from hyperpod_cdk.rehearsal.embedded.account import account_of
+from hyperpod_cdk.rehearsal.embedded.context import (
+    FUNCTION_ACCESS_KEY,
+    INTERNAL_ACCESS_KEY,
+    Account,
+    Clock,
+    Context,
+    asked_by_a_function,
+)
 from hyperpod_cdk.rehearsal.embedded.operations import (
     OperationFunction,
     PassToMoto,
@@ -35,6 +44,9 @@ from hyperpod_cdk.rehearsal.embedded.protocol import (
     service_of_signing_name,
     signing_name,
 )
+from hyperpod_cdk.rehearsal.embedded.seeding import run_seeds
+from hyperpod_cdk.rehearsal.embedded.services.identity import caller_arn
+from hyperpod_cdk.rehearsal.embedded.traffic import Call, Disconnected, Traffic, call_of
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -43,6 +55,12 @@ Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 OWN_SERVICES = frozenset({"cloudformation"})
 """Services that moto must never answer: its state of them is not ours."""
 
+ACCOUNT_PATH = "/_rehearsal/account"
+"""`POST` of `{"document": ..., "region": ..., "latency_ms": ..., "now": ...}` makes another account in its place."""
+
+READY_SECONDS = 60.0
+"""How long a request waits for what the account file puts into the account."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +68,7 @@ class EmbeddedAws:
     """One account of the embedded AWS, all regions; `endpoint` is where this application is served.
 
     moto answers what no `@operation` function does. Every region has a context of its own, made when first asked.
+    `latency_ms` is added to every call from outside, once `fill` was called.
     """
 
     def __init__(
@@ -61,6 +80,7 @@ class EmbeddedAws:
         moto: Application,
         account_file: Account | None = None,
         clock: Clock | None = None,
+        latency_ms: float = 0,
     ) -> None:
         self.account = account
         self.region = region
@@ -68,11 +88,58 @@ class EmbeddedAws:
         self._moto = moto
         self._account_file = account_file or Account()
         self._clock = clock or Clock()
+        self._latency_ms = latency_ms
         self._contexts: dict[str, Context] = {}
+        self._clients: dict[tuple[str, str], Any] = {}
         self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._ready.set()
+        self._problem = ""
+        self._page_size: int | None = None
+        self._traffic = Traffic()
         self._services_by_signing_name: dict[str, list[str]] = {}
         for service in sorted(services_with_operations()):
             self._services_by_signing_name.setdefault(signing_name(service), []).append(service)
+
+    def hold(self) -> None:
+        """Let calls from outside wait for `fill`."""
+        self._ready.clear()
+
+    def fill(self) -> None:
+        """Put into the account what its file says; calls from outside are answered from then on.
+
+        The server must listen already: what is put in goes through it.
+        """
+        context = self.context()
+        self._problem, self._page_size = "", None
+        try:
+            file = account_of(context)
+            run_seeds(context)
+            self._page_size = file.page_size
+            self._traffic = Traffic(
+                faults=file.faults,
+                denied=file.iam.denied_calls,
+                latency_ms=self._latency_ms,
+                caller=caller_arn(context),
+            )
+        except Exception as error:  # noqa: BLE001 - whoever calls is told; the server stays to tell it
+            _log.exception("the account could not be filled")
+            self._problem = f"the account could not be filled: {error}"
+        finally:
+            self._ready.set()
+
+    def replace(self, *, account_file: Account, region: str, latency_ms: float, begins: datetime | None) -> None:
+        """Throw the account away, with everything in it, and make another one of the same ID."""
+        self.hold()
+        self._traffic.close()
+        with self._lock:
+            for context in self._contexts.values():
+                kubernetes_api.stop(context)
+            self._contexts.clear()
+            self._account_file, self.region, self._latency_ms = account_file, region, latency_ms
+            self._clock = Clock(self._clock.scale, begins)
+            moto_edge.empty_moto()
+        self.fill()
 
     def context(self, region: str | None = None) -> Context:
         """The context of a region, the rehearsed one by default."""
@@ -88,6 +155,7 @@ class EmbeddedAws:
                     endpoint=self.endpoint,
                     account_file=self._account_file,
                     clock=self._clock,
+                    _clients=self._clients,
                 )
             return self._contexts[name]
 
@@ -96,9 +164,56 @@ class EmbeddedAws:
         # moto matches S3 keys against the path as it was sent
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
         if environ.get("PATH_INFO") == inspection.PATH:
-            body = json.dumps(inspection.inspect(self.context())).encode()
-            return _send(WireResponse(200, {"Content-Type": "application/json"}, body), start_response)
+            return _send_json(self._state(), start_response)
+        if environ.get("PATH_INFO") == ACCOUNT_PATH and environ["REQUEST_METHOD"] == "POST":
+            return _send_json(self._replace(json.loads(wire_request(environ).body)), start_response)
+        if f"Credential={INTERNAL_ACCESS_KEY}/" in environ.get("HTTP_AUTHORIZATION", ""):
+            return self._respond(environ, start_response)
+        self._ready.wait(READY_SECONDS)
+        return self._from_outside(environ, start_response)
+
+    def _state(self) -> dict[str, Any]:
+        return {**inspection.inspect(self.context()), "calls": self._traffic.as_dict()}
+
+    def _replace(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        self.replace(
+            account_file=Account(wanted.get("document") or {}),
+            region=wanted.get("region") or self.region,
+            latency_ms=wanted.get("latency_ms") or 0,
+            begins=datetime.fromisoformat(wanted["now"]) if wanted.get("now") else None,
+        )
+        return {"endpoint": self.endpoint, "problem": self._problem}
+
+    def _from_outside(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        is_head = environ["REQUEST_METHOD"] == "HEAD"
+        is_form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")
+        # an upload is better left unread, and only the query protocols name the operation in the body
+        request = wire_request(environ, read_body=is_form)
+        call = call_of(credential_scope(environ)[1], request)
+        try:
+            response = self._traffic.pass_through(call, lambda: self._whole(call, request, environ), is_head=is_head)
+        except Disconnected:
+            # the server's own exception for a caller that has gone: it closes the connection
+            from waitress.channel import ClientDisconnected  # noqa: PLC0415 - needed by nobody else
+
+            raise ClientDisconnected from None
+        return _send(response, start_response, is_head=is_head)
+
+    def _whole(self, call: Call, request: WireRequest, environ: Environ) -> WireResponse:
+        def respond() -> WireResponse:
+            return _captured(lambda start: self._respond(environ, start))
+
+        if self._problem:
+            return serialise_error(call.service or "s3", ServiceError("InternalFailure", self._problem))
+        if call.service == "ec2" and operation_for("ec2", call.operation) is None:
+            return moto_pages.ec2_page(call.operation, request, self._page_size, respond)
+        if call.service and operation_for(call.service, call.operation) is None:
+            moto_pages.limit_json(environ, call.service, call.operation, self._page_size)
+        return respond()
+
+    def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         region, name = credential_scope(environ)
+        asked_by_a_function.set(f"Credential={FUNCTION_ACCESS_KEY}/" in environ.get("HTTP_AUTHORIZATION", ""))
         services = self._services_by_signing_name.get(name, [])
         if services:
             request = wire_request(environ)
@@ -132,6 +247,7 @@ class EmbeddedAws:
             return serialise_error(service, ServiceError("InvalidAction", f"Could not find operation {name}"))
         try:
             parsed = parse(service, name, request, path_values)
+            parsed = moto_pages.with_limit(service, name, parsed, self._page_size)
             return serialise(service, name, self._call(function, region, parsed))
         except PassToMoto:
             return None
@@ -178,11 +294,13 @@ def credential_scope(environ: Environ) -> tuple[str, str]:
     return parts[-3], parts[-2].lower()
 
 
-def wire_request(environ: Environ) -> WireRequest:
-    """The request with its body read; the body is put back for moto."""
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    body = environ["wsgi.input"].read(length) if length else b""
-    environ["wsgi.input"] = io.BytesIO(body)
+def wire_request(environ: Environ, *, read_body: bool = True) -> WireRequest:
+    """The request with its body read, unless told not to; the body is put back for moto."""
+    body = b""
+    if read_body:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(length) if length else b""
+        environ["wsgi.input"] = io.BytesIO(body)
     pairs = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     if environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded"):
         pairs += parse_qsl(body.decode(), keep_blank_values=True)
@@ -193,7 +311,30 @@ def wire_request(environ: Environ) -> WireRequest:
     return WireRequest(environ["REQUEST_METHOD"], raw_path.partition("?")[0], MultiDict(pairs), headers, body)
 
 
-def _send(response: WireResponse, start_response: StartResponse) -> list[bytes]:
-    headers = {**response.headers, "Content-Length": str(len(response.body))}
+def _captured(serve: Callable[[StartResponse], Iterable[bytes]]) -> WireResponse:
+    """What an application sends, whole."""
+    began: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
+        began.append((status, headers))
+
+    chunks = serve(start)
+    try:
+        body = b"".join(chunks)
+    finally:
+        getattr(chunks, "close", lambda: None)()
+    status, headers = began[-1]
+    return WireResponse(int(status.split()[0]), dict(headers), body)
+
+
+def _send_json(value: Any, start_response: StartResponse) -> list[bytes]:
+    return _send(WireResponse(200, {"Content-Type": "application/json"}, json.dumps(value).encode()), start_response)
+
+
+def _send(response: WireResponse, start_response: StartResponse, *, is_head: bool = False) -> list[bytes]:
+    headers = dict(response.headers)
+    if not (is_head and "Content-Length" in headers):
+        # an answer to HEAD states the length of what GET would give
+        headers["Content-Length"] = str(len(response.body))
     start_response(f"{response.status} {'OK' if response.status < 400 else 'Error'}", list(headers.items()))
     return [response.body]

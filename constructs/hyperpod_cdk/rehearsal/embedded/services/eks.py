@@ -13,6 +13,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from hyperpod_cdk.catalog import kubernetes, quotas, regions
+from hyperpod_cdk.rehearsal.embedded import kubernetes_api
+from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
@@ -72,13 +74,13 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "ResourceLimitExceededException", f"Cluster limit exceeded: the account may have {limit:g} clusters."
         )
     version = request.get("version") or kubernetes.DEFAULT
-    if kubernetes.get(version) is None:
+    if version not in {row.version for row in offered_versions(context)}:
         raise ServiceError("InvalidParameterException", f"unsupported Kubernetes version {version}")
     _check_role(context, request["roleArn"])
     _check_keys(context, request)
     _check_endpoint(request["resourcesVpcConfig"])
     subnets = _check_network(context, name, request["resourcesVpcConfig"])
-    cluster = _new_cluster(context, request, version, subnets)
+    cluster = new_cluster(context, request, version, subnets)
     with context.state.lock:
         context.state.store(EksStore).clusters[name] = cluster
     return {"cluster": cluster_view(context, cluster)}
@@ -145,7 +147,7 @@ def update_cluster_version(context: Context, request: dict[str, Any]) -> dict[st
     cluster = find_cluster(context, request["name"])
     _require_active(context, cluster)
     wanted = request["version"]
-    if kubernetes.get(wanted) is None:
+    if wanted not in {row.version for row in offered_versions(context)}:
         raise ServiceError("InvalidParameterException", f"unsupported Kubernetes version {wanted}")
     if _minor(wanted) != _minor(cluster.version) + 1:
         raise ServiceError(
@@ -173,16 +175,17 @@ def list_updates(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 @operation("eks", "DescribeClusterVersions")
 def describe_cluster_versions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """The Kubernetes versions that EKS offers, newest first, as the catalog has them."""
+    """The Kubernetes versions that EKS offers, newest first: the catalog's, where the account file says nothing."""
     wanted = request.get("clusterVersions")
-    rows = [row for row in reversed(kubernetes.VERSIONS) if not wanted or row.version in wanted]
+    rows = [row for row in offered_versions(context) if not wanted or row.version in wanted]
     views = [_version_view(context, row) for row in rows]
     views = [view for view in views if request.get("includeAll") or view["versionStatus"] != "UNSUPPORTED"]
     if request.get("defaultOnly"):
         views = [view for view in views if view["defaultVersion"]]
     if request.get("versionStatus"):
         views = [view for view in views if view["versionStatus"] == request["versionStatus"]]
-    return {"clusterVersions": views}
+    shown, token = page(views, request.get("nextToken"), request.get("maxResults") or 100)
+    return {"clusterVersions": shown, **({"nextToken": token} if token else {})}
 
 
 @operation("eks", "TagResource")
@@ -205,6 +208,12 @@ def untag_resource(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def list_tags_for_resource(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """The tags of a resource."""
     return {"tags": dict(_tags_of(context, request["resourceArn"]))}
+
+
+def offered_versions(context: Context) -> list[kubernetes.KubernetesVersion]:
+    """The versions that EKS lists, newest first."""
+    stated = account_of(context).kubernetes.versions
+    return [row for row in reversed(kubernetes.VERSIONS) if stated.get(row.version) != "gone"]
 
 
 def find_cluster(context: Context, name: str) -> EksCluster:
@@ -231,7 +240,8 @@ def cluster_view(context: Context, cluster: EksCluster) -> dict[str, Any]:
     if status == "CREATING":
         for member in ("endpoint", "certificateAuthority", "identity"):
             view.pop(member)
-    return view
+        return view
+    return {**view, **kubernetes_api.reachable(context, view)}
 
 
 def begin_update(
@@ -335,7 +345,15 @@ def _check_zones(context: Context, name: str, zones: Mapping[str, str]) -> None:
     )
 
 
-def _new_cluster(context: Context, request: dict[str, Any], version: str, subnets: list[dict[str, Any]]) -> EksCluster:
+def new_cluster(
+    context: Context,
+    request: dict[str, Any],
+    version: str,
+    subnets: list[dict[str, Any]],
+    *,
+    security_group_id: str | None = None,
+) -> EksCluster:
+    """A cluster that begins to be created; its own security group is made unless one is given."""
     name = request["name"]
     arn = context.arn("eks", f"cluster/{name}")
     vpc_id = subnets[0]["VpcId"]
@@ -356,7 +374,7 @@ def _new_cluster(context: Context, request: dict[str, Any], version: str, subnet
         "resourcesVpcConfig": {
             "subnetIds": list(config["subnetIds"]),
             "securityGroupIds": list(config.get("securityGroupIds") or []),
-            "clusterSecurityGroupId": _create_security_group(context, name, vpc_id),
+            "clusterSecurityGroupId": security_group_id or _create_security_group(context, name, vpc_id),
             "vpcId": vpc_id,
             "endpointPublicAccess": config.get("endpointPublicAccess", True),
             "endpointPrivateAccess": config.get("endpointPrivateAccess", False),
@@ -463,6 +481,7 @@ def _version_view(context: Context, row: kubernetes.KubernetesVersion) -> dict[s
         status = "EXTENDED_SUPPORT"
     if row.extended_support_ends and today >= row.extended_support_ends:
         status = "UNSUPPORTED"
+    status = account_of(context).kubernetes.versions.get(row.version, status)
     ends = {
         "endOfStandardSupportDate": _midnight(row.standard_support_ends),
         "endOfExtendedSupportDate": _midnight(row.extended_support_ends),

@@ -7,11 +7,17 @@ import re
 import uuid
 from typing import Any
 
-from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services.addon_health import addon_status
-from hyperpod_cdk.rehearsal.embedded.services.eks import begin_update, find_active_cluster, find_cluster
+from hyperpod_cdk.rehearsal.embedded.services.eks import (
+    begin_update,
+    find_active_cluster,
+    find_cluster,
+    offered_versions,
+)
 from hyperpod_cdk.rehearsal.embedded.services.eks_access import add_association, remove_association
 from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by
 from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster
@@ -48,13 +54,13 @@ def create_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     if name in _living(context, cluster):
         raise ServiceError("ResourceInUseException", "Addon already exists.", 409)
     row = addons.get(name)
-    if row is None or not _supports(row, cluster.version):
+    if row is None or not _supports(row, cluster.version) or not offered(context, name, cluster.version):
         raise ServiceError(
             "InvalidParameterException",
             f"Addon {name} specified is not supported in {cluster.version} kubernetes version",
         )
-    version = request.get("addonVersion") or default_version(name, cluster.version)
-    _check_version(version)
+    version = request.get("addonVersion") or offered(context, name, cluster.version)[0]
+    _check_version(context, name, version)
     _check_request(context, row, version, request)
     now = context.clock.now()
     addon = Addon(
@@ -95,7 +101,7 @@ def update_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     addon = _find(context, cluster, request["addonName"])
     row = addons.row(addon.name)
     version = request.get("addonVersion") or addon.version
-    _check_version(version)
+    _check_version(context, addon.name, version)
     _check_request(context, row, version, request)
     _check_step(addon, version)
     members = ("serviceAccountRoleArn", "configurationValues", "resolveConflicts")
@@ -124,13 +130,23 @@ def delete_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @operation("eks", "DescribeAddonVersions")
-def describe_addon_versions(_context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """One version of each add-on, said to suit every Kubernetes version that the add-on supports."""
+def describe_addon_versions(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The versions of each add-on, said to suit every Kubernetes version that the add-on supports.
+
+    There is one for each, unless the account file names others.
+    """
     wanted, only = request.get("kubernetesVersion"), request.get("addonName")
     rows = [addons.row(name) for name in sorted(addons.names()) if only in {None, name}]
-    infos = [_info(row, wanted) for row in rows if wanted is None or _supports(row, wanted)]
+    versions = [row.version for row in offered_versions(context) if wanted in {None, row.version}]
+    infos = [info for row in rows if (info := _info(context, row, versions))["addonVersions"]]
     shown, token = page(infos, request.get("nextToken"), request.get("maxResults") or 100)
     return {"addons": shown, **({"nextToken": token} if token else {})}
+
+
+def offered(context: Context, name: str, kubernetes_version: str) -> tuple[str, ...]:
+    """The versions of an add-on for a Kubernetes version, EKS's default first."""
+    stated = account_of(context).kubernetes.addons
+    return stated[name] if name in stated else (default_version(name, kubernetes_version),)
 
 
 def default_version(name: str, kubernetes_version: str) -> str:
@@ -155,8 +171,9 @@ def _find(context: Context, cluster: EksCluster, name: str) -> Addon:
     return addon
 
 
-def _check_version(version: str) -> None:
-    if not VERSION_PATTERN.fullmatch(version):
+def _check_version(context: Context, name: str, version: str) -> None:
+    stated = account_of(context).kubernetes.addons
+    if not VERSION_PATTERN.fullmatch(version) or version not in stated.get(name, (version,)):
         raise ServiceError("InvalidParameterException", f"Addon version specified is not supported: {version}")
 
 
@@ -240,12 +257,14 @@ def _view(context: Context, cluster: EksCluster, addon: Addon) -> dict[str, Any]
     return view
 
 
-def _info(row: addons.Addon, kubernetes_version: str | None) -> dict[str, Any]:
-    suitable = [item.version for item in kubernetes.VERSIONS if _supports(row, item.version)]
-    listed = [item for item in suitable if kubernetes_version in {None, item}]
-    offered: dict[str, list[str]] = {}
-    for version in listed:
-        offered.setdefault(default_version(row.name, version), []).append(version)
+def _info(context: Context, row: addons.Addon, kubernetes_versions: list[str]) -> dict[str, Any]:
+    suited: dict[str, list[dict[str, Any]]] = {}
+    # the catalog's order, oldest first, as EKS lists them
+    for wanted in sorted((item for item in kubernetes_versions if _supports(row, item)), key=_minor):
+        for index, version in enumerate(offered(context, row.name, wanted)):
+            suited.setdefault(version, []).append(
+                {"clusterVersion": wanted, "platformVersions": ["*"], "defaultVersion": index == 0}
+            )
     return {
         "addonName": row.name,
         "owner": "aws",
@@ -255,20 +274,22 @@ def _info(row: addons.Addon, kubernetes_version: str | None) -> dict[str, Any]:
             {
                 "addonVersion": version,
                 "architecture": ["amd64", "arm64"],
-                "compatibilities": [
-                    {"clusterVersion": item, "platformVersions": ["*"], "defaultVersion": True} for item in clusters
-                ],
+                "compatibilities": compatibilities,
                 "requiresConfiguration": False,
                 "requiresIamPermissions": bool(row.managed_policies) and row.inline_pod_identity,
             }
-            for version, clusters in offered.items()
+            for version, compatibilities in suited.items()
         ],
     }
 
 
 def _supports(row: addons.Addon, version: str) -> bool:
     least = row.minimum_kubernetes
-    return least is None or int(version.split(".")[1]) >= int(least.split(".")[1])
+    return least is None or _minor(version) >= _minor(least)
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
 
 
 def _uuid_like(cluster: EksCluster, name: str) -> str:

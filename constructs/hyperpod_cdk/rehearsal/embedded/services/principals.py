@@ -17,6 +17,9 @@ from hyperpod_cdk.rehearsal.embedded.context import Context
 
 Statement = Mapping[str, Any]
 
+LISTED_ROLE_ID = "AROALISTEDINACCOUNT1"
+"""RoleId of a role that only the account file names: of its policies nothing is known."""
+
 AWS_MANAGED_STATEMENTS: Mapping[str, tuple[Statement, ...]] = {
     "AmazonSageMakerClusterInstanceRolePolicy": (
         {
@@ -154,7 +157,7 @@ def _get_role(context: Context, role_arn: str) -> dict[str, Any] | None:
         found: dict[str, Any] = context.client("iam").get_role(RoleName=role_arn.rsplit("/", 1)[-1])["Role"]
     except ClientError:
         return None
-    return found
+    return None if found["RoleId"] == LISTED_ROLE_ID else found
 
 
 def _role_statements(context: Context, role_name: str) -> Iterable[Statement]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -51,7 +53,15 @@ class Timeline:
 
 
 def page(items: Sequence[Item], start: str | None, size: int) -> tuple[list[Item], str | None]:
-    """One page of a list and the token of the next; a token is the number of items before the page."""
-    first = int(start) if start and start.isdecimal() else 0
+    """One page of a list and the token of the next; a token hides the number of items before the page.
+
+    It is base64 of a length that needs no padding, since FSx accepts nothing else.
+    """
+    try:
+        text = base64.b64decode(start or "", validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        # AWS's services differ in what they say of a token that is none of theirs
+        text = ""
+    first = int(text) if text.isdecimal() else 0
     end = first + size
-    return list(items[first:end]), str(end) if end < len(items) else None
+    return list(items[first:end]), base64.b64encode(f"{end:012}".encode()).decode() if end < len(items) else None

@@ -14,7 +14,7 @@ from hyperpod_cdk.rehearsal.embedded.cloudformation.service import (
 )
 from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import Stack, stacks_of
 from hyperpod_cdk.rehearsal.embedded.cloudformation.template import TemplateError
-from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.context import Context, asked_by_a_function
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 
 HOLD_SECONDS = 20.0
@@ -121,7 +121,9 @@ def describe_stacks(context: Context, request: dict[str, Any]) -> dict[str, Any]
     stacks, name = stacks_of(context), request.get("StackName")
     if name:
         stack = stacks.get(name)
-        stack.wait_while_in_progress(HOLD_SECONDS)
+        # a custom resource would wait for itself
+        if not asked_by_a_function.get():
+            stack.wait_while_in_progress(HOLD_SECONDS)
         return {"Stacks": [_described(stack)]}
     page, token = paged(stacks.active(), request.get("NextToken"), _PAGE)
     return {"Stacks": [_described(stack) for stack in page], "NextToken": token}

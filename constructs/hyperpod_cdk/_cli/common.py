@@ -1,0 +1,122 @@
+"""What every verb shares: where the project is, which file an environment is, how a mistake of the user's is said."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from hyperpod_cdk._cli.output import Checked, Format, print_checked
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from rich.console import Console
+
+    from hyperpod_cdk.config import LoadedEnvironment
+
+FINDINGS = 1
+"""Exit code of a verb that did its work and found something wrong."""
+
+USAGE = 2
+"""Exit code of a verb that could not do its work: wrong words, no credentials, no such file."""
+
+FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is written.")]
+ProjectOption = Annotated[
+    Path | None,
+    typer.Option("--project", help="Root of the project. Default: the folder with environments/ above this one."),
+]
+EnvironmentArgument = Annotated[str, typer.Argument(metavar="ENV", help="Name or file of the environment.")]
+
+
+def root_of(project: Path | None) -> Path:
+    """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json."""
+    if project is not None:
+        if not project.is_dir():
+            usage(f"--project: no folder {project}")
+        return project
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "environments").is_dir() or (folder / "cdk.json").is_file():
+            return folder
+    return here
+
+
+def environment_file(name: str, root: Path) -> Path:
+    """Give the file of an environment by name or path; exits 2 with the near miss where there is none."""
+    from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - 'schema --help' need not build the models
+
+    try:
+        return resolve_environment_file(name, root)
+    except UsageError as error:
+        usage(str(error))
+
+
+def loaded_environment(
+    file: Path, *, output: Format, today: date | None = None, with_record: bool = True
+) -> LoadedEnvironment:
+    """Read an environment file; prints its errors and exits 1 where it is refused. Warnings go to standard error.
+
+    ``today`` and ``with_record`` are those of ``load_environment``.
+    """
+    from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
+
+    try:
+        loaded = load_environment(file, today=today, with_record=with_record)
+    except EnvironmentFileError as error:
+        print_checked([Checked(error.file, error.findings)], output=output)
+        raise typer.Exit(FINDINGS) from None
+    for warning in loaded.warnings:
+        print(f"warning {warning.render()}", file=sys.stderr)
+    return loaded
+
+
+@contextmanager
+def aws_errors(*, otherwise: str = "") -> Iterator[None]:
+    """Turn "nobody to ask AWS as" (no credentials, expired ones) into a sentence and exit code 2.
+
+    ``otherwise`` is what the user can do without AWS.
+    """
+    from hyperpod_cdk.checks.answers import AwsAccessError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except AwsAccessError as error:
+        usage(f"{error}{otherwise}")
+
+
+def usage(message: str) -> NoReturn:
+    """Say in one sentence what the user got wrong, and exit 2."""
+    print(message, file=sys.stderr)
+    raise typer.Exit(USAGE)
+
+
+@contextmanager
+def os_errors(path: Path) -> Iterator[None]:
+    """Turn a failure to write below ``path`` into a sentence and exit code 2."""
+    try:
+        yield
+    except OSError as error:
+        usage(f"cannot write {error.filename or path}: {error.strerror or error}")
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Say which extra to install where a package that it brings is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("hyperpod_cdk"):
+            raise
+        usage(f"needs the package {error.name}; install it with pip install 'hyperpod-cdk[{name}]'")
+
+
+def console(**options: Any) -> Console:
+    """Give a rich console; only verbs with tables or progress pay for rich."""
+    from rich.console import Console  # noqa: PLC0415 - only verbs with progress pay for rich
+
+    return Console(**options)

@@ -1,0 +1,530 @@
+"""The verbs ``plans search`` and ``plans record``: training plans on offer, and those that an environment names."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    aws_errors,
+    environment_file,
+    loaded_environment,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Format, finding_line, print_json
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.checks.answers import Aws
+    from hyperpod_cdk.checks.plan_record import Missing
+    from hyperpod_cdk.checks.plan_search import Block, Offer, Refusal, Search, Wish
+    from hyperpod_cdk.config import Environment, LoadedEnvironment
+    from hyperpod_cdk.config.recorded_plans import RecordedPlans
+    from hyperpod_cdk.findings import Finding
+
+app = typer.Typer(
+    help="SageMaker training plans: what is on offer, and a record of those that were bought.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_RANGE = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
+_LONGEST_LIST = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """How the verbs reach AWS and the clock; tests hand another one over as the context's object."""
+
+    open: Callable[[str, str], Aws]
+    now: Callable[[], datetime]
+
+
+@app.command()
+def search(  # noqa: PLR0917 - typer makes the command line from the signature
+    context: typer.Context,
+    environment: Annotated[
+        str | None,
+        typer.Argument(metavar="[ENV]", help="Environment whose groups on training plans give the defaults."),
+    ] = None,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", help="Instance type, such as ml.p5.48xlarge.")
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", help="Number of instances; plans are sold for powers of two.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", help="AWS region. Default: the environment's, else AWS_REGION.")
+    ] = None,
+    days: Annotated[
+        str | None, typer.Option("--days", help="Durations: 14, 7..14 or 1,7,14. Default: fifteen from 1 to 182.")
+    ] = None,
+    hours: Annotated[str | None, typer.Option("--hours", help="The same in hours, rounded up to whole days.")] = None,
+    start_after: Annotated[
+        str | None, typer.Option("--start-after", help="Earliest start, as 2026-12-01 or 2026-12-01T11:30Z. UTC.")
+    ] = None,
+    end_before: Annotated[str | None, typer.Option("--end-before", help="Latest end, written alike.")] = None,
+    *,
+    every_day: Annotated[
+        bool, typer.Option("--every-day", help="Ask for every duration that is sold, one call each.")
+    ] = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Find training plans on offer, by price per accelerator-hour. Never buys.
+
+    AWS finds plans of one duration at a time, so many durations are asked for side by side. Exit code 1 where nothing
+    was found because AWS did not answer or a quota refused.
+    """
+    access = _access(context)
+    now = access.now()
+    loaded = _loaded(environment, project, output, now)
+    of = None if loaded is None else loaded.environment
+    where = _region(region, of)
+    after, before = _moment("--start-after", start_after), _moment("--end-before", end_before)
+    _check_window(after, before, now)
+    durations = _durations(days, hours, every_day=every_day, after=after or now, before=before)
+    wanted = _wishes(
+        loaded, instance_type=instance_type, count=count, days=durations, start_after=after, end_before=before
+    )
+    with aws_errors():
+        aws = access.open(where, "" if of is None else of.account)
+    from hyperpod_cdk.checks import plan_search  # noqa: PLC0415 - 'plans --help' need not build the models
+
+    found = [plan_search.search(aws, wish, now=now, environment=of) for wish in wanted]
+    name = of.name if of is not None else "hyperpod"
+    if output is Format.JSON:
+        print_json({"region": where, "searches": [plan_search.as_data(each, where, name=name) for each in found]})
+    else:
+        for each in found:
+            print("\n".join(_search_lines(each, where, name=name)))
+    if not any(each.offers for each in found) and any(each.refusals for each in found):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def record(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Store what AWS says of the environment's training plans beside its file, for offline checks.
+
+    The record is verified whenever the file is read: by validate, by synthesis, in a pull request. Exit code 1 where
+    a plan could not be described (then the old record stays) or where the record contradicts the environment.
+    """
+    access = _access(context)
+    file = environment_file(environment, root_of(project))
+    now = access.now()
+    loaded = loaded_environment(file, output=output, today=now.date(), with_record=False)
+    from hyperpod_cdk.checks import plan_record  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.loading import plans_file  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import as_data, groups_by_plan  # noqa: PLC0415 - as above
+
+    of = loaded.environment
+    if not groups_by_plan(of):
+        usage(f"{loaded.file} names no training plan, so there is nothing to record")
+    with aws_errors():
+        aws = access.open(of.region, of.account)
+    found = plan_record.describe_plans(of, aws, today=now.date())
+    if isinstance(found, list):
+        _not_recorded(loaded, found)
+    path, shown = plans_file(file), plans_file(Path(loaded.file))
+    old = _old_record(path, shown, name=file.stem)
+    changes = plan_record.changes(old, found)
+    try:
+        write_atomically(path, found.text())
+    except OSError as error:
+        usage(f"cannot write {shown}: {error.strerror or error}; what was there is as it was")
+    findings = _findings_now(file, now)
+    if output is Format.JSON:
+        print_json(
+            {
+                "file": str(shown),
+                "changes": changes,
+                "findings": [finding.as_dict() for finding in findings],
+                "record": as_data(found),
+            }
+        )
+    else:
+        print("\n".join([*changes, _written(shown, old, changes)]))
+        for finding in findings:
+            print(finding_line(finding))
+    if any(finding.severity == "error" for finding in findings):
+        raise typer.Exit(FINDINGS)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it, and whatever fails, finds the old text or the new one, whole.
+
+    A link stays a link. Raises OSError, after which the old file stands as it was.
+    """
+    target = path.resolve()
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    scratch = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.chmod(mode)
+        scratch.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            scratch.unlink()
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _access(context: typer.Context) -> Access:
+    if isinstance(context.obj, Access):
+        return context.obj
+    return Access(open=_open, now=lambda: datetime.now(UTC))
+
+
+def _open(region: str, account: str) -> Aws:
+    from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
+    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+
+    return LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
+
+
+def _loaded(environment: str | None, project: Path | None, output: Format, now: datetime) -> LoadedEnvironment | None:
+    if environment is None:
+        return None
+    file = environment_file(environment, root_of(project))
+    return loaded_environment(file, output=output, today=now.date(), with_record=False)
+
+
+def _region(region: str | None, environment: Environment | None) -> str:
+    from hyperpod_cdk.catalog import regions  # noqa: PLC0415 - as above
+
+    found = region or (environment.region if environment else None)
+    found = found or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not found:
+        usage("--region is missing; say it, set AWS_REGION or name an environment")
+    if environment is not None and found != environment.region:
+        usage(
+            f"--region: must be {environment.region}, that of {environment.name}, got {found}; leave out --region or"
+            " the environment"
+        )
+    problem = regions.region_problem(found, key="--region")
+    if problem is not None:
+        usage(f"--region: {problem}")
+    doubt = regions.hyperpod_warning(found, key="--region")
+    if doubt is not None and not regions.has_type(found, "AWS::SageMaker::Cluster"):
+        usage(
+            f"--region: must be a region where HyperPod runs (as of {regions.AS_OF}), got {found}; take one of"
+            f" {', '.join(regions.HYPERPOD_REGIONS)}"
+        )
+    if doubt is not None and environment is None:
+        print(f"warning {doubt}", file=sys.stderr)
+    return found
+
+
+def _wishes(
+    loaded: LoadedEnvironment | None,
+    *,
+    instance_type: str | None,
+    count: int | None,
+    days: tuple[int, ...],
+    start_after: datetime | None,
+    end_before: datetime | None,
+) -> list[Wish]:
+    from hyperpod_cdk.checks.plan_search import Wish, wishes  # noqa: PLC0415 - as above
+
+    if instance_type is not None:
+        _check_type(instance_type)
+    if count is not None:
+        _check_count(count)
+    if loaded is not None:
+        found = wishes(
+            loaded.environment,
+            instance_type=instance_type,
+            count=count,
+            days=days,
+            start_after=start_after,
+            end_before=end_before,
+        )
+        if found:
+            return found
+    if instance_type is None or count is None:
+        missing = " and ".join(
+            name for name, value in (("--instance-type", instance_type), ("--count", count)) if value is None
+        )
+        if loaded is None:
+            usage(f"needs {missing}, or an environment whose groups say them")
+        of_type = f"of {instance_type}" if instance_type else "on a training plan"
+        usage(f"{loaded.file} has no group {of_type}; say {missing}")
+    return [Wish(instance_type=instance_type, count=count, days=days, start_after=start_after, end_before=end_before)]
+
+
+def _check_type(name: str) -> None:
+    from hyperpod_cdk.catalog import instance_types  # noqa: PLC0415 - as above
+
+    row = instance_types.get(name)
+    if row is None:
+        near = instance_types.closest(name)
+        fix = f"did you mean {near}?" if near else f"take one of {', '.join(_sold_types())}"
+        usage(f'--instance-type: must be a type known on {instance_types.as_of()}, got "{name}"; {fix}')
+    if not row.training_plan_supported:
+        usage(
+            f"--instance-type: must be a type for which plans are sold (as of {instance_types.as_of()}), got {name};"
+            f" take one of {', '.join(_sold_types())}"
+        )
+
+
+def _sold_types() -> list[str]:
+    from hyperpod_cdk.catalog import instance_types  # noqa: PLC0415 - as above
+
+    rows = [instance_types.get(name) for name in instance_types.names()]
+    return [row.name for row in rows if row is not None and row.training_plan_supported]
+
+
+def _check_count(count: int) -> None:
+    from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
+
+    sold = hyperpod.TRAINING_PLAN_COUNTS
+    if count in sold:
+        return
+    near = next((each for each in sold if each >= count), sold[-1])
+    usage(
+        f"--count: must be one of {', '.join(map(str, sold))}, for which plans are sold (as of {hyperpod.AS_OF}), got"
+        f" {count}; take {near}"
+    )
+
+
+def _durations(
+    days: str | None, hours: str | None, *, every_day: bool, after: datetime, before: datetime | None
+) -> tuple[int, ...]:
+    from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
+    from hyperpod_cdk.checks.plan_search import HOURS_PER_DAY, USUAL_DAYS, fitting_days  # noqa: PLC0415 - as above
+
+    sold = hyperpod.TRAINING_PLAN_DAYS
+    said = [name for name, value in (("--days", days), ("--hours", hours), ("--every-day", every_day or None)) if value]
+    if len(said) > 1:
+        usage(f"{' and '.join(said)} say the same thing twice; keep one of them")
+    if days is not None:
+        wanted = sorted(set(_numbers("--days", days, most=sold[-1])))
+    elif hours is not None:
+        numbers = _numbers("--hours", hours, most=sold[-1] * HOURS_PER_DAY)
+        wanted = sorted({-(-number // HOURS_PER_DAY) for number in numbers})
+        if any(number % HOURS_PER_DAY for number in numbers):
+            print(f"--hours: plans are sold for whole days, so {_days(wanted)} are asked for", file=sys.stderr)
+    else:
+        wanted = list(sold if every_day else USUAL_DAYS)
+    fitting = fitting_days(wanted, after, before)
+    if not fitting:
+        usage(f"--end-before: must leave room for {_days(wanted[:1])}, the shortest duration; take a later end")
+    return fitting
+
+
+def _numbers(option: str, text: str, *, most: int) -> list[int]:
+    """Read 14, 7..14 or 1,7,14; each number from 1 to ``most``."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            usage(f'{option}: must be numbers such as 14, 7..14 or 1,7,14, got "{text}"')
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 1 <= first <= last <= most:
+            order = "with the smaller number first" if first > last else f"from 1 to {most}"
+            usage(f'{option}: must be {order}, got "{part.strip()}"')
+        found += range(first, last + 1)
+    return found
+
+
+def _moment(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        usage(f'{option}: must be a day or a moment such as 2026-12-01 or 2026-12-01T11:30Z, got "{text}"')
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _check_window(after: datetime | None, before: datetime | None, now: datetime) -> None:
+    from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
+
+    if after is not None and after < now:
+        usage(f"--start-after: must be in the future, got {_when(after)}; it is {_when(now)}")
+    if before is not None and before - (after or now) < timedelta(days=1):
+        usage(f"--end-before: must be a day or more after the start, got {_when(before)}; take a later end")
+    ahead = hyperpod.TRAINING_PLAN_START_DAYS_AHEAD
+    if after is not None and after - now > timedelta(days=ahead):
+        print(
+            f"warning --start-after: plans are sold at most {ahead} days ahead (as of {hyperpod.AS_OF}), so"
+            f" {_when(after)} may find none",
+            file=sys.stderr,
+        )
+
+
+def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
+    from hyperpod_cdk.checks.plan_search import plan_name  # noqa: PLC0415 - as above
+
+    wish = found.wish
+    groups = f" for {', '.join(wish.group_names)}" if wish.group_names else ""
+    yield (
+        f"{wish.count} {wish.instance_type} in {region}{groups}: {len(found.offers) or 'no'}"
+        f" offer{'' if len(found.offers) == 1 else 's'} among {_days(wish.days)}, asked at"
+        f" {found.asked_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    )
+    for refusal in found.refusals:
+        yield from _refusal_lines(refusal, found, region)
+    if found.zones_missing:
+        yield f"zones by name only: {found.zones_missing}"
+    if not found.offers:
+        if not found.refusals:
+            yield "try other durations (--every-day), fewer instances, a later start or another region"
+        return
+    rows = [_HEADER] + [row for number, offer in enumerate(found.offers, 1) for row in _rows(number, offer)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield ""
+    yield "to buy one (the fee is charged at once and not refunded; offers expire, so search again before):"
+    for number, offer in enumerate(found.offers, 1):
+        yield f"{number}  {offer.command(region, name=plan_name(offer, name))}"
+
+
+_HEADER = ["#", "per accelerator-hour", "fee", "days", "zone", "starts", "nodes leave", "fits"]
+
+
+def _rows(number: int, offer: Offer) -> Iterator[list[str]]:
+    """Give the offer's row, and one below it for each further block."""
+    price = "unknown" if offer.price is None else f"{offer.price:.2f} {offer.currency}".strip()
+    fee = f"{offer.fee} {offer.currency}".strip() or "unknown"
+    head = [str(number), price, fee, _number(offer.hours / 24)]
+    blocks = offer.blocks
+    if len(blocks) <= 1:
+        yield [*head, *_place(blocks[0] if blocks else None), _fits(offer)]
+        return
+    for index, block in enumerate(blocks):
+        part = f"block {index + 1} of {len(blocks)}"
+        zone, start, leave = _place(block)
+        yield [
+            *(head if index == 0 else [""] * len(head)),
+            f"{zone}, {part}",
+            start,
+            leave,
+            _fits(offer) if not index else "",
+        ]
+
+
+def _place(block: Block | None) -> tuple[str, str, str]:
+    if block is None:
+        return "unknown", "unknown", "unknown"
+    zone = block.zone_id or f"{block.zone_name or 'unknown'} (a name)"
+    return zone, _when(block.start), _when(block.nodes_leave)
+
+
+def _fits(offer: Offer) -> str:
+    if offer.zone_in_file is None:
+        return "-"
+    if offer.fits:
+        return ", ".join(offer.fits)
+    return "no group; zone is in the file" if offer.zone_in_file else "no: zone is not in the file"
+
+
+def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str]:
+    from hyperpod_cdk.checks.plan_search import quota_of  # noqa: PLC0415 - as above
+
+    if not refusal.is_quota:
+        allow = f"; allow {refusal.action}" if refusal.action else ""
+        yield f"not answered for {_days(refusal.days)}: {refusal.reason}{allow}"
+        return
+    wish = found.wish
+    quota = quota_of(wish.instance_type)
+    value = "" if found.quota is None else f", which is {found.quota:g}"
+    yield (
+        f"quota: refused for {_days(refusal.days)}, since the account may not reserve {wish.count} more"
+        f' {wish.instance_type} under "{quota.name}"{value}: {refusal.reason}'
+    )
+    if quota.code:
+        # what is reserved already counts too, and is at most the value
+        desired = wish.count + int(found.quota or 0)
+        yield (
+            f"  ask for more: aws service-quotas request-service-quota-increase --region {region} --service-code"
+            f" {quota.service} --quota-code {quota.code} --desired-value {desired}"
+        )
+
+
+def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoReturn:
+    for each in missing:
+        allow = f"; allow {each.action}" if each.action else ""
+        line = loaded.line_of(each.path)
+        print(f"{loaded.file}:{line} {each.path}: {each.reason}{allow}; nothing was written", file=sys.stderr)
+    raise typer.Exit(FINDINGS)
+
+
+def _old_record(path: Path, shown: Path, *, name: str) -> RecordedPlans | None:
+    from hyperpod_cdk.config.recorded_plans import RecordError, read_record  # noqa: PLC0415 - as above
+
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_record(path, file=str(shown), name=name)
+    except RecordError as error:
+        if path.exists() and not path.is_file():
+            usage(f"{shown} is no file; remove it")
+        print(f"replaces a record that could not be read: {error.finding.render()}", file=sys.stderr)
+        return None
+
+
+def _findings_now(file: Path, now: datetime) -> tuple[Finding, ...]:
+    """Give what the environment's file says once its record is the new one."""
+    from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
+
+    before = set(load_environment(file, today=now.date(), with_record=False).warnings)
+    try:
+        found: Sequence[Finding] = load_environment(file, today=now.date()).warnings
+    except EnvironmentFileError as error:
+        found = error.findings
+    return tuple(finding for finding in found if finding not in before)
+
+
+def _written(path: Path, old: RecordedPlans | None, changes: Sequence[str]) -> str:
+    if old is None or changes:
+        return f"wrote {path}; commit it with the environment"
+    return f"wrote {path}; nothing changed since {old.recorded}"
+
+
+def _when(value: datetime | None) -> str:
+    from hyperpod_cdk.config.recorded_plans import moment  # noqa: PLC0415 - as above
+
+    return "unknown" if value is None else moment(value)
+
+
+def _number(value: Decimal) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _days(days: Sequence[int]) -> str:
+    """Say durations shortly: 1 day; 1, 2 and 3 days; 182 durations from 1 to 182 days."""
+    if len(days) > _LONGEST_LIST:
+        return f"{len(days)} durations from {days[0]} to {days[-1]} days"
+    *most, last = [str(each) for each in days]
+    return f"{', '.join(most)} and {last} days" if most else f"{last} day{'' if last == '1' else 's'}"

@@ -1,0 +1,93 @@
+"""The verbs ``quotas show`` and ``quotas request``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    aws_errors,
+    environment_file,
+    loaded_environment,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Format
+
+if TYPE_CHECKING:
+    from hyperpod_cdk._cli.quota_requests import Tools
+
+app = typer.Typer(
+    help="What the account's quotas allow, and requests for more.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show every quota that ENV takes of, what others use, and the largest cluster that today's quotas allow.
+
+    Exit code 1 where a quota does not suffice.
+    """
+    from hyperpod_cdk._cli import quota_report  # noqa: PLC0415 - 'schema --help' needs no rich and no checks
+
+    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+    with aws_errors():
+        shown = quota_report.show(loaded, _tools(context).open_aws(loaded))
+    quota_report.print_shown(shown, output=output)
+    if not shown.passed:
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def request(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Request without asking first.")] = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Request the quotas that ENV lacks: what it needs, what others use and room for replacing nodes.
+
+    Shows the requests and asks before it sends them. A quota with an open request gets no second one: that one is
+    shown, with its age and its support case. Exit code 1 where a quota cannot be requested or could not be read.
+    """
+    from hyperpod_cdk._cli import quota_report, quota_requests  # noqa: PLC0415 - as in show
+
+    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+    tools = _tools(context)
+    with aws_errors():
+        aws = tools.open_aws(loaded)
+        plan = quota_requests.plan(loaded.environment, aws)
+    count = len(plan.wanted)
+    is_shown = output is Format.TEXT and count > 0 and not yes
+    if is_shown:
+        quota_report.print_plan(plan, now=tools.now())
+    if count and not yes:
+        increases = f"{count} increase{'s' if count > 1 else ''}"
+        if tools.confirm is None or output is Format.JSON:
+            usage(f"would request {increases}; there is nobody to ask here, add --yes")
+        if not tools.confirm(f"request {increases} from AWS?"):
+            print("nothing was requested", file=sys.stderr)
+            return
+    sent = quota_requests.send(plan, aws)
+    quota_report.print_sent(plan, sent, now=tools.now(), output=output, with_plan=not is_shown)
+    if plan.problems or any(each.problem for each in sent):
+        raise typer.Exit(FINDINGS)
+
+
+def _tools(context: typer.Context) -> Tools:
+    from hyperpod_cdk._cli.quota_requests import Tools  # noqa: PLC0415 - as in show
+
+    return context.obj if isinstance(context.obj, Tools) else Tools.for_people()

@@ -1,0 +1,57 @@
+"""What a deployment finds in IAM: CDK's bootstrap roles and the service-linked roles of the services it uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+from hyperpod_cdk.catalog import _data
+
+_DATA = _data.load("iam")
+
+AS_OF: date = _data.as_of("iam")
+
+BOOTSTRAP_QUALIFIER: str = _DATA["bootstrap"]["qualifier"]
+"""CDK's default, part of the name of everything that ``cdk bootstrap`` makes."""
+
+MINIMUM_BOOTSTRAP_VERSION: int = _DATA["bootstrap"]["minimum_version"]
+"""The oldest bootstrap stack that the templates accept; below it CloudFormation refuses them by a rule of their own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceLinkedRole:
+    """A role that a service makes for itself when it is first used, with the rights of whoever uses it.
+
+    ``when`` is a word for the environments that use the service, as in ``deployer_actions``. A name that ends in ``*``
+    is made anew for each resource.
+    """
+
+    name: str
+    service: str
+    needed_for: str
+    when: str
+    source: str
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether each resource gets a role of its own, so that none can exist before."""
+        return self.name.endswith("*")
+
+    def arn(self, *, partition: str, account: str) -> str:
+        """Give the role's ARN, with the star where the name has one."""
+        return f"arn:{partition}:iam::{account}:role/aws-service-role/{self.service}/{self.name}"
+
+
+SERVICE_LINKED_ROLES: tuple[ServiceLinkedRole, ...] = tuple(
+    ServiceLinkedRole(**row) for row in _DATA["service_linked_roles"]
+)
+
+
+def bootstrap_role_arn(role: str, *, partition: str, account: str, region: str) -> str:
+    """Give the ARN of a bootstrap role by its part of the name: ``deploy``, ``file-publishing``, ``cfn-exec``."""
+    return f"arn:{partition}:iam::{account}:role/cdk-{BOOTSTRAP_QUALIFIER}-{role}-role-{account}-{region}"
+
+
+def bootstrap_bucket(*, account: str, region: str) -> str:
+    """Give the name of the bucket that takes templates and assets."""
+    return f"cdk-{BOOTSTRAP_QUALIFIER}-assets-{account}-{region}"

@@ -1,0 +1,526 @@
+"""The questions that checks ask AWS and the shape of its answers. Knows no boto3: ``aws.py`` answers, tests answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+
+class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a fault of the program
+    """AWS gave no answer: no permission, throttled, no such service there, offline. Never a pass.
+
+    ``reason`` is a sentence without a full stop; ``action`` is the IAM action that was missing, or empty.
+    """
+
+    def __init__(self, reason: str, *, action: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.action = action
+
+
+class AwsAccessError(Exception):
+    """There is nobody to ask AWS as: no credentials, or expired ones. The message is one sentence with the fix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Who asks. ``arn`` is that of GetCallerIdentity: a session's ARN for an assumed role."""
+
+    account: str
+    arn: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaValue:
+    """An applied quota value, or AWS's default where the account has none (``is_default``)."""
+
+    name: str
+    code: str
+    value: float
+    is_default: bool = False
+    adjustable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRequest:
+    """A request for an increase, as Service Quotas lists it."""
+
+    request_id: str
+    service: str
+    code: str
+    name: str
+    desired: float
+    status: str
+    created: datetime | None = None
+    case_id: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has decided yet."""
+        return self.status in {"PENDING", "CASE_OPENED"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReservedCapacity:
+    """One block of a training plan. ``availability_zone_id`` is empty where AWS gives only the name (local zones)."""
+
+    instance_type: str
+    count: int
+    status: str
+    availability_zone: str
+    availability_zone_id: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """A training plan as DescribeTrainingPlan gives it."""
+
+    arn: str
+    name: str
+    status: str
+    status_message: str
+    total: int
+    available: int
+    in_use: int
+    unhealthy: int
+    target_resources: tuple[str, ...]
+    blocks: tuple[ReservedCapacity, ...]
+    start: datetime | None
+    end: datetime | None
+    upfront_fee: str = ""
+    currency: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offering:
+    """A training plan on offer; AWS names its zones, not their IDs. ``duration_hours`` is the whole plan's."""
+
+    offering_id: str
+    instance_type: str
+    count: int
+    duration_hours: int
+    upfront_fee: str
+    currency: str
+    target_resources: tuple[str, ...]
+    blocks: tuple[ReservedCapacity, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstancesInCluster:
+    """One group of a HyperPod cluster. ``types`` are several in a flexible group."""
+
+    group: str
+    types: tuple[str, ...]
+    current: int
+    target: int
+    spot: bool
+    training_plan_arn: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HyperPodClusterAnswer:
+    """A HyperPod cluster that stands in the account."""
+
+    name: str
+    arn: str
+    status: str
+    eks_cluster_arn: str
+    groups: tuple[InstancesInCluster, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone:
+    """An availability zone or a local zone of the account. ``kind`` is ``availability-zone`` or ``local-zone``."""
+
+    zone_id: str
+    name: str
+    state: str
+    kind: str
+    opted_in: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class VpcAnswer:
+    """A VPC with all its IPv4 blocks, the primary one first."""
+
+    vpc_id: str
+    cidrs: tuple[str, ...]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    dns_support: bool | None = None
+    dns_hostnames: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubnetAnswer:
+    """A subnet; ``free`` counts the addresses that are left in it."""
+
+    subnet_id: str
+    vpc_id: str
+    availability_zone_id: str
+    cidr: str
+    free: int
+    assigns_public_addresses: bool
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A route. ``target`` is what it leads to by ID (``nat-…``, ``igw-…``, ``tgw-…``, ``local``, ``vpce-…``)."""
+
+    destination: str
+    target: str
+    state: str = "active"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouteTable:
+    """A route table of a VPC; ``is_main`` serves every subnet that has none of its own."""
+
+    route_table_id: str
+    is_main: bool
+    subnet_ids: tuple[str, ...]
+    routes: tuple[Route, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A VPC endpoint. ``service`` is the last part of its name: ``s3``, ``ecr.api``."""
+
+    endpoint_id: str
+    service: str
+    kind: str
+    state: str
+    route_table_ids: tuple[str, ...]
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+    private_dns: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityGroupRule:
+    """One rule; ``protocol`` is ``-1`` for all. ``group_ids`` and ``cidrs`` are the other side."""
+
+    protocol: str
+    from_port: int | None
+    to_port: int | None
+    group_ids: tuple[str, ...]
+    cidrs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecurityGroupAnswer:
+    """A security group with its rules inwards and outwards."""
+
+    group_id: str
+    vpc_id: str
+    ingress: tuple[SecurityGroupRule, ...]
+    egress: tuple[SecurityGroupRule, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesVersionAnswer:
+    """A Kubernetes version as EKS offers it today. ``status`` is STANDARD_SUPPORT, EXTENDED_SUPPORT or UNSUPPORTED."""
+
+    version: str
+    status: str
+    end_of_standard_support: datetime | None
+    end_of_extended_support: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddonVersions:
+    """The versions of one add-on for one Kubernetes version, newest first; ``default`` is what EKS installs."""
+
+    addon: str
+    kubernetes_version: str
+    versions: tuple[str, ...]
+    default: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstalledAddon:
+    """An add-on that stands on an EKS cluster."""
+
+    name: str
+    version: str
+    status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EksClusterAnswer:
+    """An EKS cluster that stands in the account."""
+
+    name: str
+    arn: str
+    status: str
+    kubernetes_version: str
+    authentication_mode: str
+    vpc_id: str
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+    cluster_security_group_id: str
+    endpoint: str
+    endpoint_public: bool
+    endpoint_private: bool
+    public_access_cidrs: tuple[str, ...]
+    certificate_authority: str
+    oidc_issuer: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleAnswer:
+    """An IAM role; ``trusts`` are the service principals that may assume it."""
+
+    name: str
+    arn: str
+    trusts: tuple[str, ...]
+    boundary_arn: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What the policy simulator says of one action: ``allowed``, ``explicitDeny`` or ``implicitDeny``."""
+
+    action: str
+    decision: str
+    denied_by_organization: bool = False
+    denied_by_boundary: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LustreAnswer:
+    """An FSx for Lustre file system that stands in the account."""
+
+    file_system_id: str
+    deployment_type: str
+    capacity_gib: int
+    subnet_ids: tuple[str, ...]
+    lifecycle: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketAnswer:
+    """An S3 bucket that the caller reaches."""
+
+    name: str
+    region: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackAnswer:
+    """A CloudFormation stack that stands under a name."""
+
+    name: str
+    status: str
+    status_reason: str = ""
+
+
+class Aws(Protocol):
+    """What checks may ask. Every question is asked at most once in a run, whoever asks.
+
+    Every method raises NotAnswered where AWS gave no answer. None, or an empty tuple, means that AWS said there is no
+    such thing.
+    """
+
+    def caller(self) -> Caller:
+        """Who asks."""
+        ...
+
+    def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
+        """The value of the quota whose normalised name is ``name``; ``code`` is a hint. None: no quota of that name."""
+        ...
+
+    def usage(self, kind: str) -> float:
+        """How much of a countable thing others than this environment use; kinds are those of the quota gate."""
+        ...
+
+    def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
+        """Every increase ever asked for of one quota, the newest first."""
+        ...
+
+    def training_plan(self, arn: str) -> TrainingPlan | None:
+        """A plan of this account and region."""
+        ...
+
+    def training_plan_offerings(
+        self,
+        *,
+        instance_type: str,
+        count: int,
+        duration_hours: int,
+        start_after: datetime | None,
+        end_before: datetime | None,
+    ) -> tuple[Offering, ...]:
+        """Plans on offer for HyperPod clusters, for exactly this duration."""
+        ...
+
+    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
+        """Every HyperPod cluster of the account in the region."""
+        ...
+
+    def zones(self) -> tuple[Zone, ...]:
+        """Every zone of the region, those that are not opted in too."""
+        ...
+
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        """For each EC2 type (``p5.48xlarge``) the IDs of the zones that offer it; empty: none in the region."""
+        ...
+
+    def vpc(self, vpc_id: str) -> VpcAnswer | None:
+        """A VPC with its blocks and DNS attributes."""
+        ...
+
+    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
+        """The subnets that exist among these, by ID."""
+        ...
+
+    def route_tables(self, vpc_id: str) -> tuple[RouteTable, ...]:
+        """The route tables of a VPC."""
+        ...
+
+    def endpoints(self, vpc_id: str) -> tuple[Endpoint, ...]:
+        """The VPC endpoints of a VPC."""
+        ...
+
+    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
+        """The security groups that exist among these, by ID."""
+        ...
+
+    def kubernetes_versions(self) -> tuple[KubernetesVersionAnswer, ...]:
+        """The Kubernetes versions that EKS offers."""
+        ...
+
+    def addon_versions(self, addon: str, kubernetes_version: str) -> AddonVersions | None:
+        """The versions of an add-on for a Kubernetes version; None: EKS has no such add-on for it."""
+        ...
+
+    def eks_cluster(self, name: str) -> EksClusterAnswer | None:
+        """An EKS cluster of the account in the region."""
+        ...
+
+    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
+        """The EKS add-ons of a cluster."""
+        ...
+
+    def kubernetes_api_groups(self, cluster: str) -> frozenset[str]:
+        """The API groups (``kueue.x-k8s.io``) that a cluster's API server serves to the caller."""
+        ...
+
+    def kubernetes_daemon_sets(self, cluster: str, namespace: str) -> Mapping[str, tuple[str, ...]]:
+        """The container images of each DaemonSet of a namespace (``aws-node`` shows the VPC CNI's version)."""
+        ...
+
+    def role(self, name: str) -> RoleAnswer | None:
+        """An IAM role of the account."""
+        ...
+
+    def policy_exists(self, arn: str) -> bool:
+        """Whether a managed policy exists."""
+        ...
+
+    def simulate(
+        self,
+        principal_arn: str,
+        actions: Sequence[str],
+        *,
+        resource: str = "*",
+        context: Mapping[str, str] | None = None,
+    ) -> tuple[Decision, ...]:
+        """What IAM's policy simulator says of actions of an identity on a resource, by ARN, or on all resources.
+
+        ``context`` are condition keys of the request (``iam:AWSServiceName``) beside ``aws:RequestedRegion``, which is
+        always that of the environment.
+        """
+        ...
+
+    def bootstrap_version(self, qualifier: str) -> int | None:
+        """The version of the CDK bootstrap stack in the region; None: not bootstrapped."""
+        ...
+
+    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
+        """Every FSx for Lustre file system of the account in the region."""
+        ...
+
+    def bucket(self, name: str) -> BucketAnswer | None:
+        """An S3 bucket; None: no bucket of that name anywhere."""
+        ...
+
+    def log_groups(self, prefix: str) -> tuple[str, ...]:
+        """The names of the CloudWatch log groups that begin with ``prefix``."""
+        ...
+
+    def stack(self, name: str) -> StackAnswer | None:
+        """A CloudFormation stack by name; None: there is none."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """The API calls behind one method of ``Aws``, and the IAM actions they need (the same unless said)."""
+
+    calls: tuple[str, ...]
+    actions: tuple[str, ...]
+
+
+def _question(*calls: str, actions: tuple[str, ...] | None = None) -> Question:
+    return Question(calls=calls, actions=calls if actions is None else actions)
+
+
+_CLUSTERS = ("sagemaker:ListClusters", "sagemaker:DescribeCluster")
+
+QUESTIONS: Mapping[str, Question] = {
+    "caller": _question("sts:GetCallerIdentity"),
+    "quota": _question(
+        "servicequotas:GetServiceQuota",
+        "servicequotas:GetAWSDefaultServiceQuota",
+        "servicequotas:ListServiceQuotas",
+        "servicequotas:ListAWSDefaultServiceQuotas",
+    ),
+    "usage": _question(
+        *_CLUSTERS,
+        "ec2:DescribeVpcs",
+        "ec2:DescribeAddresses",
+        "ec2:DescribeInternetGateways",
+        "ec2:DescribeNatGateways",
+        "ec2:DescribeNetworkInterfaces",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeVpcEndpoints",
+        "ec2:DescribeSubnets",
+        "eks:ListClusters",
+        "fsx:DescribeFileSystems",
+        "sagemaker:ListTrainingPlans",
+    ),
+    "quota_requests": _question("servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"),
+    "training_plan": _question("sagemaker:DescribeTrainingPlan"),
+    "training_plan_offerings": _question("sagemaker:SearchTrainingPlanOfferings"),
+    "hyperpod_clusters": _question(*_CLUSTERS),
+    "zones": _question("ec2:DescribeAvailabilityZones"),
+    "instance_type_zones": _question("ec2:DescribeInstanceTypeOfferings"),
+    "vpc": _question("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"),
+    "subnets": _question("ec2:DescribeSubnets"),
+    "route_tables": _question("ec2:DescribeRouteTables"),
+    "endpoints": _question("ec2:DescribeVpcEndpoints"),
+    "security_groups": _question("ec2:DescribeSecurityGroups"),
+    "kubernetes_versions": _question("eks:DescribeClusterVersions"),
+    "addon_versions": _question("eks:DescribeAddonVersions"),
+    "eks_cluster": _question("eks:DescribeCluster"),
+    "installed_addons": _question("eks:ListAddons", "eks:DescribeAddon"),
+    # the API server's own authorisation decides, by the access entry of the caller
+    "kubernetes_api_groups": _question("eks:DescribeCluster"),
+    "kubernetes_daemon_sets": _question("eks:DescribeCluster"),
+    "role": _question("iam:GetRole"),
+    "policy_exists": _question("iam:GetPolicy"),
+    "simulate": _question("iam:GetRole", "iam:SimulatePrincipalPolicy"),
+    "bootstrap_version": _question("ssm:GetParameter"),
+    "lustre_file_systems": _question("fsx:DescribeFileSystems"),
+    "bucket": _question("s3:HeadBucket", actions=("s3:ListBucket",)),
+    "log_groups": _question("logs:DescribeLogGroups"),
+    "stack": _question("cloudformation:DescribeStacks"),
+}
+"""Every question of ``Aws`` with what it calls. The calls are those that may be made, not all are made every time."""

@@ -1,0 +1,997 @@
+"""Asks AWS: typed answers over botocore, each question once in a run, errors turned into ours.
+
+The only module of the checks that imports botocore. It is imported where a command asks AWS, never for ``--offline``.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+import botocore.session
+from botocore import exceptions as errors
+from botocore.config import Config
+from botocore.model import ServiceId
+from botocore.parsers import ResponseParserError
+from botocore.signers import RequestSigner
+
+from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, Own, calls_of, read_quota, used
+from hyperpod_cdk.checks import api_server, aws_shapes
+from hyperpod_cdk.checks.answers import (
+    AddonVersions,
+    AwsAccessError,
+    BucketAnswer,
+    Caller,
+    Decision,
+    EksClusterAnswer,
+    Endpoint,
+    HyperPodClusterAnswer,
+    InstalledAddon,
+    KubernetesVersionAnswer,
+    LustreAnswer,
+    NotAnswered,
+    Offering,
+    QuotaRequest,
+    QuotaValue,
+    RoleAnswer,
+    RouteTable,
+    SecurityGroupAnswer,
+    StackAnswer,
+    SubnetAnswer,
+    TrainingPlan,
+    VpcAnswer,
+    Zone,
+)
+from hyperpod_cdk.checks.side_by_side import deepen_to, depth, start, together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long to wait for AWS.
+
+    AWS's endpoints accept a connection within some 300 ms from anywhere; a slow one is a blocked one. The slowest
+    question, SimulatePrincipalPolicy for a hundred actions, takes some seconds. ``attempts`` counts the first one too.
+    ``call_s`` bounds a call with all its attempts, pauses and look-ups of names: a service that throttles without end
+    would else hold thirty calls for four minutes (measured), since botocore then lets one pass every two seconds.
+    """
+
+    connect_timeout_s: float = 3.0
+    read_timeout_s: float = 8.0
+    attempts: int = 4
+    call_s: float = 20.0
+
+
+MOST_CALLS_AT_ONCE = 48
+"""Calls in flight, and connections kept for each service: enough for every check, too few to be throttled for."""
+
+MOST_PAGES = 400
+"""No account has more pages of anything; an answer that goes on is a broken one."""
+
+FILTER_VALUES = 200
+"""EC2 takes so many values in one filter."""
+
+SIMULATED_ACTIONS = 100
+"""Actions in one SimulatePrincipalPolicy: as many results as IAM puts on a page when it is not asked for more.
+
+IAM's API reference gives no limit to the list of actions.
+"""
+
+TOKEN_LIFETIME_S = 60
+"""Of the presigned request inside an EKS token, as ``aws eks get-token`` makes it."""
+
+_PREFIXES = {"service-quotas": "servicequotas"}
+_ACTIONS = {"s3:HeadBucket": "s3:ListBucket"}
+
+_DENIED = re.compile(r"AccessDenied|Unauthorized(Operation|Access)|NotAuthorized|^Forbidden|^403$|AuthorizationError")
+_THROTTLED = re.compile(
+    r"Thrott|TooManyRequests|RequestLimitExceeded|SlowDown|BandwidthLimitExceeded|^429$|^Limit.*Rate"
+)
+_EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
+_NOT_ACCEPTED = frozenset(
+    {
+        "AuthFailure",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_NAMED_ACTION = re.compile(r"not authorized to perform: ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)")
+_POLICY_TO_BLAME = re.compile(r"(?:explicit deny in an? |because no )((?:[a-z-]+ )*?(?:policy|boundary))\b")
+_NO_CREDENTIALS = (
+    errors.NoCredentialsError,
+    errors.PartialCredentialsError,
+    errors.CredentialRetrievalError,
+    errors.SSOError,
+    errors.TokenRetrievalError,
+)
+_NOT_REACHED = (
+    errors.EndpointConnectionError,
+    errors.ConnectTimeoutError,
+    errors.ProxyConnectionError,
+    errors.SSLError,
+)
+
+
+class _TooLongError(Exception):
+    """A call took longer than ``Patience.call_s``."""
+
+
+@dataclass
+class _Attempts:
+    """What a call has met so far: requests sent, and the code of the last error of AWS."""
+
+    made: int = 0
+    code: str = ""
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the last answer said that there were too many requests."""
+        return _THROTTLED.search(self.code) is not None
+
+
+_SENTENCES: tuple[tuple[Any, str], ...] = (
+    ((errors.ReadTimeoutError, _TooLongError), "{name} gave no answer within {seconds:g} s{times}"),
+    (errors.HTTPClientError, "the connection broke off during {name}{times}"),
+    (_NO_CREDENTIALS, "there are no credentials any more for {name}: {error}"),
+    (errors.ParamValidationError, "{name} cannot be asked: {error}"),
+    (ResponseParserError, "the answer to {name} is not whole, or does not come from AWS"),
+    (Exception, "the answer to {name} cannot be read: {error}"),
+)
+"""What to say of an error that is not AWS's own; the first kind that fits."""
+
+_ACCESS_SENTENCES: tuple[tuple[Any, str], ...] = (
+    (
+        (errors.UnauthorizedSSOTokenError, errors.SSOTokenLoadError, errors.TokenRetrievalError),
+        "the AWS session of IAM Identity Center has ended; run 'aws sso login'",
+    ),
+    (errors.NoCredentialsError, "no AWS credentials; set AWS_PROFILE or run 'aws sso login'"),
+    (_NO_CREDENTIALS, "no AWS credentials: {error}; mend the profile"),
+    (_NOT_REACHED, "AWS is out of reach: {error}; check the network, its proxy and AWS_ENDPOINT_URL"),
+)
+_GONE = re.compile(r"not found|not be found|not exist|not find", re.IGNORECASE)
+_LARGEST_PAGE = 1000
+_LONGEST_REASON = 300
+
+AnswerT = TypeVar("AnswerT")
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One API call that was made: ``depth`` counts the calls that had to end before it, and itself."""
+
+    service: str
+    operation: str
+    seconds: float
+    depth: int
+    retries: int
+
+    @property
+    def name(self) -> str:
+        """Give the call as IAM names its action: ``ec2:DescribeVpcs``."""
+        return f"{self.service}:{self.operation}"
+
+
+class _Refused(NotAnswered):
+    """An error of AWS with its code. A question for which the code is an answer turns it into one."""
+
+    def __init__(self, reason: str, *, action: str = "", code: str = "", message: str = "") -> None:
+        super().__init__(reason, action=action)
+        self.code = code
+        self.message = message
+
+
+class _NoClient(NotAnswered):
+    """botocore cannot even be set up: a profile that is not there, a setting that it cannot read."""
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """An answer, or why there is none, with the depth at which it came."""
+
+    answer: Any
+    missing: NotAnswered | None
+    depth: int
+
+
+class LiveAws:
+    """Answers every question of ``Aws`` from one account in one region, and is the ``Api`` of the quota gate's code.
+
+    A question costs its calls once in a run, whoever asks and from whichever thread. ``calls`` are those made so far.
+    Nothing but NotAnswered leaves a question, and AwsAccessError leaves ``open``.
+    """
+
+    @classmethod
+    def open(
+        cls,
+        *,
+        region: str,
+        account: str,
+        own: Own,
+        session: botocore.session.Session | None = None,
+        patience: Patience | None = None,
+    ) -> LiveAws:
+        """Ask AWS who the credentials belong to; they are found as the AWS CLI finds them.
+
+        ``AWS_ENDPOINT_URL`` is honoured. ``account`` is whose answers count, empty for that of the credentials.
+        ``own`` is what ``usage`` does not count. Raises AwsAccessError, one sentence with the fix, where there are no
+        credentials that AWS accepts or where AWS is out of reach. Where STS answers anything else the questions say
+        so, one by one.
+        """
+        start()
+        aws = cls(
+            region=region,
+            account=account,
+            own=own,
+            session=session or botocore.session.Session(),
+            patience=patience or Patience(),
+        )
+        try:
+            aws.caller()
+        except _NoClient as missing:
+            raise AwsAccessError(missing.reason) from None
+        except NotAnswered as missing:
+            sentence = _no_access(missing, region)
+            if sentence:
+                raise AwsAccessError(sentence) from None
+        return aws
+
+    def __init__(
+        self, *, region: str, account: str, own: Own, session: botocore.session.Session, patience: Patience
+    ) -> None:
+        self._region = region
+        self._account = account
+        self._own = own
+        self._session = session
+        self._patience = patience
+        self._config = Config(
+            region_name=region,
+            connect_timeout=patience.connect_timeout_s,
+            read_timeout=patience.read_timeout_s,
+            retries={"mode": "adaptive", "total_max_attempts": patience.attempts},
+            max_pool_connections=MOST_CALLS_AT_ONCE,
+        )
+        self._calls: list[Call] = []
+        self._clients: dict[str, Any] = {}
+        # loading service models is work of the processor: side by side it only takes longer
+        self._making_client = threading.Lock()
+        self._slots = threading.BoundedSemaphore(MOST_CALLS_AT_ONCE)
+        self._answers: dict[object, Future[_Kept]] = {}
+        self._answering = threading.Lock()
+        self._out_of_reach: dict[str, NotAnswered] = {}
+        self._current = threading.local()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Every call that was made, in the order in which they ended."""
+        return tuple(self._calls)
+
+    @property
+    def depth(self) -> int:
+        """The longest chain of calls of which each had to wait for the one before."""
+        return max((call.depth for call in self._calls), default=0)
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        """Make one call, once in a run; raises NoSuchQuota for NoSuchResourceException, else NotAnswered.
+
+        ``service`` and ``operation`` are boto3's names: ``ec2``, ``describe_vpcs``.
+        """
+        try:
+            return cast("Mapping[str, Any]", self._asked(service, operation, params))
+        except _Refused as refused:
+            if refused.code == "NoSuchResourceException":
+                raise NoSuchQuota(refused.reason) from None
+            raise
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        """Make a call as often as there are pages, once in a run; give the items of ``key`` of all of them."""
+        return self._once(
+            ("pages", service, operation, _frozen(params)), lambda: list(self._pages(service, operation, key, params))
+        )
+
+    def each(self, function: Callable[[ItemT], AnswerT], items: Iterable[ItemT]) -> list[AnswerT]:
+        """Call ``function`` with each item side by side; results in order, the first error raised."""
+        results = together(function, items)
+        for result in results:
+            if isinstance(result, NotAnswered):
+                raise result
+        return cast("list[AnswerT]", results)
+
+    def caller(self) -> Caller:
+        answer = self._asked("sts", "get_caller_identity", {})
+        with _read("sts:GetCallerIdentity"):
+            return Caller(account=answer["Account"], arn=answer["Arn"])
+
+    def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
+        with _read("Service Quotas"):
+            try:
+                found = read_quota(self, service, name, code)
+            except NoSuchQuota:
+                return None
+            return QuotaValue(
+                name=found.name,
+                code=found.code,
+                value=found.value,
+                is_default=found.is_default,
+                adjustable=found.is_adjustable,
+            )
+
+    def usage(self, kind: str) -> float:
+        calls = ", ".join(calls_of(kind))
+        with _read(calls):
+            return used(self, kind, self._own)
+
+    def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
+        operation = "list_requested_service_quota_change_history_by_quota"
+        try:
+            rows = self.pages("service-quotas", operation, "RequestedQuotas", ServiceCode=service, QuotaCode=code)
+        except _Refused as refused:
+            if refused.code == "NoSuchResourceException":
+                return ()
+            raise
+        return _newest_first(rows)
+
+    def training_plan(self, arn: str) -> TrainingPlan | None:
+        region, account = _place(arn)
+        here = self._account or self.caller().account
+        if (region, account) != (self._region, here):
+            raise NotAnswered(
+                f"the plan is in {region or 'no region'} of account {account or 'unknown'}, "
+                f"the environment in {self._region} of {here}"
+            )
+        answer = self._found(
+            "sagemaker", "describe_training_plan", {"TrainingPlanName": arn}, _is_missing_from_sagemaker
+        )
+        with _read("sagemaker:DescribeTrainingPlan"):
+            return None if answer is None else aws_shapes.training_plan(answer)
+
+    def training_plan_offerings(
+        self,
+        *,
+        instance_type: str,
+        count: int,
+        duration_hours: int,
+        start_after: datetime | None,
+        end_before: datetime | None,
+    ) -> tuple[Offering, ...]:
+        params: dict[str, Any] = {
+            "InstanceType": instance_type,
+            "InstanceCount": count,
+            "DurationHours": duration_hours,
+            "TargetResources": ["hyperpod-cluster"],
+        }
+        if start_after is not None:
+            params["StartTimeAfter"] = start_after
+        if end_before is not None:
+            params["EndTimeBefore"] = end_before
+        answer = self._asked("sagemaker", "search_training_plan_offerings", params)
+        with _read("sagemaker:SearchTrainingPlanOfferings"):
+            rows = answer["TrainingPlanOfferings"]
+            return tuple(aws_shapes.offering(row, instance_type=instance_type, count=count) for row in rows)
+
+    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
+        rows = self.pages("sagemaker", "list_clusters", "ClusterSummaries")
+        with _read("sagemaker:ListClusters"):
+            names = [row["ClusterName"] for row in rows]
+        # a cluster that was deleted between the two calls is not there
+        clusters = self.each(
+            lambda name: self._found(
+                "sagemaker", "describe_cluster", {"ClusterName": name}, _is_missing_from_sagemaker
+            ),
+            names,
+        )
+        with _read("sagemaker:DescribeCluster"):
+            return tuple(
+                aws_shapes.hyperpod_cluster(name, cluster)
+                for name, cluster in zip(names, clusters, strict=True)
+                if cluster is not None
+            )
+
+    def zones(self) -> tuple[Zone, ...]:
+        answer = self._asked("ec2", "describe_availability_zones", {"AllAvailabilityZones": True})
+        with _read("ec2:DescribeAvailabilityZones"):
+            return tuple(aws_shapes.zone(row) for row in answer["AvailabilityZones"])
+
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        rows = self._filtered(
+            "describe_instance_type_offerings",
+            "InstanceTypeOfferings",
+            "instance-type",
+            ec2_names,
+            LocationType="availability-zone-id",
+        )
+        with _read("ec2:DescribeInstanceTypeOfferings"):
+            pairs = [(row["InstanceType"], row["Location"]) for row in rows]
+        return {name: frozenset(zone for of, zone in pairs if of == name) for name in ec2_names}
+
+    def vpc(self, vpc_id: str) -> VpcAnswer | None:
+        def ask(attribute: str) -> Any:
+            if not attribute:
+                return self._filtered("describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
+            return self._found(
+                "ec2",
+                "describe_vpc_attribute",
+                {"VpcId": vpc_id, "Attribute": attribute},
+                lambda refused: refused.code == "InvalidVpcID.NotFound",
+            )
+
+        rows, support, hostnames = self.each(ask, ("", "enableDnsSupport", "enableDnsHostnames"))
+        if not rows or not support or not hostnames:
+            return None
+        with _read("ec2:DescribeVpcs"):
+            return aws_shapes.vpc(
+                rows[0],
+                dns_support=support["EnableDnsSupport"]["Value"],
+                dns_hostnames=hostnames["EnableDnsHostnames"]["Value"],
+            )
+
+    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
+        rows = self._filtered("describe_subnets", "Subnets", "subnet-id", subnet_ids)
+        with _read("ec2:DescribeSubnets"):
+            return {row["SubnetId"]: aws_shapes.subnet(row) for row in rows}
+
+    def route_tables(self, vpc_id: str) -> tuple[RouteTable, ...]:
+        rows = self._filtered("describe_route_tables", "RouteTables", "vpc-id", [vpc_id])
+        with _read("ec2:DescribeRouteTables"):
+            return tuple(aws_shapes.route_table(row) for row in rows)
+
+    def endpoints(self, vpc_id: str) -> tuple[Endpoint, ...]:
+        rows = self._filtered("describe_vpc_endpoints", "VpcEndpoints", "vpc-id", [vpc_id])
+        with _read("ec2:DescribeVpcEndpoints"):
+            return tuple(aws_shapes.endpoint(row) for row in rows)
+
+    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
+        rows = self._filtered("describe_security_groups", "SecurityGroups", "group-id", group_ids)
+        with _read("ec2:DescribeSecurityGroups"):
+            return {row["GroupId"]: aws_shapes.security_group(row) for row in rows}
+
+    def kubernetes_versions(self) -> tuple[KubernetesVersionAnswer, ...]:
+        rows = self.pages("eks", "describe_cluster_versions", "clusterVersions", includeAll=True)
+        with _read("eks:DescribeClusterVersions"):
+            return tuple(aws_shapes.kubernetes_version(row) for row in rows)
+
+    def addon_versions(self, addon: str, kubernetes_version: str) -> AddonVersions | None:
+        try:
+            rows = self.pages(
+                "eks", "describe_addon_versions", "addons", addonName=addon, kubernetesVersion=kubernetes_version
+            )
+        except _Refused as refused:
+            if refused.code == "ResourceNotFoundException":
+                return None
+            raise
+        with _read("eks:DescribeAddonVersions"):
+            return aws_shapes.addon_versions(addon, kubernetes_version, rows)
+
+    def eks_cluster(self, name: str) -> EksClusterAnswer | None:
+        answer = self._found("eks", "describe_cluster", {"name": name}, _is_missing_from_eks)
+        with _read("eks:DescribeCluster"):
+            return None if answer is None else aws_shapes.eks_cluster(answer["cluster"])
+
+    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
+        names = self.pages("eks", "list_addons", "addons", clusterName=cluster)
+        # an add-on that was removed between the two calls is not there
+        addons = self.each(
+            lambda name: self._found(
+                "eks", "describe_addon", {"clusterName": cluster, "addonName": name}, _is_missing_from_eks
+            ),
+            names,
+        )
+        with _read("eks:DescribeAddon"):
+            return tuple(aws_shapes.installed_addon(each["addon"]) for each in addons if each is not None)
+
+    def kubernetes_api_groups(self, cluster: str) -> frozenset[str]:
+        answer = self._from_api_server(cluster, api_server.API_GROUPS)
+        with _read(f"GET {api_server.API_GROUPS} of {cluster}"):
+            return api_server.group_names(answer)
+
+    def kubernetes_daemon_sets(self, cluster: str, namespace: str) -> Mapping[str, tuple[str, ...]]:
+        path = api_server.daemon_sets_path(namespace)
+        answer = self._from_api_server(cluster, path)
+        with _read(f"GET {path} of {cluster}"):
+            return api_server.images(answer)
+
+    def role(self, name: str) -> RoleAnswer | None:
+        answer = self._found("iam", "get_role", {"RoleName": name}, _is_missing_from_iam)
+        with _read("iam:GetRole"):
+            return None if answer is None else aws_shapes.role(answer["Role"])
+
+    def policy_exists(self, arn: str) -> bool:
+        return self._found("iam", "get_policy", {"PolicyArn": arn}, _is_missing_from_iam) is not None
+
+    def simulate(
+        self,
+        principal_arn: str,
+        actions: Sequence[str],
+        *,
+        resource: str = "*",
+        context: Mapping[str, str] | None = None,
+    ) -> tuple[Decision, ...]:
+        """As in ``Aws``. ``principal_arn`` may be that of a session, as ``caller`` gives it.
+
+        IAM's simulator asks for an identity: a session stands for its role. A session's own policies, and conditions
+        of service control policies, are not simulated.
+        """
+        identity = self._identity(principal_arn)
+        batches = [actions[start : start + SIMULATED_ACTIONS] for start in range(0, len(actions), SIMULATED_ACTIONS)]
+        # most policies of organizations look at the region, and IAM knows none here
+        keys = {"aws:RequestedRegion": self._region, **(context or {})}
+        pages = self.each(
+            lambda batch: self.pages(
+                "iam",
+                "simulate_principal_policy",
+                "EvaluationResults",
+                PolicySourceArn=identity,
+                ActionNames=list(batch),
+                ResourceArns=[resource],
+                ContextEntries=[
+                    {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
+                    for key, value in sorted(keys.items())
+                ],
+            ),
+            batches,
+        )
+        with _read("iam:SimulatePrincipalPolicy"):
+            decided = {row["EvalActionName"].lower(): aws_shapes.decision(row) for rows in pages for row in rows}
+            return tuple(decided[action.lower()] for action in actions)
+
+    def bootstrap_version(self, qualifier: str) -> int | None:
+        answer = self._found(
+            "ssm",
+            "get_parameter",
+            {"Name": f"/cdk-bootstrap/{qualifier}/version"},
+            lambda refused: refused.code == "ParameterNotFound",
+        )
+        with _read("ssm:GetParameter"):
+            return None if answer is None else int(answer["Parameter"]["Value"])
+
+    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
+        rows = self.pages("fsx", "describe_file_systems", "FileSystems")
+        with _read("fsx:DescribeFileSystems"):
+            return tuple(aws_shapes.lustre(row) for row in rows if row["FileSystemType"] == "LUSTRE")
+
+    def bucket(self, name: str) -> BucketAnswer | None:
+        answer = self._found(
+            "s3", "head_bucket", {"Bucket": name}, lambda refused: refused.code in {"404", "NoSuchBucket"}
+        )
+        if answer is None:
+            return None
+        with _read("s3:HeadBucket"):
+            headers = answer["ResponseMetadata"]["HTTPHeaders"]
+            return BucketAnswer(name=name, region=answer.get("BucketRegion") or headers["x-amz-bucket-region"])
+
+    def log_groups(self, prefix: str) -> tuple[str, ...]:
+        rows = self.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
+        with _read("logs:DescribeLogGroups"):
+            return tuple(row["logGroupName"] for row in rows)
+
+    def stack(self, name: str) -> StackAnswer | None:
+        answer = self._found(
+            "cloudformation",
+            "describe_stacks",
+            {"StackName": name},
+            lambda refused: refused.code == "ValidationError" and "does not exist" in refused.message,
+        )
+        with _read("cloudformation:DescribeStacks"):
+            return None if answer is None else aws_shapes.stack(answer["Stacks"][0])
+
+    def request_quota(self, service: str, code: str, desired: float) -> QuotaRequest:
+        """Ask AWS to raise a quota to ``desired``, and give the request; one that is open already is given instead.
+
+        This writes. It is no question of ``Aws``, and no answer from before is used. Raises NotAnswered where AWS
+        refuses.
+        """
+        with _read("servicequotas:RequestServiceQuotaIncrease"):
+            open_request = self._open_request(service, code)
+            if open_request is not None:
+                return open_request
+            params = {"ServiceCode": service, "QuotaCode": code, "DesiredValue": desired}
+            try:
+                answer = self._send("service-quotas", "request_service_quota_increase", params)
+            except _Refused as refused:
+                # another one came first, or this one arrived although its answer was lost
+                open_request = self._open_request(service, code)
+                if refused.code != "ResourceAlreadyExistsException" or open_request is None:
+                    raise
+                return open_request
+            return aws_shapes.quota_request(answer["RequestedQuota"])
+
+    def _open_request(self, service: str, code: str) -> QuotaRequest | None:
+        operation = "list_requested_service_quota_change_history_by_quota"
+        params = {"ServiceCode": service, "QuotaCode": code}
+        rows = self._pages("service-quotas", operation, "RequestedQuotas", params)
+        return next((each for each in _newest_first(rows) if each.is_open), None)
+
+    def _identity(self, arn: str) -> str:
+        kind, _, name = arn.rpartition(":")[2].partition("/")
+        if arn.endswith(":root"):
+            raise NotAnswered("the caller is the account's root user, which IAM cannot simulate; use a role")
+        if kind == "federated-user":
+            raise NotAnswered("the caller is a federated user, which IAM cannot simulate; use a role")
+        if kind != "assumed-role":
+            return arn
+        # a session's ARN leaves out the path of its role, and the roles of IAM Identity Center have one
+        role = self.role(name.partition("/")[0])
+        if role is None:
+            raise NotAnswered(f"the role of {arn} is gone")
+        return role.arn
+
+    def _filtered(
+        self, operation: str, key: str, name: str, values: Sequence[str], **params: Any
+    ) -> list[Mapping[str, Any]]:
+        """Ask EC2 by a filter: what does not exist is left out, where an ID as a parameter would be an error."""
+        wanted = list(dict.fromkeys(values))
+        batches = [wanted[start : start + FILTER_VALUES] for start in range(0, len(wanted), FILTER_VALUES)]
+        rows = self.each(
+            lambda batch: self.pages("ec2", operation, key, Filters=[{"Name": name, "Values": batch}], **params),
+            batches,
+        )
+        return [row for batch in rows for row in batch]
+
+    def _found(
+        self, service: str, operation: str, params: Mapping[str, Any], is_missing: Callable[[_Refused], bool]
+    ) -> Any:
+        try:
+            return self._asked(service, operation, params)
+        except _Refused as refused:
+            if is_missing(refused):
+                return None
+            raise
+
+    def _asked(self, service: str, operation: str, params: Mapping[str, Any]) -> Any:
+        return self._once((service, operation, _frozen(params)), lambda: self._send(service, operation, params))
+
+    def _once(self, key: object, ask: Callable[[], AnswerT]) -> AnswerT:
+        """Give the answer to ``ask``, which runs once for a key; others who want it wait for the one who asks."""
+        with self._answering:
+            future = self._answers.get(key)
+            is_first = future is None
+            if future is None:
+                future = self._answers[key] = Future()
+        if is_first:
+            try:
+                future.set_result(_Kept(ask(), None, depth()))
+            except NotAnswered as missing:
+                future.set_result(_Kept(None, missing, depth()))
+            except BaseException as error:
+                future.set_exception(error)
+                raise
+        kept = future.result()
+        deepen_to(kept.depth)
+        if kept.missing is not None:
+            # a copy, since an exception keeps the place from where it was raised, and several threads raise this one
+            raise copy.copy(kept.missing) from kept.missing.__cause__
+        return cast("AnswerT", kept.answer)
+
+    def _pages(self, service: str, operation: str, key: str, params: Mapping[str, Any]) -> Iterator[Any]:
+        name = self._name(service, operation)
+        shape = self._pagination(service, name.partition(":")[2])
+        asked: dict[str, Any] = {**params, **shape.page_size}
+        seen = set()
+        for _ in range(MOST_PAGES):
+            answer = self._send(service, operation, asked)
+            with _read(name):
+                yield from answer[key]
+            token = answer.get(shape.output_token)
+            if shape.more_results and answer.get(shape.more_results) and not token:
+                raise NotAnswered(f"the answer to {name} is cut off: AWS says there is more and not where")
+            if not token or (shape.more_results and not answer.get(shape.more_results)):
+                return
+            if not isinstance(token, str):
+                raise NotAnswered(f"the answer to {name} cannot be read: its token for the next page is no text")
+            if token in seen:
+                raise NotAnswered(f"the answer to {name} goes in circles: the same page comes again")
+            seen.add(token)
+            asked[shape.input_token] = token
+        raise NotAnswered(f"the answer to {name} does not end after {MOST_PAGES} pages")
+
+    def _pagination(self, service: str, operation: str) -> _Pagination:
+        with self._making_client:
+            try:
+                model = self._session.get_paginator_model(service).get_paginator(operation)
+            except (ValueError, errors.DataNotFoundError):
+                return _Pagination()
+        limit = model.get("limit_key", "")
+        members = self._client(service).meta.service_model.operation_model(operation).input_shape.members
+        most = members[limit].metadata.get("max", 0) if limit in members else 0
+        return _Pagination(
+            input_token=model["input_token"],
+            output_token=model["output_token"],
+            more_results=model.get("more_results", ""),
+            # one large page rather than several one after another
+            page_size={limit: most} if 0 < most <= _LARGEST_PAGE else {},
+        )
+
+    def _send(self, service: str, operation: str, params: Mapping[str, Any]) -> Any:
+        """Make one call, with botocore's retries; raises NotAnswered, with AWS's code where it gave one."""
+        if service != "sts":
+            self._hold_account()
+        name = self._name(service, operation)
+        if service in self._out_of_reach:
+            raise copy.copy(self._out_of_reach[service])
+        client = self._client(service)
+        with self._recorded(name) as attempts:
+            try:
+                return self._in_time(lambda: getattr(client, operation)(**params), attempts)
+            except Exception as error:
+                # not only botocore's own: its parsers raise anything when fed with garbage
+                missing = self._not_answered(error, name, attempts)
+                if isinstance(error, _NOT_REACHED) or (isinstance(error, _TooLongError) and attempts.is_throttled):
+                    self._out_of_reach[service] = missing
+                raise missing from error
+
+    def _hold_account(self) -> None:
+        try:
+            caller = self.caller()
+        except NotAnswered as missing:
+            raise NotAnswered(
+                f"it is not known whose the credentials are: {missing.reason}", action=missing.action
+            ) from None
+        if self._account and caller.account != self._account:
+            raise NotAnswered(f"the credentials belong to account {caller.account}, the environment to {self._account}")
+
+    def _client(self, service: str) -> Any:
+        with self._making_client:
+            if service not in self._clients:
+                try:
+                    client = self._session.create_client(service, config=self._config)
+                except (errors.BotoCoreError, ValueError) as error:
+                    raise _NoClient(_no_client(error)) from None
+                client.meta.events.register("before-send", self._count_attempt)
+                client.meta.events.register_first("needs-retry", self._see_response)
+                self._clients[service] = client
+            return self._clients[service]
+
+    def _name(self, service: str, operation: str) -> str:
+        methods = self._client(service).meta.method_to_api_mapping
+        return f"{_PREFIXES.get(service, service)}:{methods[operation]}"
+
+    def _count_attempt(self, **_: object) -> None:
+        self._current.attempts.made += 1
+
+    def _see_response(self, response: Any = None, **_: object) -> None:
+        if response is not None:
+            self._current.attempts.code = str(response[1].get("Error", {}).get("Code", ""))
+
+    @contextmanager
+    def _recorded(self, name: str) -> Iterator[_Attempts]:
+        """Keep a call: it starts when there is a slot, and whatever follows it in this thread is one deeper."""
+        with self._slots:
+            attempts = _Attempts()
+            started = time.monotonic()
+            try:
+                yield attempts
+            finally:
+                service, _, operation = name.partition(":")
+                deepen_to(depth() + 1)
+                self._calls.append(
+                    Call(
+                        service=service,
+                        operation=operation,
+                        seconds=time.monotonic() - started,
+                        depth=depth(),
+                        retries=max(0, attempts.made - 1),
+                    )
+                )
+
+    def _in_time(self, ask: Callable[[], AnswerT], attempts: _Attempts) -> AnswerT:
+        """Run a call in a thread of its own, which is left to itself when its time is over."""
+        future: Future[AnswerT] = Future()
+
+        def run() -> None:
+            self._current.attempts = attempts
+            try:
+                future.set_result(ask())
+            except BaseException as error:  # noqa: BLE001 - it is raised where the call was made
+                future.set_exception(error)
+
+        # a thread that hangs must not keep the process from ending
+        threading.Thread(target=run, name="aws", daemon=True).start()
+        try:
+            return future.result(timeout=self._patience.call_s)
+        except TimeoutError:
+            if future.done():
+                raise
+            raise _TooLongError from None
+
+    def _not_answered(self, error: Exception, name: str, attempts: _Attempts) -> NotAnswered:
+        times = f", {attempts.made} times" if attempts.made > 1 else ""
+        if isinstance(error, errors.ClientError):
+            return self._refused(error, name, times)
+        if isinstance(error, _NOT_REACHED):
+            return NotAnswered(self._unreachable(error, name))
+        if isinstance(error, _TooLongError) and attempts.is_throttled:
+            return NotAnswered(f"AWS throttled {name}{times}; run it again later")
+        if isinstance(error, _TooLongError) and not attempts.made:
+            waited = f"{self._patience.call_s:g} s"
+            return NotAnswered(f"{name} had no turn within {waited}: AWS throttles, or the credentials take too long")
+        seconds = self._patience.call_s if isinstance(error, _TooLongError) else self._patience.read_timeout_s
+        sentence = next(sentence for kinds, sentence in _SENTENCES if isinstance(error, kinds))
+        return NotAnswered(sentence.format(name=name, times=times, seconds=seconds, error=_line(error)))
+
+    def _refused(self, error: errors.ClientError, name: str, times: str) -> NotAnswered:
+        said = error.response.get("Error", {})
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        code, message = _line(said.get("Code", "")) or str(status), _line(said.get("Message") or "")
+        # an error that no service wrote, of a gateway or a proxy, has the status as its code
+        shown = f"HTTP {code}" if code.isdigit() else code
+        if error.operation_name != name.partition(":")[2]:
+            return NotAnswered(f"there are no credentials any more for {name}: {error.operation_name} gave {code}")
+        if _DENIED.search(code):
+            return _denied(name, code, message)
+        if code in _EXPIRED:
+            reason = f"the credentials expired before {name}; renew them and run it again"
+        elif code in _NOT_ACCEPTED:
+            reason = f"AWS does not accept the credentials for {name} ({code}); is the region enabled in the account?"
+        elif _THROTTLED.search(code):
+            reason = f"AWS throttled {name}{times}; run it again later"
+        elif status >= 500:
+            reason = f"{name} failed inside AWS with {shown}{times}; run it again later"
+        else:
+            # a page of HTML comes from a proxy, or from what is no AWS
+            reason = f"{name} was refused with {shown}" + (f": {message}" if message and message[0] != "<" else "")
+        return _Refused(reason, code=code, message=message)
+
+    def _unreachable(self, error: Exception, name: str) -> str:
+        service = name.partition(":")[0]
+        client_name = next((ours for ours, prefix in _PREFIXES.items() if prefix == service), service)
+        url = self._client(client_name).meta.endpoint_url
+        if isinstance(error, errors.EndpointConnectionError) and self._is_missing_in_region(client_name):
+            return f"{service} is not there in {self._region}: nothing answers at {url}"
+        return f"{service} is out of reach: nothing answers at {url}; check network and proxy"
+
+    def _is_missing_in_region(self, service: str) -> bool:
+        try:
+            with self._making_client:
+                partition = self._session.get_partition_for_region(self._region)
+                regions = self._session.get_available_regions(service, partition)
+        except errors.BotoCoreError:
+            return False
+        # iam and others have one endpoint for all regions, and an empty list
+        return bool(regions) and self._region not in regions
+
+    def _from_api_server(self, cluster: str, path: str) -> Mapping[str, Any]:
+        found = self.eks_cluster(cluster)
+        if found is None:
+            raise NotAnswered(f"there is no EKS cluster {cluster}")
+
+        def ask() -> Mapping[str, Any]:
+            token = self._token(cluster)
+            with self._recorded(f"kubernetes:GET {path}") as attempts:
+                try:
+                    return self._in_time(lambda: api_server.read(found, path, token), attempts)
+                except _TooLongError:
+                    raise NotAnswered(f"the API server of EKS cluster {cluster} is not reachable from here") from None
+
+        return self._once(("kubernetes", cluster, path), ask)
+
+    def _token(self, cluster: str) -> str:
+        """Make the bearer token that EKS takes: a presigned GetCallerIdentity, tied to the cluster's name."""
+        try:
+            credentials = self._session.get_credentials()
+            if credentials is None:
+                raise errors.NoCredentialsError
+            emitter = self._session.get_component("event_emitter")
+            signer = RequestSigner(ServiceId("STS"), self._region, "sts", "v4", credentials, emitter)
+            url = signer.generate_presigned_url(
+                {
+                    "method": "GET",
+                    "url": f"{self._client('sts').meta.endpoint_url}/?Action=GetCallerIdentity&Version=2011-06-15",
+                    "body": {},
+                    "headers": {"x-k8s-aws-id": cluster},
+                    "context": {},
+                },
+                operation_name="",
+                region_name=self._region,
+                expires_in=TOKEN_LIFETIME_S,
+            )
+        except (errors.BotoCoreError, errors.ClientError) as error:
+            raise NotAnswered(f"no token can be made for EKS cluster {cluster}: {_line(error)}") from None
+        return "k8s-aws-v1." + base64.urlsafe_b64encode(url.encode()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pagination:
+    """How an operation tells that there is more; the defaults are those of one that botocore knows no pages of."""
+
+    input_token: str = "NextToken"  # noqa: S105 - the name of a parameter
+    output_token: str = "NextToken"  # noqa: S105 - the name of a parameter
+    more_results: str = ""
+    page_size: Mapping[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def _read(name: str) -> Iterator[None]:
+    """Turn a member that is missing or of another kind into NotAnswered: such an answer lost something on its way."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        detail = f"{error} is missing" if isinstance(error, KeyError) else _line(error)
+        raise NotAnswered(f"the answer to {name} cannot be read: {detail}") from None
+
+
+def _no_access(missing: NotAnswered, region: str) -> str:
+    """Say why there is nobody to ask AWS as, with the fix; empty where the credentials are not the reason."""
+    error = missing.__cause__
+    for kinds, sentence in _ACCESS_SENTENCES:
+        if isinstance(error, kinds):
+            return sentence.format(error=_line(error))
+    if not isinstance(error, errors.ClientError):
+        return ""
+    code = error.response.get("Error", {}).get("Code", "")
+    if error.operation_name != "GetCallerIdentity":
+        return f"no AWS credentials: {error.operation_name} gave {code}; mend the profile"
+    if code in _EXPIRED:
+        return "the AWS credentials have expired; renew them, in a profile of IAM Identity Center with 'aws sso login'"
+    if code in _NOT_ACCEPTED:
+        return (
+            f"AWS does not accept the credentials ({code}): they are wrong or deactivated, or {region} is not enabled "
+            "in their account; renew them"
+        )
+    return ""
+
+
+def _no_client(error: Exception) -> str:
+    if isinstance(error, errors.ProfileNotFound):
+        name = error.kwargs["profile"]
+        return f"there is no AWS profile {name}; set AWS_PROFILE to one that 'aws configure list-profiles' shows"
+    return f"the AWS settings cannot be used: {_line(error)}; mend ~/.aws/config or the AWS_ variables"
+
+
+def _denied(name: str, code: str, message: str) -> NotAnswered:
+    named = _NAMED_ACTION.search(message)
+    action = named[1] if named else _ACTIONS.get(name, name)
+    blamed = _POLICY_TO_BLAME.search(message)
+    because = f" ({'explicit deny in' if 'explicit deny' in message else 'no'} {blamed[1]})" if blamed else ""
+    alternative = ", or the bucket is somebody else's" if name == "s3:HeadBucket" else ""
+    return _Refused(f"no permission for {action}{because}{alternative}", action=action, code=code, message=message)
+
+
+def _newest_first(rows: Iterable[Mapping[str, Any]]) -> tuple[QuotaRequest, ...]:
+    with _read("servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"):
+        requests = [aws_shapes.quota_request(row) for row in rows]
+    return tuple(sorted(requests, key=lambda each: each.created.timestamp() if each.created else 0.0, reverse=True))
+
+
+def _is_missing_from_sagemaker(refused: _Refused) -> bool:
+    # several of SageMaker's Describe operations say ValidationException for what is not there
+    return refused.code in {"ResourceNotFound", "ResourceNotFoundException"} or (
+        refused.code == "ValidationException" and _GONE.search(refused.message) is not None
+    )
+
+
+def _is_missing_from_eks(refused: _Refused) -> bool:
+    return refused.code == "ResourceNotFoundException"
+
+
+def _is_missing_from_iam(refused: _Refused) -> bool:
+    return refused.code == "NoSuchEntity"
+
+
+def _place(arn: str) -> tuple[str, str]:
+    """Give region and account of an ARN, or nothing where it is none."""
+    parts = arn.split(":", 5)
+    return (parts[3], parts[4]) if len(parts) == 6 else ("", "")
+
+
+def _frozen(params: Mapping[str, Any]) -> str:
+    return json.dumps(params, sort_keys=True, default=str)
+
+
+def _line(said: object) -> str:
+    """Give what a library or AWS says as one line of bounded length."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in str(said)).split()).rstrip(". ")
+    return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON].rstrip()} ..."

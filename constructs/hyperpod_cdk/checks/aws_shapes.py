@@ -1,0 +1,377 @@
+"""Turns what AWS's APIs give into the answers of ``answers.py``. Pure: takes parsed answers, knows no boto3.
+
+Shapes are those of botocore's service models. A member that a check relies on and that AWS always gives is read with
+``[]``, so that an answer which lost it is an error (KeyError) and never a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from hyperpod_cdk.checks.answers import (
+    AddonVersions,
+    Decision,
+    EksClusterAnswer,
+    Endpoint,
+    HyperPodClusterAnswer,
+    InstalledAddon,
+    InstancesInCluster,
+    KubernetesVersionAnswer,
+    LustreAnswer,
+    Offering,
+    QuotaRequest,
+    ReservedCapacity,
+    RoleAnswer,
+    Route,
+    RouteTable,
+    SecurityGroupAnswer,
+    SecurityGroupRule,
+    StackAnswer,
+    SubnetAnswer,
+    TrainingPlan,
+    VpcAnswer,
+    Zone,
+)
+
+Answer = Mapping[str, Any]
+
+ROUTE_TARGETS = (
+    "GatewayId",
+    "NatGatewayId",
+    "TransitGatewayId",
+    "VpcPeeringConnectionId",
+    "NetworkInterfaceId",
+    "InstanceId",
+    "EgressOnlyInternetGatewayId",
+    "LocalGatewayId",
+    "CarrierGatewayId",
+    "CoreNetworkArn",
+    "OdbNetworkArn",
+)
+"""Members of a route that say where it leads. A route to an instance has its interface too, which comes first."""
+
+_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
+_LIVE_BLOCKS = ("associating", "associated")
+_REGION = re.compile(r"\.[a-z]{2,4}(?:-[a-z]+)+-\d+\.")
+
+
+def quota_request(row: Answer) -> QuotaRequest:
+    """Read one row of ListRequestedServiceQuotaChangeHistoryByQuota, or what RequestServiceQuotaIncrease made."""
+    return QuotaRequest(
+        request_id=row["Id"],
+        service=row["ServiceCode"],
+        code=row["QuotaCode"],
+        name=row.get("QuotaName", ""),
+        desired=float(row["DesiredValue"]),
+        status=row["Status"],
+        created=_utc(row.get("Created")),
+        case_id=row.get("CaseId", ""),
+    )
+
+
+def training_plan(answer: Answer) -> TrainingPlan:
+    """Read DescribeTrainingPlan, of which only name, ARN and status are certain: a failed purchase has no more."""
+    return TrainingPlan(
+        arn=answer["TrainingPlanArn"],
+        name=answer["TrainingPlanName"],
+        status=answer["Status"],
+        status_message=answer.get("StatusMessage", ""),
+        total=answer.get("TotalInstanceCount", 0),
+        available=answer.get("AvailableInstanceCount", 0),
+        in_use=answer.get("InUseInstanceCount", 0),
+        unhealthy=answer.get("UnhealthyInstanceCount", 0),
+        target_resources=tuple(answer.get("TargetResources", ())),
+        blocks=tuple(
+            ReservedCapacity(
+                instance_type=block["InstanceType"],
+                count=block["TotalInstanceCount"],
+                status=block["Status"],
+                availability_zone=block.get("AvailabilityZone", ""),
+                availability_zone_id=block.get("AvailabilityZoneId", ""),
+                start=_utc(block.get("StartTime")),
+                end=_utc(block.get("EndTime")),
+            )
+            for block in answer.get("ReservedCapacitySummaries", ())
+        ),
+        start=_utc(answer.get("StartTime")),
+        end=_utc(answer.get("EndTime")),
+        upfront_fee=answer.get("UpfrontFee", ""),
+        currency=answer.get("CurrencyCode", ""),
+    )
+
+
+def offering(row: Answer, *, instance_type: str, count: int) -> Offering:
+    """Read one row of SearchTrainingPlanOfferings, asked for ``count`` instances of ``instance_type``."""
+    return Offering(
+        offering_id=row["TrainingPlanOfferingId"],
+        instance_type=instance_type,
+        count=count,
+        duration_hours=row.get("DurationHours", 0),
+        upfront_fee=row.get("UpfrontFee", ""),
+        currency=row.get("CurrencyCode", ""),
+        target_resources=tuple(row["TargetResources"]),
+        blocks=tuple(
+            ReservedCapacity(
+                instance_type=block["InstanceType"],
+                count=block["InstanceCount"],
+                status="",
+                availability_zone=block.get("AvailabilityZone", ""),
+                availability_zone_id="",
+                start=_utc(block.get("StartTime")),
+                end=_utc(block.get("EndTime")),
+            )
+            for block in row.get("ReservedCapacityOfferings", ())
+        ),
+    )
+
+
+def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
+    """Read DescribeCluster; restricted groups hold instances like the others."""
+    return HyperPodClusterAnswer(
+        name=name,
+        arn=answer["ClusterArn"],
+        status=answer["ClusterStatus"],
+        eks_cluster_arn=answer.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""),
+        groups=tuple(
+            InstancesInCluster(
+                group=group["InstanceGroupName"],
+                types=_types(group),
+                current=group.get("CurrentCount", 0),
+                target=group.get("TargetCount", 0),
+                spot="Spot" in group.get("CapacityRequirements", {}),
+                training_plan_arn=group.get("TrainingPlanArn", ""),
+            )
+            for group in (*answer["InstanceGroups"], *answer.get("RestrictedInstanceGroups", ()))
+        ),
+    )
+
+
+def zone(row: Answer) -> Zone:
+    """Read one row of DescribeAvailabilityZones."""
+    return Zone(
+        zone_id=row["ZoneId"],
+        name=row["ZoneName"],
+        state=row["State"],
+        kind=row["ZoneType"],
+        # the availability zones of a region come with it; local zones are opted in to one by one
+        opted_in=row["ZoneType"] == "availability-zone" or row["OptInStatus"] != "not-opted-in",
+    )
+
+
+def vpc(row: Answer, *, dns_support: bool | None, dns_hostnames: bool | None) -> VpcAnswer:
+    """Read one row of DescribeVpcs; the attributes come from DescribeVpcAttribute."""
+    primary = row["CidrBlock"]
+    others = (
+        each["CidrBlock"]
+        for each in row.get("CidrBlockAssociationSet", ())
+        if each.get("CidrBlockState", {}).get("State") in _LIVE_BLOCKS and each["CidrBlock"] != primary
+    )
+    return VpcAnswer(
+        vpc_id=row["VpcId"],
+        cidrs=(primary, *others),
+        tags=_tags(row),
+        dns_support=dns_support,
+        dns_hostnames=dns_hostnames,
+    )
+
+
+def subnet(row: Answer) -> SubnetAnswer:
+    """Read one row of DescribeSubnets."""
+    return SubnetAnswer(
+        subnet_id=row["SubnetId"],
+        vpc_id=row["VpcId"],
+        availability_zone_id=row["AvailabilityZoneId"],
+        cidr=row["CidrBlock"],
+        free=row["AvailableIpAddressCount"],
+        assigns_public_addresses=row["MapPublicIpOnLaunch"],
+        tags=_tags(row),
+    )
+
+
+def route_table(row: Answer) -> RouteTable:
+    """Read one row of DescribeRouteTables."""
+    associations = row["Associations"]
+    return RouteTable(
+        route_table_id=row["RouteTableId"],
+        is_main=any(each.get("Main") for each in associations),
+        subnet_ids=tuple(each["SubnetId"] for each in associations if "SubnetId" in each),
+        routes=tuple(_route(each) for each in row["Routes"]),
+    )
+
+
+def endpoint(row: Answer) -> Endpoint:
+    """Read one row of DescribeVpcEndpoints."""
+    return Endpoint(
+        endpoint_id=row["VpcEndpointId"],
+        service=endpoint_service(row["ServiceName"]),
+        kind=row["VpcEndpointType"],
+        state=row["State"].lower(),
+        route_table_ids=tuple(row.get("RouteTableIds", ())),
+        subnet_ids=tuple(row.get("SubnetIds", ())),
+        security_group_ids=tuple(each["GroupId"] for each in row.get("Groups", ())),
+        private_dns=row.get("PrivateDnsEnabled", False),
+    )
+
+
+def endpoint_service(name: str) -> str:
+    """Give ``ecr.api`` for ``com.amazonaws.us-east-1.ecr.api``: what follows the region, else the whole name."""
+    parts = _REGION.split(name, maxsplit=1)
+    return parts[1] if len(parts) == 2 else name
+
+
+def security_group(row: Answer) -> SecurityGroupAnswer:
+    """Read one row of DescribeSecurityGroups."""
+    return SecurityGroupAnswer(
+        group_id=row["GroupId"],
+        vpc_id=row["VpcId"],
+        ingress=tuple(_rule(each) for each in row["IpPermissions"]),
+        egress=tuple(_rule(each) for each in row["IpPermissionsEgress"]),
+    )
+
+
+def kubernetes_version(row: Answer) -> KubernetesVersionAnswer:
+    """Read one row of DescribeClusterVersions; ``status`` is the older form of ``versionStatus``."""
+    return KubernetesVersionAnswer(
+        version=row["clusterVersion"],
+        status=row.get("versionStatus") or row["status"].upper().replace("-", "_"),
+        end_of_standard_support=_utc(row.get("endOfStandardSupportDate")),
+        end_of_extended_support=_utc(row.get("endOfExtendedSupportDate")),
+    )
+
+
+def addon_versions(addon: str, kubernetes: str, rows: Iterable[Answer]) -> AddonVersions | None:
+    """Read the rows of DescribeAddonVersions; an add-on without any version for ``kubernetes`` is none."""
+    versions = [each for row in rows if row["addonName"] == addon for each in row["addonVersions"]]
+    if not versions:
+        return None
+    names = [each["addonVersion"] for each in versions]
+    defaults = [
+        each["addonVersion"]
+        for each in versions
+        for fit in each.get("compatibilities", ())
+        if fit.get("clusterVersion") == kubernetes and fit.get("defaultVersion")
+    ]
+    return AddonVersions(
+        addon=addon,
+        kubernetes_version=kubernetes,
+        versions=tuple(sorted(names, key=_numbers, reverse=True)),
+        default=defaults[0] if defaults else "",
+    )
+
+
+def installed_addon(row: Answer) -> InstalledAddon:
+    """Read DescribeAddon."""
+    return InstalledAddon(name=row["addonName"], version=row["addonVersion"], status=row["status"])
+
+
+def eks_cluster(row: Answer) -> EksClusterAnswer:
+    """Read DescribeCluster of EKS; a cluster that is being made has neither endpoint nor certificate yet."""
+    network = row["resourcesVpcConfig"]
+    return EksClusterAnswer(
+        name=row["name"],
+        arn=row["arn"],
+        status=row["status"],
+        kubernetes_version=row["version"],
+        # a cluster from before access entries has no accessConfig, and only the map
+        authentication_mode=row.get("accessConfig", {}).get("authenticationMode", "CONFIG_MAP"),
+        vpc_id=network["vpcId"],
+        subnet_ids=tuple(network["subnetIds"]),
+        security_group_ids=tuple(network.get("securityGroupIds", ())),
+        cluster_security_group_id=network.get("clusterSecurityGroupId", ""),
+        endpoint=row.get("endpoint", ""),
+        endpoint_public=network["endpointPublicAccess"],
+        endpoint_private=network["endpointPrivateAccess"],
+        public_access_cidrs=tuple(network.get("publicAccessCidrs", ())),
+        certificate_authority=row.get("certificateAuthority", {}).get("data", ""),
+        oidc_issuer=row.get("identity", {}).get("oidc", {}).get("issuer", ""),
+        tags=dict(row.get("tags", {})),
+    )
+
+
+def role(row: Answer) -> RoleAnswer:
+    """Read the role of GetRole, whose trust policy botocore has parsed."""
+    statements = row["AssumeRolePolicyDocument"]["Statement"]
+    principals = [each.get("Principal", {}) for each in _several(statements) if each.get("Effect") == "Allow"]
+    services = [name for each in principals if isinstance(each, Mapping) for name in _several(each.get("Service", ()))]
+    return RoleAnswer(
+        name=row["RoleName"],
+        arn=row["Arn"],
+        trusts=tuple(dict.fromkeys(services)),
+        boundary_arn=row.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn", ""),
+    )
+
+
+def decision(row: Answer) -> Decision:
+    """Read one row of SimulatePrincipalPolicy."""
+    organization = row.get("OrganizationsDecisionDetail", {})
+    boundary = row.get("PermissionsBoundaryDecisionDetail", {})
+    return Decision(
+        action=row["EvalActionName"],
+        decision=row["EvalDecision"],
+        denied_by_organization=organization.get("AllowedByOrganizations") is False,
+        denied_by_boundary=boundary.get("AllowedByPermissionsBoundary") is False,
+    )
+
+
+def lustre(row: Answer) -> LustreAnswer:
+    """Read one row of DescribeFileSystems of type LUSTRE."""
+    return LustreAnswer(
+        file_system_id=row["FileSystemId"],
+        deployment_type=row["LustreConfiguration"]["DeploymentType"],
+        capacity_gib=row["StorageCapacity"],
+        subnet_ids=tuple(row["SubnetIds"]),
+        lifecycle=row["Lifecycle"],
+        tags=_tags(row),
+    )
+
+
+def stack(row: Answer) -> StackAnswer:
+    """Read one row of DescribeStacks."""
+    return StackAnswer(name=row["StackName"], status=row["StackStatus"], status_reason=row.get("StackStatusReason", ""))
+
+
+def _types(group: Answer) -> tuple[str, ...]:
+    if group.get("InstanceType"):
+        return (group["InstanceType"],)
+    wanted = group["InstanceRequirements"]
+    return tuple(wanted.get("DesiredInstanceTypes") or wanted["CurrentInstanceTypes"])
+
+
+def _route(row: Answer) -> Route:
+    destination = next((row[key] for key in _DESTINATIONS if row.get(key)), "")
+    target = next((row[key] for key in ROUTE_TARGETS if row.get(key)), "")
+    return Route(destination=destination, target=target, state=row.get("State", "active"))
+
+
+def _rule(row: Answer) -> SecurityGroupRule:
+    return SecurityGroupRule(
+        protocol=row["IpProtocol"],
+        from_port=row.get("FromPort"),
+        to_port=row.get("ToPort"),
+        group_ids=tuple(each["GroupId"] for each in row.get("UserIdGroupPairs", ())),
+        cidrs=(
+            *(each["CidrIp"] for each in row.get("IpRanges", ())),
+            *(each["CidrIpv6"] for each in row.get("Ipv6Ranges", ())),
+        ),
+    )
+
+
+def _tags(row: Answer) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.astimezone(UTC)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Give what sorts ``v1.19.10-eksbuild.2`` behind ``v1.19.9-eksbuild.3``."""
+    return tuple(int(digits) for digits in re.findall(r"\d+", version))
+
+
+def _several(value: Any) -> list[Any]:
+    """Give a list for what an IAM document may write as one thing or as a list of them."""
+    return [value] if isinstance(value, str | Mapping) else list(value)

@@ -1,0 +1,107 @@
+"""The reverse of the quota checks: how large each instance group could be with the quotas of today."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hyperpod_cdk._handlers.quota_gate.comparison import room
+from hyperpod_cdk.checks.quotas import Compared
+from hyperpod_cdk.checks.requirements import per_node
+from hyperpod_cdk.config import Environment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Largest:
+    """The most nodes that quotas allow one group while all others stay as they are.
+
+    ``count`` is None where no quota of the group could be read; then, and where ``unread`` names some, it could be
+    less. ``bound_by`` is the name of the quota that allows no more. For a flexible group, the count is that of nodes
+    of its first type.
+    """
+
+    group: str
+    instance_type: str
+    present: int
+    count: int | None
+    bound_by: str = ""
+    unread: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it as plain data, for JSON."""
+        return {
+            "group": self.group,
+            "instance_type": self.instance_type,
+            "present_count": self.present,
+            "largest_count": self.count,
+            "bound_by": self.bound_by,
+            "unread": list(self.unread),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargestMix:
+    """How often the instance groups as they stand would fit into the quotas; 1 is the file as it is.
+
+    ``times`` is None where no quota could be read. ``bound_by`` and ``unread`` are as in ``Largest``.
+    """
+
+    times: int | None
+    bound_by: str = ""
+    unread: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, object]:
+        """Give it as plain data, for JSON."""
+        return {"times": self.times, "bound_by": self.bound_by, "unread": list(self.unread)}
+
+
+def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tuple[Largest, ...]:
+    """Give for each group that has nodes the most it could have, in the order of the file; spares are not kept free."""
+    by_key = {each.requirement.key: each for each in compared}
+    found = []
+    for group in environment.hyperpod.instance_groups:
+        if not group.count:
+            continue
+        each_takes = per_node(environment, group)
+        taken = {key: group.count * takes for key, takes in each_takes.items()}
+        count, bound_by, unread = _limit(by_key, taken, each_takes)
+        found.append(
+            Largest(
+                group=group.name,
+                instance_type=next(iter(group.all_instance_types), ""),
+                present=group.count,
+                count=count,
+                bound_by=bound_by,
+                unread=unread,
+            )
+        )
+    return tuple(found)
+
+
+def largest_mix(environment: Environment, compared: Iterable[Compared]) -> LargestMix:
+    """Give how many times over all groups together would fit, each with its share."""
+    taken: dict[str, float] = {}
+    for group in environment.hyperpod.instance_groups:
+        for key, takes in per_node(environment, group).items():
+            taken[key] = taken.get(key, 0) + group.count * takes
+    taken = {key: amount for key, amount in taken.items() if amount}
+    times, bound_by, unread = _limit({each.requirement.key: each for each in compared}, taken, taken)
+    return LargestMix(times=times, bound_by=bound_by, unread=unread)
+
+
+def _limit(
+    by_key: Mapping[str, Compared], taken: Mapping[str, float], each_takes: Mapping[str, float]
+) -> tuple[int | None, str, tuple[str, ...]]:
+    """Give how many times ``each_takes`` fits in place of ``taken``, the quota that allows no more, those not read."""
+    limits: list[tuple[int, str]] = []
+    unread = []
+    for key, takes in each_takes.items():
+        name, available = by_key[key].requirement.name, room(by_key[key].reading)
+        if available is None:
+            unread.append(name)
+            continue
+        rest = by_key[key].requirement.needed - taken[key]
+        limits.append((max(0, math.floor((available - rest) / takes)), name))
+    count, bound_by = min(limits, key=lambda limit: limit[0], default=(None, ""))
+    return count, bound_by, tuple(unread)

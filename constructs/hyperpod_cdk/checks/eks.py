@@ -1,0 +1,355 @@
+"""Whether EKS supports the Kubernetes version and has the add-ons, and whether the nodes have room for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from importlib import metadata
+from math import ceil
+
+from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAnswer, NotAnswered
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment, InstanceGroup
+
+AREA = "eks"
+
+SOON = timedelta(days=60)
+"""An end of support within this time is reported: an update of a cluster wants planning."""
+
+_VERSION = "eks.kubernetes_version"
+_STANDARD = "STANDARD_SUPPORT"
+_EXTENDED = "EXTENDED_SUPPORT"
+_KEEPS_PODS_OUT = frozenset({"NoSchedule", "NoExecute"})
+
+
+@check(
+    area=AREA,
+    asks=("kubernetes_versions",),
+    inputs="eks.kubernetes_version and today's date. Which versions HyperPod accepts is validate's to say.",
+    passes="EKS offers the version, in standard support for 60 days or more.",
+    fails="EKS does not offer the version. A warning where it is in extended support, which is billed for every hour of"
+    " the cluster, or where standard or extended support ends within 60 days.",
+    skips="AWS gives no answer about the versions. An end of standard support within 60 days is then still reported, by"
+    " the dated table of this version of hyperpod-cdk.",
+    by_hand="aws eks describe-cluster-versions --query"
+    " 'clusterVersions[].[clusterVersion,versionStatus,endOfStandardSupportDate,endOfExtendedSupportDate]'",
+)
+def kubernetes_version_is_supported_for_long(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare the version with EKS's support calendar as it is today."""
+    environment = case.environment
+    version = environment.eks.kubernetes_version
+    try:
+        offered = aws.kubernetes_versions()
+    except NotAnswered as missing:
+        yield Skipped(reason=missing.reason, action=missing.action, path=_VERSION)
+        yield from _ends_soon_by_the_table(version, case.now.date())
+        return
+    row = next((each for each in offered if each.version == version), None)
+    if row is None or row.status not in {_STANDARD, _EXTENDED}:
+        listed = [each.version for each in offered if each.status in {_STANDARD, _EXTENDED}]
+        yield error(
+            _VERSION,
+            f"must be a version that EKS offers in {environment.region} ({', '.join(sorted(listed, key=_number))}), got"
+            f' "{version}"; {_better(environment, offered, case.now, above="0.0")}',
+        )
+    else:
+        yield from _support(environment, row, offered, case.now)
+
+
+@check(
+    area=AREA,
+    asks=("addon_versions",),
+    inputs="The add-ons that the file asks for, eks.addon_versions, eks.kubernetes_version.",
+    passes="EKS has every add-on for the Kubernetes version, every pinned version is among those it has, and where none"
+    " is pinned its default is not older than HyperPod accepts. A version of which EKS has no add-on at all is another"
+    " check's to report.",
+    fails="EKS has no such add-on, or no such version of it, for the Kubernetes version, or its default is too old. A"
+    " warning where the training operator is older than elastic training needs.",
+    skips="AWS gives no answer about an add-on; the others are compared all the same.",
+    by_hand="aws eks describe-addon-versions --kubernetes-version 1.35 --addon-name vpc-cni"
+    " --query 'addons[].addonVersions[].addonVersion'",
+)
+def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare the add-ons of the environment with those that EKS has for its Kubernetes version."""
+    environment = case.environment
+    version = environment.eks.kubernetes_version
+    wanted = wanted_addons(environment)
+    answers = together(lambda name: aws.addon_versions(name, version), wanted)
+    if not environment.eks.is_existing and all(answer is None for answer in answers):
+        # EKS does not offer the version, which is one thing and not one for each add-on
+        return
+    for (name, cause), answer in zip(wanted.items(), answers, strict=True):
+        pinned = environment.eks.addon_versions.get(name)
+        path = f"eks.addon_versions.{name}" if pinned else cause
+        if isinstance(answer, NotAnswered):
+            yield Skipped(reason=answer.reason, action=answer.action, path=path)
+        elif answer is None or not answer.versions:
+            yield error(
+                path,
+                f"needs the add-on {name}, which EKS does not have for Kubernetes {version} in {environment.region};"
+                f" set {_VERSION} to one of {', '.join(kubernetes.hyperpod_versions())} that has it",
+            )
+        elif pinned and pinned not in answer.versions:
+            yield error(
+                path,
+                f"must be a version that EKS has for Kubernetes {version}, got {pinned}; set {name}:"
+                f" {_advised(answer)}, or leave it out for EKS's default",
+            )
+        else:
+            yield from _old(environment, path, answer, pinned)
+
+
+@check(
+    area=AREA,
+    inputs="eks.kubernetes_version; the kubectl layer packages beside hyperpod-cdk.",
+    passes="The kubectl layer of the same minor version is installed: kubectl works with servers one minor away at most"
+    " and the construct takes the very minor.",
+    fails="There is no such package. The message names the nearest one.",
+    skips="Never.",
+    by_hand="pip show aws-cdk.lambda-layer-kubectl-v35",
+)
+def kubectl_layer_matches_kubernetes(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
+    """Find the package from which synthesis takes kubectl."""
+    version = case.environment.eks.kubernetes_version
+    installed = kubectl_minors()
+    minor = _number(version)[1]
+    if minor in installed:
+        return
+    near = min(installed, key=lambda each: (abs(each - minor), -each), default=None)
+    other = "" if near is None else f', or set kubernetes_version: "1.{near}"'
+    yield error(
+        _VERSION,
+        f'needs the kubectl layer of the same minor, got "{version}" and no package'
+        f" aws-cdk.lambda-layer-kubectl-v{minor}; run 'pip install aws-cdk.lambda-layer-kubectl-v{minor}'{other}",
+    )
+
+
+@check(
+    area=AREA,
+    inputs="Types, counts and taints of the instance groups without accelerators; the add-ons that the file asks for.",
+    passes="The nodes without accelerators and taints hold the pods of the add-ons and of the dependency chart besides"
+    " those that run on every node. Pods per node follow from the one network interface that HyperPod gives pods; how"
+    " many pods the add-ons bring is a lower estimate. Where no such group exists, validate says so. An existing"
+    " cluster may have other nodes and is not compared.",
+    fails="Never an error, since the number of pods is an estimate: a warning where pods would wait with 'Too many"
+    " pods', or where every group without accelerators has taints that keep them out.",
+    skips="How many pods a node of an instance type holds is not known.",
+    by_hand="kubectl get nodes -o custom-columns=NAME:.metadata.name,PODS:.status.allocatable.pods",
+)
+def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
+    """Compare the room for pods with the pods of add-ons and controllers."""
+    environment = case.environment
+    if environment.eks.is_existing:
+        return
+    groups = [
+        (index, group)
+        for index, group in enumerate(environment.hyperpod.instance_groups)
+        if group.count and not _has_accelerators(environment, group)
+    ]
+    if not groups:
+        return
+    open_groups = [(index, group) for index, group in groups if not _is_tainted(group)]
+    if not open_groups:
+        index, group = groups[0]
+        yield warning(
+            f"hyperpod.instance_groups[{index}].taints",
+            "every group without accelerators has taints, which add-ons do not tolerate, so that their pods go to"
+            " accelerated nodes or wait; remove the taints of one, or add a small group named system",
+        )
+        return
+    rooms = {index: _pods_per_node(environment, group) for index, group in open_groups}
+    unknown = [(index, group) for index, group in open_groups if rooms[index] is None]
+    for index, group in unknown:
+        yield Skipped(
+            reason=f"how many pods a node of {' or '.join(group.all_instance_types)} holds is not known",
+            path=f"hyperpod.instance_groups[{index}]",
+        )
+    if not unknown:
+        yield from _room(environment, [(index, group, rooms[index] or 0) for index, group in open_groups])
+
+
+def wanted_addons(environment: Environment) -> dict[str, str]:
+    """Give every add-on that the environment installs -> the place in the file that asks for it."""
+    everywhere = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addons.COREDNS)
+    found: dict[str, str] = {name: _VERSION for name in everywhere}  # noqa: C420 - fromkeys takes the names for literals
+    if environment.task_governance is not None:
+        found[addons.TASK_GOVERNANCE] = "task_governance"
+    if environment.operators.training.enabled:
+        found[addons.CERT_MANAGER] = "operators.training"
+        found[addons.TRAINING_OPERATOR] = "operators.training"
+    for index, system in enumerate(environment.storage.lustre):
+        if system.claim is not None:
+            found.setdefault(addons.FSX_CSI_DRIVER, f"storage.lustre[{index}].claim")
+    return {name: cause for name, cause in found.items() if environment.eks.installs(name)}
+
+
+def kubectl_minors() -> frozenset[int]:
+    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to those that the catalog knows."""
+    return frozenset(minor for row in kubernetes.VERSIONS if _has_layer(minor := _number(row.version)[1]))
+
+
+def _has_layer(minor: int) -> bool:
+    try:
+        # reads the package's metadata: importing a layer would load the whole of aws_cdk
+        metadata.distribution(f"aws-cdk.lambda-layer-kubectl-v{minor}")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _support(
+    environment: Environment, row: KubernetesVersionAnswer, offered: tuple[KubernetesVersionAnswer, ...], now: datetime
+) -> Iterator[Found]:
+    better = _better(environment, offered, now, above=row.version)
+    if row.status == _EXTENDED:
+        ends = row.end_of_extended_support
+        until = "" if ends is None else f" until {ends.date()}"
+        text = f"EKS bills extended support for Kubernetes {row.version}{until}"
+        if ends is not None and ends - now < SOON:
+            text = f"{text}, {_days(ends - now)}, and updates the cluster by itself then"
+        yield warning(_VERSION, f"{text}; {better}")
+    elif row.end_of_standard_support is not None and row.end_of_standard_support - now < SOON:
+        ends = row.end_of_standard_support
+        yield warning(
+            _VERSION,
+            f"standard support for Kubernetes {row.version} ends on {ends.date()}, {_days(ends - now)}; extended"
+            f" support is billed from then on: {better}",
+        )
+
+
+def _ends_soon_by_the_table(version: str, today: date) -> Iterator[Found]:
+    """Warn of a coming end that validate does not report, which speaks of ends that have passed."""
+    row = kubernetes.get(version)
+    ends = row.standard_support_ends if row else None
+    if ends is None or not timedelta(0) < ends - today < SOON:
+        return
+    later = [
+        each.version
+        for each in kubernetes.VERSIONS
+        if each.hyperpod and each.standard_support_ends and each.standard_support_ends - today >= SOON
+    ]
+    fix = f'set kubernetes_version: "{later[-1]}"' if later else "look for a newer version that HyperPod accepts"
+    yield warning(
+        _VERSION,
+        f"standard support for Kubernetes {version} ends on {ends}, {_days(ends - today)} (dates as of"
+        f" {kubernetes.AS_OF}); extended support is billed from then on: {fix}",
+    )
+
+
+def _days(left: timedelta) -> str:
+    days = max(0, left.days)
+    return "today" if days == 0 else f"in {days} day{'s' if days > 1 else ''}"
+
+
+def _better(
+    environment: Environment, offered: tuple[KubernetesVersionAnswer, ...], now: datetime, *, above: str
+) -> str:
+    """Name the newest version above one that HyperPod accepts and EKS supports for long."""
+    accepted = set(kubernetes.hyperpod_versions())
+    good = [
+        row.version
+        for row in offered
+        if row.version in accepted
+        and row.status == _STANDARD
+        and (row.end_of_standard_support is None or row.end_of_standard_support - now >= SOON)
+        and _number(row.version) > _number(above)
+    ]
+    if not good:
+        return "HyperPod accepts no other version that EKS supports for long, look for a newer hyperpod-cdk"
+    newest = max(good, key=_number)
+    if environment.eks.is_existing:
+        return f"update the cluster {environment.eks_cluster_name}, one minor at a time, up to {newest}"
+    return f'set kubernetes_version: "{newest}"'
+
+
+def _advised(answer: AddonVersions) -> str:
+    return answer.default or answer.versions[0]
+
+
+def _old(environment: Environment, path: str, answer: AddonVersions, pinned: str | None) -> Iterator[Found]:
+    """Find versions that are too old: pinned ones are validate's to refuse, EKS's default is known here only."""
+    row = addons.get(answer.addon)
+    taken = pinned or answer.default
+    if row is None or not taken:
+        return
+    if not pinned and _older(taken, row.minimum_version):
+        newer = next((each for each in answer.versions if not _older(each, row.minimum_version)), None)
+        fix = f"set eks.addon_versions: {{{answer.addon}: {newer}}}" if newer else f"set a newer {_VERSION}"
+        yield error(
+            path,
+            f"EKS's default of {answer.addon} for Kubernetes {answer.kubernetes_version} is {taken}, and HyperPod needs"
+            f" {row.minimum_version} (as of {addons.AS_OF}); {fix}",
+        )
+    elif _older(taken, row.elastic_minimum_version):
+        newer = next((each for each in answer.versions if not _older(each, row.elastic_minimum_version)), None)
+        fix = f"; set eks.addon_versions: {{{answer.addon}: {newer}}}" if newer else ""
+        yield warning(
+            path,
+            f"elastic training needs {answer.addon} {row.elastic_minimum_version} (as of {addons.AS_OF}), and"
+            f" {environment.name} would get {taken}{fix}",
+        )
+
+
+def _older(version: str, least: str | None) -> bool:
+    got, wanted = addons.release(version), addons.release(least) if least else None
+    return got is not None and wanted is not None and got < wanted
+
+
+def _room(environment: Environment, groups: list[tuple[int, InstanceGroup, int]]) -> Iterator[Found]:
+    rows = [addons.row(name) for name in wanted_addons(environment)]
+    on_each_node = sum(row.node_pods for row in rows)
+    needed = addons.CHART_PODS + sum(row.cluster_pods for row in rows)
+    free = sum(group.count * max(0, pods - on_each_node) for _, group, pods in groups)
+    if needed <= free:
+        return
+    index, group, pods = max(groups, key=lambda each: each[1].count * each[2])
+    nodes = ", ".join(
+        f"{group.count} {' or '.join(group.all_instance_types)} of {group.name} with {pods} pods each"
+        for _, group, pods in groups
+    )
+    others = free - group.count * max(0, pods - on_each_node)
+    count = ceil((needed - others) / (pods - on_each_node)) if pods > on_each_node else 0
+    fix = (
+        f"set hyperpod.instance_groups[{index}].count: {count} or take a larger type" if count else "take a larger type"
+    )
+    yield warning(
+        f"hyperpod.instance_groups[{index}]",
+        f"must hold at least {needed} pods of add-ons and controllers beside {on_each_node} on each node, got room for"
+        f" {free} ({nodes}); pods beyond wait with 'Too many pods': {fix}",
+    )
+
+
+def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None:
+    """Give how many pods a node of the group holds, for a flexible group the least of its types; None: unknown.
+
+    The developer guide's table where it has the type, else the addresses of the interface for pods without the node's
+    own: its rule for all types of the table.
+    """
+    rooms = []
+    for name in group.all_instance_types:
+        row = environment.instance_type(name)
+        if row is None:
+            return None
+        if row.max_pods is not None:
+            rooms.append(row.max_pods)
+        elif row.ips_per_node is not None:
+            rooms.append(row.ips_per_node - max(1, row.network_cards or 1))
+        else:
+            return None
+    return min(rooms)
+
+
+def _has_accelerators(environment: Environment, group: InstanceGroup) -> bool:
+    rows = [environment.instance_type(name) for name in group.all_instance_types]
+    return any(row is None or row.is_accelerated for row in rows)
+
+
+def _is_tainted(group: InstanceGroup) -> bool:
+    return any(taint.effect in _KEEPS_PODS_OUT for taint in group.taints)
+
+
+def _number(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")
+    return int(major), int(minor)

@@ -1,0 +1,395 @@
+"""An existing EKS cluster: whether HyperPod can join it and the add-ons of the environment fit on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from ipaddress import IPv4Network
+from typing import cast
+
+from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.checks.account import CONTROL_PLANE, PLATFORM
+from hyperpod_cdk.checks.answers import (
+    Aws,
+    EksClusterAnswer,
+    HyperPodClusterAnswer,
+    InstalledAddon,
+    NotAnswered,
+    StackAnswer,
+)
+from hyperpod_cdk.checks.eks import wanted_addons
+from hyperpod_cdk.checks.model import Case, Found, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config.eks import ExistingEks
+
+AREA = "existing-cluster"
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+"""The API group that a Kueue of whatever origin brings."""
+
+_HERE = "eks.existing"
+_NAME = f"{_HERE}.cluster_name"
+_AUTHENTICATION = frozenset({"API", "API_AND_CONFIG_MAP"})
+_CNI_DAEMON_SET = "aws-node"
+_CNI_NAMESPACE = "kube-system"
+_CNI_IMAGE = re.compile(r"(?:^|/)amazon-k8s-cni:(v[\w.-]+)$")
+_NO_KUBECTL_SKEW = 1
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.cluster_name.",
+    passes="The cluster exists in the account and region and is ACTIVE.",
+    fails="It does not exist, or is being made or deleted, or failed. A warning while it is being updated.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.status",
+)
+def existing_cluster_is_active(case: Case, aws: Aws) -> Iterator[Found]:
+    """Every other question about the cluster waits for this one; where there is none, they say nothing."""
+    existing = case.environment.eks.existing
+    if existing is None:
+        return
+    cluster = aws.eks_cluster(existing.cluster_name)
+    if cluster is None:
+        yield error(
+            _NAME,
+            f"needs an EKS cluster of account {case.environment.account} in {case.environment.region}, got"
+            f" {existing.cluster_name}, which does not exist there; correct the name, the account or the region",
+        )
+    elif cluster.status == "UPDATING":
+        yield warning(_NAME, f"{cluster.name} is being updated; wait until it is ACTIVE before you deploy")
+    elif cluster.status != "ACTIVE":
+        yield error(
+            _NAME, f"needs an ACTIVE cluster, got {cluster.name}, which is {cluster.status}; wait for it or repair it"
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.cluster_name and security_group_id, network.existing.vpc_id.",
+    passes="The cluster stands in the VPC of the file, and its control plane carries the security group of the file.",
+    fails="It stands in another VPC, or its control plane does not carry the group: nodes and the function that runs"
+    " kubectl carry it to reach the API server.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig",
+)
+def existing_cluster_stands_in_the_network(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod takes only subnets of the cluster's VPC."""
+    existing, network = case.environment.eks.existing, case.environment.network.existing
+    cluster = _cluster(existing, aws)
+    if existing is None or network is None or cluster is None:
+        return
+    if cluster.vpc_id != network.vpc_id:
+        yield error(
+            "network.existing.vpc_id",
+            f"needs the VPC of {cluster.name}, which is {cluster.vpc_id}, got {network.vpc_id}; set vpc_id:"
+            f" {cluster.vpc_id} with subnets of it, or name another cluster",
+        )
+        return
+    groups = tuple(dict.fromkeys((cluster.cluster_security_group_id, *cluster.security_group_ids)))
+    if existing.security_group_id not in groups:
+        yield error(
+            f"{_HERE}.security_group_id",
+            f"must be a group that the control plane of {cluster.name} carries ({', '.join(groups)}), got"
+            f" {existing.security_group_id}; set security_group_id: {cluster.cluster_security_group_id}, which EKS made"
+            " for the cluster",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.kubernetes_version; the versions that HyperPod documents"
+    f" ({kubernetes.hyperpod_versions()[0]} to {kubernetes.hyperpod_versions()[-1]}, table of {kubernetes.AS_OF}).",
+    passes="The cluster has the version that the file states.",
+    fails="The cluster's version is more than one minor away from the file's, whose kubectl then cannot talk to it. A"
+    " warning for one minor, and where the table does not list the cluster's version.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.version",
+)
+def existing_cluster_has_the_stated_version(case: Case, aws: Aws) -> Iterator[Found]:
+    """The file's version chooses kubectl and the add-ons."""
+    cluster = _cluster(case.environment.eks.existing, aws)
+    stated = case.environment.eks.kubernetes_version
+    if cluster is None or cluster.kubernetes_version == stated:
+        return
+    path, has = "eks.kubernetes_version", cluster.kubernetes_version
+    if has not in kubernetes.hyperpod_versions():
+        allowed = kubernetes.hyperpod_versions()
+        yield warning(
+            path,
+            f"HyperPod documents Kubernetes {allowed[0]} to {allowed[-1]} (table of {kubernetes.AS_OF}), and"
+            f" {cluster.name} has {has}; choose another cluster, or bring it to one of these",
+        )
+        return
+    skew = abs(_minor(has) - _minor(stated))
+    say = error if skew > _NO_KUBECTL_SKEW else warning
+    yield say(path, f'must be the version of {cluster.name}, {has}, got {stated}; set kubernetes_version: "{has}"')
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.cluster_name.",
+    passes="The cluster's authentication mode is API or API_AND_CONFIG_MAP.",
+    fails="It is CONFIG_MAP: SageMaker makes access entries for itself and the nodes, which that mode does not know.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.accessConfig.authenticationMode",
+)
+def existing_cluster_takes_access_entries(case: Case, aws: Aws) -> Iterator[Found]:
+    """The mode can be widened at any time, never narrowed again."""
+    cluster = _cluster(case.environment.eks.existing, aws)
+    if cluster is None or cluster.authentication_mode in _AUTHENTICATION:
+        return
+    yield error(
+        _NAME,
+        f"needs authentication mode API or API_AND_CONFIG_MAP, got {cluster.authentication_mode} on {cluster.name}; run"
+        f" 'aws eks update-cluster-config --name {cluster.name} --access-config"
+        " authenticationMode=API_AND_CONFIG_MAP', which cannot be taken back",
+    )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster", "installed_addons", "kubernetes_daemon_sets"),
+    inputs="The add-ons of the cluster; without the add-on vpc-cni, the image of the DaemonSet aws-node.",
+    passes=f"The Amazon VPC CNI is there in {addons.row(addons.VPC_CNI).minimum_version} or newer.",
+    fails="It is older, or there is none: it is the only CNI that HyperPod supports.",
+    skips="EKS or the API server does not answer, or the image's tag is no version.",
+    by_hand="kubectl -n kube-system get daemonset aws-node -o jsonpath='{..image}'",
+)
+def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[Found]:
+    """It comes as an add-on, or as the DaemonSet that every cluster gets at first."""
+    cluster = _cluster(case.environment.eks.existing, aws)
+    if cluster is None:
+        return
+    installed = {addon.name: addon for addon in aws.installed_addons(cluster.name)}
+    addon = installed.get(addons.VPC_CNI)
+    version = _self_managed_cni(cluster.name, aws) if addon is None else addon.version
+    least = addons.row(addons.VPC_CNI).minimum_version or ""
+    if version is None:
+        yield error(
+            _NAME,
+            f"needs the Amazon VPC CNI {least} or newer, the only CNI that HyperPod supports, got neither the add-on"
+            f" {addons.VPC_CNI} nor the DaemonSet {_CNI_DAEMON_SET} on {cluster.name}; install the add-on",
+        )
+    elif (got := addons.release(version)) is None:
+        raise NotAnswered(
+            f"the VPC CNI of {cluster.name} has the version {version}, which is none that can be compared"
+        )
+    elif got < (addons.release(least) or ()):
+        how = "update-addon" if addon else "create-addon --resolve-conflicts OVERWRITE"
+        yield error(
+            _NAME,
+            f"needs the Amazon VPC CNI {least} or newer for HyperPod, got {version} on {cluster.name}; run 'aws eks"
+            f" {how}"
+            f" --cluster-name {cluster.name} --addon-name {addons.VPC_CNI}'",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster", "installed_addons", "kubernetes_api_groups"),
+    inputs=f"task_governance, eks.existing.installed_addons; the API groups that the cluster serves ({KUEUE_GROUP}).",
+    passes="Task governance is off or its add-on is on the cluster already, or the cluster has no Kueue.",
+    fails="The cluster has a Kueue of its own, and the task-governance add-on brings another: the add-on degrades.",
+    skips="EKS or the API server does not answer, such as a private endpoint from outside, or without an access entry.",
+    by_hand="kubectl get --raw /apis | grep kueue.x-k8s.io",
+)
+def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[Found]:
+    """AWS asks to remove one's own Kueue before the add-on is installed."""
+    environment = case.environment
+    if environment.task_governance is None or not environment.eks.installs(addons.TASK_GOVERNANCE):
+        return
+    cluster = _cluster(environment.eks.existing, aws)
+    if cluster is None:
+        return
+    answers = _ask(lambda: aws.installed_addons(cluster.name), lambda: aws.kubernetes_api_groups(cluster.name))
+    installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
+    groups = cast("frozenset[str]", answers[1])
+    if KUEUE_GROUP in groups and addons.TASK_GOVERNANCE not in installed:
+        yield error(
+            "task_governance",
+            f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; remove Kueue with its"
+            " custom resource definitions, or remove task_governance",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster", "installed_addons", "stack"),
+    inputs="The add-ons that the file asks for, eks.existing.installed_addons, the add-ons of the cluster, the stacks"
+    " <name>-platform and <name>-control-plane.",
+    passes="No add-on that the environment would install is there, or the environment's own stack stands already and is"
+    " taken for the one that installed it; every add-on that the file says is there is there, and the pod identity"
+    " agent where an add-on takes its rights through it.",
+    fails="EKS refuses to install an add-on twice; or one that the environment relies on is missing.",
+    skips="EKS or CloudFormation does not answer.",
+    by_hand="aws eks list-addons --cluster-name platform",
+)
+def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
+    """What is on the cluster belongs to somebody, and the file says to whom."""
+    environment = case.environment
+    existing = environment.eks.existing
+    cluster = _cluster(existing, aws)
+    if existing is None or cluster is None:
+        return
+    names = [f"{environment.name}-{stack}" for stack in (PLATFORM, CONTROL_PLANE)]
+    answers = _ask(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
+    installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
+    is_deployed = any(answer is not None for answer in answers[1:])
+    wanted = wanted_addons(environment)
+    for name, path in wanted.items():
+        if name in installed and not is_deployed:
+            yield error(
+                path,
+                f"needs to install {name} on {cluster.name}, got one that is there already, which EKS refuses; add"
+                f" it to"
+                f" {_HERE}.installed_addons to use it as it is, or remove it from the cluster",
+            )
+    for index, name in enumerate(existing.installed_addons):
+        if name not in installed:
+            yield error(
+                f"{_HERE}.installed_addons[{index}]",
+                f"must be an add-on of {cluster.name} ({', '.join(sorted(installed)) or 'it has none'}), got {name};"
+                " remove it from the list to have it installed",
+            )
+    through_pods = [name for name in wanted if name in _TAKE_RIGHTS_THROUGH_PODS]
+    if through_pods and addons.POD_IDENTITY_AGENT not in installed:
+        yield error(
+            _NAME,
+            f"needs the add-on {addons.POD_IDENTITY_AGENT} on {cluster.name} for {', '.join(through_pods)}, got"
+            f" none; run"
+            f" 'aws eks create-addon --cluster-name {cluster.name} --addon-name {addons.POD_IDENTITY_AGENT}'",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.cluster_name.",
+    passes="The API server answers inside the VPC, where the nodes and the function that runs kubectl are. Whether you"
+    " reach it from where you are does not matter: nothing but that function does.",
+    fails="It answers outside only, and the blocks from which it does hold no public address, so that nobody can"
+    " reach it."
+    " A warning where it answers outside only and not everywhere: the address of the NAT gateway has to be among the"
+    " blocks, which is not looked at.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig.publicAccessCidrs",
+)
+def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
+    """Nodes that cannot reach the API server never join."""
+    cluster = _cluster(case.environment.eks.existing, aws)
+    if cluster is None or cluster.endpoint_private:
+        return
+    fix = f"run 'aws eks update-cluster-config --name {cluster.name} --resources-vpc-config endpointPrivateAccess=true'"
+    blocks = [IPv4Network(block, strict=False) for block in cluster.public_access_cidrs if ":" not in block]
+    listed = ", ".join(cluster.public_access_cidrs) or "no block"
+    if not cluster.endpoint_public or not any(block.is_global or block.prefixlen == 0 for block in blocks):
+        yield error(
+            _NAME,
+            f"needs an API server that nodes and kubectl reach, got {cluster.name}, which does not answer inside"
+            f" its VPC,"
+            f" and outside to {listed}; {fix}",
+        )
+    elif not any(block.prefixlen == 0 for block in blocks):
+        yield warning(
+            _NAME,
+            f"{cluster.name} does not answer inside its VPC, and outside to {listed} only: nodes and kubectl reach it"
+            f" where the address of their NAT gateway is among these; {fix}",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster",),
+    inputs="eks.existing.oidc_provider_arn, where it is stated.",
+    passes="It ends with the issuer of the cluster.",
+    fails="It is the provider of another cluster, or the cluster has none.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-cluster --name platform --query cluster.identity.oidc.issuer",
+)
+def oidc_provider_is_the_clusters(case: Case, aws: Aws) -> Iterator[Found]:
+    """Roles for service accounts trust an issuer, not a cluster."""
+    existing = case.environment.eks.existing
+    if existing is None or existing.oidc_provider_arn is None:
+        return
+    cluster = _cluster(existing, aws)
+    if cluster is None:
+        return
+    issuer = cluster.oidc_issuer.removeprefix("https://")
+    _, _, stated = existing.oidc_provider_arn.partition(":oidc-provider/")
+    if stated == issuer:
+        return
+    place = f"arn:{case.environment.partition}:iam::{case.environment.account}:oidc-provider/{issuer}"
+    fix = f"set oidc_provider_arn: {place}" if issuer else "leave it out"
+    yield error(
+        f"{_HERE}.oidc_provider_arn",
+        f"must be the provider of {cluster.name}, whose issuer is {issuer or 'none'}, got {stated}; {fix}",
+    )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster", "hyperpod_clusters"),
+    inputs="eks.existing.cluster_name, hyperpod.cluster_name.",
+    passes="No HyperPod cluster of another name uses the EKS cluster.",
+    fails="One does: an EKS cluster serves one HyperPod cluster.",
+    skips="EKS or SageMaker does not answer.",
+    by_hand="aws sagemaker list-clusters; aws sagemaker describe-cluster --cluster-name prod --query Orchestrator",
+)
+def existing_cluster_serves_no_other_hyperpod_cluster(case: Case, aws: Aws) -> Iterator[Found]:
+    """SageMaker refuses a second one."""
+    existing = case.environment.eks.existing
+    if existing is None:
+        return
+    answers = _ask(lambda: aws.eks_cluster(existing.cluster_name), aws.hyperpod_clusters)
+    cluster = cast("EksClusterAnswer | None", answers[0])
+    if cluster is None:
+        return
+    for other in cast("tuple[HyperPodClusterAnswer, ...]", answers[1]):
+        if other.eks_cluster_arn == cluster.arn and other.name != case.environment.hyperpod_cluster_name:
+            yield error(
+                _NAME,
+                f"needs an EKS cluster without a HyperPod cluster, got {cluster.name}, which serves {other.name}; name"
+                f" another one, or add the instance groups to {other.name}",
+            )
+
+
+# those whose constructs make an association of EKS pod identity
+_TAKE_RIGHTS_THROUGH_PODS = frozenset({addons.TRAINING_OPERATOR, addons.FSX_CSI_DRIVER})
+
+
+def _cluster(existing: ExistingEks | None, aws: Aws) -> EksClusterAnswer | None:
+    return None if existing is None else aws.eks_cluster(existing.cluster_name)
+
+
+def _ask(*questions: Callable[[], object]) -> list[object]:
+    """Ask side by side; raises the first NotAnswered."""
+    answers = together(lambda ask: ask(), questions)
+    for answer in answers:
+        if isinstance(answer, NotAnswered):
+            raise answer
+    return answers
+
+
+def _stack(name: str, aws: Aws) -> Callable[[], StackAnswer | None]:
+    return lambda: aws.stack(name)
+
+
+def _self_managed_cni(cluster: str, aws: Aws) -> str | None:
+    """Give the version in the image's tag of aws-node, or None where there is no such DaemonSet."""
+    sets: Mapping[str, tuple[str, ...]] = aws.kubernetes_daemon_sets(cluster, _CNI_NAMESPACE)
+    images = sets.get(_CNI_DAEMON_SET)
+    if images is None:
+        return None
+    tags = [match[1] for image in images if (match := _CNI_IMAGE.search(image))]
+    if not tags:
+        raise NotAnswered(f"the images of {_CNI_DAEMON_SET} on {cluster} ({', '.join(images)}) tell no version")
+    return tags[0]
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])

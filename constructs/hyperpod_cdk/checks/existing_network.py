@@ -1,0 +1,574 @@
+"""An existing network: whether nodes, control plane and kubectl can live in what the file names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import cast
+
+from hyperpod_cdk.checks.answers import (
+    Aws,
+    Endpoint,
+    NotAnswered,
+    RouteTable,
+    SecurityGroupAnswer,
+    SecurityGroupRule,
+    SubnetAnswer,
+    VpcAnswer,
+)
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.network import FEWEST_ZONES, ExistingNetwork
+
+AREA = "existing-network"
+
+NODE_ENDPOINTS = ("ecr.api", "ecr.dkr", "ec2messages", "eks-auth", "logs", "sagemaker.api", "ssm", "ssmmessages", "sts")
+"""Interface endpoints that nodes without a way out need, beside S3 (SageMaker developer guide, EKS prerequisites)."""
+
+KUBECTL_ENDPOINTS = ("eks", "lambda", "sts")
+"""What the functions that run kubectl call, beside S3. From CDK's sources and users' reports, not from a guide."""
+
+_HERE = "network.existing"
+_S3 = "s3"
+_ANYWHERE = IPv4Network("0.0.0.0/0")
+_ALL = "-1"
+_TCP = frozenset({"tcp", "6"})
+_HTTPS = 443
+# targets that lead out of a VPC without giving its instances public addresses
+_WAYS_OUT = ("nat-", "tgw-", "vgw-", "eni-", "vpce-", "pcx-", "lgw-", "arn:", "i-", "cagw-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Named:
+    """A subnet of the file: where it stands there, and which zone the file says it is in (empty: it does not say)."""
+
+    path: str
+    subnet_id: str
+    zone: str = ""
+
+    @property
+    def is_for_nodes(self) -> bool:
+        return bool(self.zone)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What AWS has of the file's network; ``subnets`` only those that exist and stand in the VPC."""
+
+    named: tuple[_Named, ...]
+    subnets: Mapping[str, SubnetAnswer]
+    tables: tuple[RouteTable, ...]
+    endpoints: tuple[Endpoint, ...]
+
+    def table_of(self, subnet_id: str) -> RouteTable | None:
+        own = next((table for table in self.tables if subnet_id in table.subnet_ids), None)
+        return own or next((table for table in self.tables if table.is_main), None)
+
+    def standing(self) -> Iterator[tuple[_Named, SubnetAnswer]]:
+        """Give every subnet once, as the nodes' where it is named for both."""
+        seen: set[str] = set()
+        for each in self.named:
+            if each.subnet_id in self.subnets and each.subnet_id not in seen:
+                seen.add(each.subnet_id)
+                yield each, self.subnets[each.subnet_id]
+
+    def by_table(self) -> Iterator[_Routed]:
+        """Give the subnets by their route tables: what is wrong with a table is wrong once."""
+        groups: dict[str, list[_Named]] = {}
+        for each, _ in self.standing():
+            table = self.table_of(each.subnet_id)
+            groups.setdefault("" if table is None else table.route_table_id, []).append(each)
+        for members in groups.values():
+            yield _Routed(table=self.table_of(members[0].subnet_id), members=tuple(members))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Routed:
+    """Subnets of one route table; None where a VPC has no main one and the subnet none of its own."""
+
+    table: RouteTable | None
+    members: tuple[_Named, ...]
+
+    @property
+    def path(self) -> str:
+        return self.members[0].path
+
+    @property
+    def ids(self) -> str:
+        return ", ".join(each.subnet_id for each in self.members)
+
+    @property
+    def name(self) -> str:
+        return "the main route table" if self.table is None else self.table.route_table_id
+
+    @property
+    def has_nodes(self) -> bool:
+        return any(each.is_for_nodes for each in self.members)
+
+    @property
+    def internet_gateway(self) -> str:
+        routes = () if self.table is None else self.table.routes
+        return next((route.target for route in routes if route.target.startswith("igw-")), "")
+
+    @property
+    def has_way_out(self) -> bool:
+        return any(state == "active" and target.startswith(_WAYS_OUT) for target, state in self.defaults())
+
+    @property
+    def dead_way_out(self) -> str:
+        return next((target for target, state in self.defaults() if state != "active"), "")
+
+    def defaults(self) -> list[tuple[str, str]]:
+        routes = () if self.table is None else self.table.routes
+        return [(route.target, route.state) for route in routes if route.destination == str(_ANYWHERE)]
+
+
+@check(
+    area=AREA,
+    asks=("vpc",),
+    inputs="network.existing.vpc_id.",
+    passes="The VPC exists in the account and region, with DNS resolution and DNS hostnames, which the private endpoint"
+    " of EKS and private names of endpoints need.",
+    fails="It does not exist, or one of the two DNS attributes is off.",
+    skips="AWS does not answer about the VPC or its attributes.",
+    by_hand="aws ec2 describe-vpc-attribute --vpc-id vpc-0a1b2c3d4e5f67890 --attribute enableDnsHostnames",
+)
+def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
+    """Without names nodes find neither the API server nor an interface endpoint."""
+    existing = case.environment.network.existing
+    if existing is None:
+        return
+    path, environment = f"{_HERE}.vpc_id", case.environment
+    vpc = aws.vpc(existing.vpc_id)
+    if vpc is None:
+        yield error(
+            path,
+            f"needs a VPC of account {environment.account} in {environment.region}, got {existing.vpc_id}, which"
+            f" does not"
+            " exist there; correct the ID, the account or the region",
+        )
+        return
+    for value, what, option in (
+        (vpc.dns_support, "DNS resolution", "enable-dns-support"),
+        (vpc.dns_hostnames, "DNS hostnames", "enable-dns-hostnames"),
+    ):
+        if value is None:
+            yield Skipped(
+                reason=f"whether {what} is on in {existing.vpc_id} is not known",
+                action="ec2:DescribeVpcAttribute",
+                path=path,
+            )
+        elif not value:
+            yield error(
+                path,
+                f"needs {what} in {existing.vpc_id}, which is off; run 'aws ec2 modify-vpc-attribute --vpc-id"
+                f" {existing.vpc_id} --{option}'",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("vpc",),
+    inputs="network.existing.vpc_cidrs, where it is stated.",
+    passes="It lists the IPv4 blocks of the VPC, the primary one first. A VPC that does not exist is another check's to"
+    " report.",
+    fails="A block in the file is none of the VPC's, or the first is not the primary one. A warning for blocks of"
+    " the VPC"
+    " that the file does not list.",
+    skips="AWS does not answer about the VPC.",
+    by_hand="aws ec2 describe-vpcs --vpc-ids vpc-0a1b2c3d4e5f67890 --query"
+    " 'Vpcs[].CidrBlockAssociationSet[].CidrBlock'",
+)
+def vpc_cidrs_are_those_of_the_vpc(case: Case, aws: Aws) -> Iterator[Found]:
+    """The first block opens ports to the whole VPC, the others document it."""
+    existing = case.environment.network.existing
+    if existing is None or not existing.vpc_cidrs:
+        return
+    vpc = aws.vpc(existing.vpc_id)
+    if vpc is None:
+        return
+    path, stated = f"{_HERE}.vpc_cidrs", existing.vpc_cidrs
+    has = f"{existing.vpc_id} has {', '.join(vpc.cidrs)}"
+    foreign = [block for block in stated if block not in vpc.cidrs]
+    for block in foreign:
+        yield error(f"{path}[{stated.index(block)}]", f"must be a block of the VPC, got {block}, and {has}; correct it")
+    if not foreign and stated[0] != vpc.cidrs[0]:
+        yield error(f"{path}[0]", f"must be the primary block, got {stated[0]}, and {has}; put {vpc.cidrs[0]} first")
+    if missing := [block for block in vpc.cidrs if block not in stated]:
+        yield warning(path, f"lists {', '.join(stated)}, and {has}; add {', '.join(missing)}")
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets"),
+    inputs="network.existing.node_subnet_ids and control_plane_subnet_ids.",
+    passes="Every subnet exists, in the VPC of the file; every node subnet stands in the zone under which it is"
+    " named; the"
+    " control-plane subnets of a new EKS cluster stand in two zones. Nothing is said where the VPC does not exist.",
+    fails="A subnet does not exist, stands in another VPC or another zone; all control-plane subnets stand in one"
+    " zone.",
+    skips="AWS does not answer about the VPC or the subnets.",
+    by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
+    " --query 'Subnets[].[VpcId,AvailabilityZoneId]'",
+)
+def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod puts a group into the subnet of its zone; EKS wants its own in two."""
+    existing = case.environment.network.existing
+    if existing is None:
+        return
+    named = _named(existing)
+    vpc, subnets = _vpc_and_subnets(existing, named, aws)
+    if vpc is None:
+        return
+    for each in named:
+        subnet = subnets.get(each.subnet_id)
+        if subnet is None:
+            yield error(
+                each.path,
+                f"needs a subnet of {existing.vpc_id}, got {each.subnet_id}, which does not exist in"
+                f" {case.environment.region}; correct the ID",
+            )
+        elif subnet.vpc_id != existing.vpc_id:
+            yield error(
+                each.path,
+                f"needs a subnet of {existing.vpc_id}, got {each.subnet_id} of {subnet.vpc_id}; name one of"
+                f" {existing.vpc_id}, or correct vpc_id",
+            )
+        elif each.zone and subnet.availability_zone_id != each.zone:
+            yield error(
+                each.path,
+                f"needs a subnet in {each.zone}, got {each.subnet_id} in {subnet.availability_zone_id}; name it under"
+                f" {subnet.availability_zone_id}, also in the groups and file systems there",
+            )
+    yield from _one_zone(case.environment, existing, subnets)
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets", "route_tables"),
+    inputs="network.existing.node_subnet_ids and control_plane_subnet_ids, their route tables.",
+    passes="No route of a subnet leads to an internet gateway, and none gives its interfaces public addresses.",
+    fails="A subnet is public: it has a route to an internet gateway, which does nothing for a node without a public"
+    " address, and HyperPod takes private subnets only. A warning where a private one gives public addresses.",
+    skips="AWS does not answer about the VPC, the subnets or the route tables.",
+    by_hand="aws ec2 describe-route-tables --filters Name=association.subnet-id,Values=subnet-0a1b2c3d4e5f67890",
+)
+def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod's nodes never get a public address, so that a public subnet has no way out for them."""
+    existing = case.environment.network.existing
+    seen = None if existing is None else _seen(existing, aws, endpoints=False)
+    if seen is None:
+        return
+    public = [routed for routed in seen.by_table() if routed.internet_gateway]
+    for routed in public:
+        yield error(
+            routed.path,
+            f"needs a private subnet, got {routed.ids}, whose route table {routed.name} leads to the internet gateway"
+            f" {routed.internet_gateway}; name a private subnet, or route it to a NAT gateway instead",
+        )
+    told = {each.subnet_id for routed in public for each in routed.members}
+    for each, subnet in seen.standing():
+        if subnet.assigns_public_addresses and each.subnet_id not in told:
+            yield warning(
+                each.path,
+                f"should be a subnet that gives no public addresses, got {each.subnet_id}, which does; run 'aws ec2"
+                f" modify-subnet-attribute --subnet-id {each.subnet_id} --no-map-public-ip-on-launch'",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets", "route_tables", "endpoints"),
+    inputs="The route tables of the subnets of network.existing and the endpoints of the VPC.",
+    passes="The subnet has a route to everywhere through a NAT gateway, transit gateway or the like, or the VPC has"
+    " every"
+    f" interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Public subnets are another check's"
+    " to report. Where a transit gateway leads is not looked at.",
+    fails="The route's target is gone (blackhole), or there is neither a route nor all of the endpoints. A warning"
+    " for a"
+    f" control-plane subnet without the endpoints that kubectl's function calls ({', '.join(KUBECTL_ENDPOINTS)}), a"
+    f" list"
+    " that no AWS guide states.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints.",
+    by_hand="aws ec2 describe-vpc-endpoints --filters Name=vpc-id,Values=vpc-0a1b2c3d4e5f67890"
+    " --query 'VpcEndpoints[].[ServiceName,State,PrivateDnsEnabled]'",
+)
+def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
+    """Nodes fetch images, report to SageMaker and reach S3 while they boot."""
+    existing = case.environment.network.existing
+    seen = None if existing is None else _seen(existing, aws)
+    if seen is None:
+        return
+    for routed in seen.by_table():
+        if routed.internet_gateway or routed.has_way_out:
+            continue
+        if routed.dead_way_out:
+            yield error(
+                routed.path,
+                f"needs a way out of {routed.ids}, got a route of {routed.name} to {routed.dead_way_out}, which is gone"
+                " (blackhole); route 0.0.0.0/0 to a NAT gateway that exists",
+            )
+        else:
+            yield from _closed(routed, seen)
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets", "route_tables", "endpoints"),
+    inputs="The route tables of network.existing.node_subnet_ids and the S3 endpoints of the VPC.",
+    passes="A gateway endpoint of S3 is on the route table of every node subnet, or an S3 interface endpoint answers.",
+    fails="There is no way to S3 at all: no endpoint and no other way out. A warning where S3 is reached through"
+    " the NAT"
+    " gateway only, which bills every byte; the SageMaker developer guide asks for the endpoint.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints.",
+    by_hand="aws ec2 describe-vpc-endpoints --filters Name=service-name,Values=com.amazonaws.us-east-1.s3",
+)
+def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
+    """Lifecycle scripts, container images of ECR and training data come from S3."""
+    existing = case.environment.network.existing
+    seen = None if existing is None else _seen(existing, aws)
+    if seen is None:
+        return
+    for routed in seen.by_table():
+        if not routed.has_nodes or routed.internet_gateway or _reaches_s3(routed.table, seen.endpoints):
+            continue
+        if routed.has_way_out:
+            yield warning(
+                routed.path,
+                f"should reach S3 through a gateway endpoint, got {routed.ids} with none on {routed.name}: the NAT"
+                f" gateway bills every byte; add {routed.name} to the VPC's S3 gateway endpoint, or create one",
+            )
+        elif not routed.dead_way_out:
+            yield error(
+                routed.path,
+                f"needs a way to S3, got {routed.ids} with no S3 endpoint on {routed.name}; add {routed.name} to the"
+                " VPC's S3 gateway endpoint, or create one",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "subnets", "route_tables", "endpoints", "security_groups"),
+    inputs="The security groups of the interface endpoints that nodes without a way out need;"
+    " network.existing.security_group_id, eks.existing.security_group_id and the CIDR blocks of the node subnets.",
+    passes="Every such endpoint lets port 443 in from the nodes, by one of their groups or by the block of their"
+    " subnet.",
+    fails="An endpoint does not: nodes resolve its name and then wait for an answer.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables, the endpoints or their groups.",
+    by_hand="aws ec2 describe-vpc-endpoints --query 'VpcEndpoints[].[ServiceName,Groups]'",
+)
+def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]:
+    """A new security group is on no endpoint's list: a first deployment into a closed network fails by it."""
+    existing = case.environment.network.existing
+    seen = None if existing is None else _seen(existing, aws)
+    if existing is None or seen is None:
+        return
+    ways = (routed for routed in seen.by_table() if not routed.has_way_out and not routed.internet_gateway)
+    closed = [seen.subnets[each.subnet_id] for routed in ways for each in routed.members if each.is_for_nodes]
+    needed = [each for each in seen.endpoints if each.service in NODE_ENDPOINTS and _answers(each)]
+    group_ids = sorted({group for endpoint in needed for group in endpoint.security_group_ids})
+    if not closed or not group_ids:
+        return
+    groups = aws.security_groups(group_ids)
+    own = {existing.security_group_id}
+    if case.environment.eks.existing is not None:
+        own.add(case.environment.eks.existing.security_group_id)
+    refused: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Endpoint]] = {}
+    for endpoint in needed:
+        rules = [rule for group in endpoint.security_group_ids if group in groups for rule in groups[group].ingress]
+        shut = tuple(
+            subnet.subnet_id
+            for subnet in closed
+            if not any(_takes_https(rule, own, IPv4Network(subnet.cidr)) for rule in rules)
+        )
+        if shut:
+            refused.setdefault((endpoint.security_group_ids, shut), []).append(endpoint)
+    for (gates, shut), endpoints in refused.items():
+        whose = existing.security_group_id or "the nodes, whose group is made by the deployment"
+        yield error(
+            f"{_HERE}.security_group_id" if existing.security_group_id else _HERE,
+            f"needs port 443 of the endpoints {', '.join(each.service for each in endpoints)} open to {whose}, got"
+            f" {', '.join(gates)}, which lets in neither it nor {', '.join(shut)}; allow 443 there from the blocks of"
+            " the node subnets",
+        )
+
+
+@check(
+    area=AREA,
+    asks=("vpc", "security_groups"),
+    inputs="network.existing.security_group_id.",
+    passes="The group exists, in the VPC of the file, lets everything in from itself and everything out to itself,"
+    " by its"
+    " own ID in both rules, and lets HTTPS out.",
+    fails="The group does not exist or is another VPC's, or one of the two rules is missing: EFA's health check then"
+    " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no rule by address lets HTTPS out; rules by"
+    " prefix list are not seen.",
+    skips="AWS does not answer about the VPC or the group.",
+    by_hand="aws ec2 describe-security-group-rules --filters Name=group-id,Values=sg-0a1b2c3d4e5f67890",
+)
+def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[Found]:
+    """The commonest reason for which HyperPod clusters fail: 'EFA health checks did not run successfully'."""
+    existing = case.environment.network.existing
+    if existing is None or existing.security_group_id is None:
+        return
+    group_id, path = existing.security_group_id, f"{_HERE}.security_group_id"
+    answers = _ask(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
+    vpc = cast("VpcAnswer | None", answers[0])
+    group = cast("Mapping[str, SecurityGroupAnswer]", answers[1]).get(group_id)
+    if vpc is None:
+        return
+    if group is None:
+        yield error(
+            path,
+            f"needs a security group of {existing.vpc_id}, got {group_id}, which does not exist in"
+            f" {case.environment.region}; correct the ID, or leave it out to have one made",
+        )
+    elif group.vpc_id != existing.vpc_id:
+        yield error(
+            path,
+            f"needs a security group of {existing.vpc_id}, got {group_id} of {group.vpc_id}; name one of"
+            f" {existing.vpc_id}, or leave it out to have one made",
+        )
+    else:
+        yield from _rules(path, group)
+
+
+def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
+    nodes = (
+        _Named(path=f"{_HERE}.node_subnet_ids.{zone}", subnet_id=subnet_id, zone=zone)
+        for zone, subnet_id in existing.node_subnet_ids.items()
+    )
+    control_plane = (
+        _Named(path=f"{_HERE}.control_plane_subnet_ids[{index}]", subnet_id=subnet_id)
+        for index, subnet_id in enumerate(existing.control_plane_subnet_ids)
+    )
+    return (*nodes, *control_plane)
+
+
+def _ask(*questions: Callable[[], object]) -> list[object]:
+    """Ask side by side; raises the first NotAnswered."""
+    answers = together(lambda ask: ask(), questions)
+    for answer in answers:
+        if isinstance(answer, NotAnswered):
+            raise answer
+    return answers
+
+
+def _vpc_and_subnets(
+    existing: ExistingNetwork, named: Iterable[_Named], aws: Aws
+) -> tuple[VpcAnswer | None, Mapping[str, SubnetAnswer]]:
+    ids = tuple(dict.fromkeys(each.subnet_id for each in named))
+    vpc, subnets = _ask(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
+    return cast("VpcAnswer | None", vpc), cast("Mapping[str, SubnetAnswer]", subnets)
+
+
+def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Seen | None:
+    """Read the network; None where the VPC does not exist, so that one missing VPC is said once."""
+    named = _named(existing)
+    ids = tuple(dict.fromkeys(each.subnet_id for each in named))
+    answers = _ask(
+        lambda: aws.vpc(existing.vpc_id),
+        lambda: aws.subnets(ids),
+        lambda: aws.route_tables(existing.vpc_id),
+        *([lambda: aws.endpoints(existing.vpc_id)] if endpoints else []),
+    )
+    if answers[0] is None:
+        return None
+    subnets = cast("Mapping[str, SubnetAnswer]", answers[1])
+    return _Seen(
+        named=named,
+        subnets={key: subnet for key, subnet in subnets.items() if subnet.vpc_id == existing.vpc_id},
+        tables=cast("tuple[RouteTable, ...]", answers[2]),
+        endpoints=cast("tuple[Endpoint, ...]", answers[3]) if endpoints else (),
+    )
+
+
+def _one_zone(
+    environment: Environment, existing: ExistingNetwork, subnets: Mapping[str, SubnetAnswer]
+) -> Iterator[Found]:
+    ids = existing.control_plane_subnet_ids
+    standing = [subnets[each] for each in ids if each in subnets and subnets[each].vpc_id == existing.vpc_id]
+    zones = {subnet.availability_zone_id for subnet in standing}
+    if environment.eks.is_existing or len(standing) < len(ids) or len(ids) < FEWEST_ZONES or len(zones) > 1:
+        return
+    yield error(
+        f"{_HERE}.control_plane_subnet_ids",
+        f"needs subnets in at least {FEWEST_ZONES} availability zones, got {', '.join(ids)}, all in {''.join(zones)};"
+        " name one in another zone",
+    )
+
+
+def _answers(endpoint: Endpoint) -> bool:
+    """Whether the usual name of the service leads to the endpoint."""
+    return endpoint.kind == "Interface" and endpoint.state.lower() == "available" and endpoint.private_dns
+
+
+def _closed(routed: _Routed, seen: _Seen) -> Iterator[Found]:
+    there = {endpoint.service for endpoint in seen.endpoints if _answers(endpoint)}
+    needed = NODE_ENDPOINTS if routed.has_nodes else KUBECTL_ENDPOINTS
+    missing = [service for service in needed if service not in there]
+    if not missing:
+        return
+    say, must = (error, "needs") if routed.has_nodes else (warning, "should have")
+    whose = "nodes" if routed.has_nodes else "the function that runs kubectl"
+    yield say(
+        routed.path,
+        f"{must} a way out of {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
+        f" endpoint with private names for {', '.join(missing)}; route 0.0.0.0/0 to a NAT gateway, or create the"
+        " endpoints",
+    )
+
+
+def _reaches_s3(table: RouteTable | None, endpoints: Sequence[Endpoint]) -> bool:
+    return any(
+        endpoint.service == _S3
+        and (
+            _answers(endpoint)
+            or (
+                endpoint.kind == "Gateway"
+                and endpoint.state.lower() == "available"
+                and table is not None
+                and table.route_table_id in endpoint.route_table_ids
+            )
+        )
+        for endpoint in endpoints
+    )
+
+
+def _takes_https(rule: SecurityGroupRule, groups: Iterable[str | None], block: IPv4Network) -> bool:
+    return _covers_https(rule) and (
+        any(group in rule.group_ids for group in groups if group)
+        or any(block.subnet_of(IPv4Network(cidr)) for cidr in rule.cidrs if "." in cidr)
+    )
+
+
+def _covers_https(rule: SecurityGroupRule) -> bool:
+    if rule.protocol == _ALL:
+        return True
+    low, high = rule.from_port, rule.to_port
+    return rule.protocol in _TCP and low is not None and high is not None and low <= _HTTPS <= high
+
+
+def _rules(path: str, group: SecurityGroupAnswer) -> Iterator[Found]:
+    own = group.group_id
+    for rules, what, verb in (
+        (group.ingress, "everything in from itself", "authorize-security-group-ingress"),
+        (group.egress, "everything out to itself", "authorize-security-group-egress"),
+    ):
+        if any(rule.protocol == _ALL and own in rule.group_ids for rule in rules):
+            continue
+        blocks = any(rule.protocol == _ALL and str(_ANYWHERE) in rule.cidrs for rule in rules)
+        got = "only 0.0.0.0/0, which EFA does not count" if blocks else "no such rule"
+        yield error(
+            path,
+            f"needs a rule of {own} that lets {what} by its own ID, got {got}; run 'aws ec2 {verb} --group-id {own}"
+            f" --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={own}}}]'",
+        )
+    if not any(_covers_https(rule) and rule.cidrs for rule in group.egress):
+        yield warning(
+            path,
+            f"should let HTTPS out to AWS, got {own} with no outward rule by address for port 443; add one to 0.0.0.0/0"
+            " or to the blocks of the endpoints, unless a prefix list does it",
+        )

@@ -1,0 +1,374 @@
+"""IAM: the bootstrap stack, the permissions boundary, service-linked roles, and whether the deployer may do it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
+from hyperpod_cdk.catalog.deployer_actions import ResourceType
+from hyperpod_cdk.catalog.iam import ServiceLinkedRole
+from hyperpod_cdk.checks.answers import Aws, Decision, NotAnswered
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+
+_CREATE_ROLE = "iam:CreateServiceLinkedRole"
+_ASSUME = "sts:AssumeRole"
+_SHOWN_ACTIONS = 12
+_NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
+
+
+def _makes_security_group(environment: Environment) -> bool:
+    existing = environment.network.existing
+    return existing is None or existing.security_group_id is None or bool(environment.storage.lustre)
+
+
+def _has_claims(environment: Environment) -> bool:
+    return any(lustre.claim is not None for lustre in environment.storage.lustre)
+
+
+def _uses_pod_identity(environment: Environment) -> bool:
+    installs = environment.eks.installs
+    operator = environment.operators.training.enabled and installs(addons.TRAINING_OPERATOR)
+    return operator or (_has_claims(environment) and installs(addons.FSX_CSI_DRIVER))
+
+
+def _installs_addons(environment: Environment) -> bool:
+    installs = environment.eks.installs
+    governed = environment.task_governance is not None and installs(addons.TASK_GOVERNANCE)
+    return environment.eks.existing is None or governed or _uses_pod_identity(environment)
+
+
+WHEN: Mapping[str, Callable[[Environment], bool]] = {
+    "always": lambda _: True,
+    "new_network": lambda environment: environment.network.existing is None,
+    "security_group": _makes_security_group,
+    "new_eks_cluster": lambda environment: environment.eks.existing is None,
+    "addon": _installs_addons,
+    "pod_identity": _uses_pod_identity,
+    "lustre": lambda environment: bool(environment.storage.lustre),
+    "data_repository": lambda environment: any(lustre.data_repositories for lustre in environment.storage.lustre),
+    "task_governance": lambda environment: environment.task_governance is not None,
+}
+"""What the words of the tables mean for an environment."""
+
+# native only where the registry has them; elsewhere a function of the stack calls the API
+_REGIONAL = frozenset({"AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota"})
+
+# what the CDK CLI does itself where it may not assume a role of the same account
+_INSTEAD_OF_DEPLOY = (
+    "cloudformation:CreateChangeSet",
+    "cloudformation:DeleteChangeSet",
+    "cloudformation:DescribeChangeSet",
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:DescribeStacks",
+    "cloudformation:ExecuteChangeSet",
+    "cloudformation:GetTemplate",
+    "cloudformation:UpdateTerminationProtection",
+)
+_INSTEAD_OF_PUBLISHING = ("s3:GetObject", "s3:PutObject")
+
+
+def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
+    """Give the types of AWS resources that a deployment of the environment makes, with the actions they need."""
+    return tuple(
+        each
+        for each in deployer_actions.TYPES
+        if WHEN[each.when](environment)
+        and (each.name not in _REGIONAL or regions.has_type(environment.region, each.name))
+    )
+
+
+@check(
+    area="iam",
+    asks=("bootstrap_version",),
+    inputs="account, region; the SSM parameter /cdk-bootstrap/hnb659fds/version. The templates ask for version"
+    f" {iam.MINIMUM_BOOTSTRAP_VERSION} (table of {iam.AS_OF}).",
+    passes="The region is bootstrapped with this version or a newer one.",
+    fails="It is not bootstrapped, or older: CloudFormation then refuses every template.",
+    skips="AWS does not answer about the parameter. A project with another qualifier in cdk.json gets a wrong"
+    " answer here.",
+    by_hand="aws ssm get-parameter --name /cdk-bootstrap/hnb659fds/version",
+)
+def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
+    """The bucket, the roles and the version that 'cdk bootstrap' leaves in a region."""
+    environment = case.environment
+    version = aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER)
+    command = f"run 'cdk bootstrap aws://{environment.account}/{environment.region}'"
+    if version is None:
+        yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none; {command}")
+    elif version < iam.MINIMUM_BOOTSTRAP_VERSION:
+        yield error(
+            "region",
+            f"needs version {iam.MINIMUM_BOOTSTRAP_VERSION} of CDK's bootstrap stack in {environment.region}, got"
+            f" {version}; {command}",
+        )
+
+
+@check(
+    area="iam",
+    asks=("policy_exists",),
+    inputs="permissions_boundary.",
+    passes="The policy exists, or no boundary is set.",
+    fails="There is no such policy: every role of the stacks would be refused. What the boundary allows is not judged:"
+    " it bounds roles that do not exist yet.",
+    skips="IAM does not answer.",
+    by_hand="aws iam get-policy --policy-arn arn:aws:iam::111122223333:policy/developer-boundary",
+)
+def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
+    """IAM refuses a role with a boundary that is not there."""
+    environment = case.environment
+    boundary = environment.permissions_boundary
+    if boundary is None:
+        return
+    is_arn = boundary.startswith("arn:")
+    arn = boundary if is_arn else f"arn:{environment.partition}:iam::{environment.account}:policy/{boundary}"
+    if not aws.policy_exists(arn):
+        hint = "" if is_arn else ", or write its ARN if it has a path"
+        yield error(
+            "permissions_boundary",
+            f"needs the policy {arn}, got none in account {environment.account}; create it, correct the name{hint}",
+        )
+
+
+@check(
+    area="iam",
+    asks=("role", "bootstrap_version", "simulate"),
+    inputs="What the file asks for: always AWSServiceRoleForSageMakerHyperPod, AWSServiceRoleForAmazonEKS for a new EKS"
+    " cluster, AWSServiceRoleForAmazonFSx for file systems, AWSServiceRoleForFSxS3Access_<file system> for data"
+    f" repositories (table of {iam.AS_OF}).",
+    passes="The role exists, or the policy simulator lets CDK's execution role create it for that service.",
+    fails="It does not exist and the execution role may not create it. A warning where only a service control policy"
+    " forbids it: the simulator reads those without all of a request's conditions.",
+    skips="The role could not be asked for, IAM could not simulate, or CDK is not bootstrapped; each role by itself.",
+    by_hand="aws iam get-role --role-name AWSServiceRoleForSageMakerHyperPod",
+)
+def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[Found]:
+    """The service makes the role at its first use, with the rights of whoever uses it; organizations often forbid"
+    " that."""
+    environment = case.environment
+    roles = [role for role in iam.SERVICE_LINKED_ROLES if WHEN[role.when](environment)]
+    for role, answer in zip(roles, together(lambda role: _creation(role, environment, aws), roles), strict=True):
+        if isinstance(answer, NotAnswered):
+            yield Skipped(reason=f"{role.name}: {answer.reason}", action=answer.action, path=_role_path(role))
+        elif answer is not None and answer.decision != "allowed":
+            say = warning if _only_organization(answer) else error
+            yield say(
+                _role_path(role),
+                f"needs the service-linked role {role.name} for {role.needed_for}, got none, and {_who_denies(answer)}"
+                f" {_CREATE_ROLE} to {_executor(environment).rpartition('/')[2]}; allow it there{_or_make(role)}",
+            )
+
+
+@check(
+    area="iam",
+    asks=("caller", "simulate"),
+    inputs="The caller and CDK's roles cdk-hnb659fds-deploy-role and -file-publishing-role in the environment's account"
+    " and region.",
+    passes="The policy simulator lets the caller assume both, or do itself what the CDK CLI then does in their place.",
+    fails="It lets the caller do neither. A warning where only a service control policy forbids it. CDK's lookup and"
+    " image-publishing roles do not matter: nothing is looked up, no image is built. Whether a role's trust policy"
+    " takes the caller is not simulated.",
+    skips="IAM could not simulate the caller, such as the root user.",
+    by_hand="aws iam simulate-principal-policy --policy-source-arn ROLE --action-names sts:AssumeRole --resource-arns"
+    " arn:aws:iam::111122223333:role/cdk-hnb659fds-deploy-role-111122223333-us-east-1",
+)
+def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
+    """The CDK CLI deploys as these roles; where it may not, it goes on with the caller's own rights."""
+    environment, caller = case.environment, aws.caller()
+    ways = (
+        ("deploy", _INSTEAD_OF_DEPLOY, _stack_arn(environment)),
+        ("file-publishing", _INSTEAD_OF_PUBLISHING, _asset_arn(environment)),
+    )
+    arns = [_bootstrap_role(role, environment) for role, _, _ in ways]
+    answers = together(lambda arn: aws.simulate(caller.arn, (_ASSUME,), resource=arn)[0], arns)
+    for (role, instead, resource), arn, answer in zip(ways, arns, answers, strict=True):
+        if isinstance(answer, NotAnswered):
+            yield Skipped(
+                reason=f"{_ASSUME} on cdk-…-{role}-role: {answer.reason}", action=answer.action, path="account"
+            )
+        elif answer.decision != "allowed" and not _may_all(aws, caller.arn, instead, resource):
+            say = warning if _only_organization(answer) else error
+            yield say(
+                "account",
+                f"needs {_ASSUME} on {arn}, got {_refusal(answer)} for {caller.arn}; allow it, or give the caller"
+                f" {', '.join(instead)}",
+            )
+
+
+@check(
+    area="iam",
+    asks=("bootstrap_version", "simulate"),
+    inputs="What the file makes the stacks create; for each type of resource the actions that CloudFormation's handlers"
+    f" ask for (registry schemas, table of {deployer_actions.AS_OF}); CDK's role cdk-hnb659fds-cfn-exec-role.",
+    passes="The policy simulator lets the execution role do all of them. With 'cdk bootstrap' as it comes the role is"
+    " an administrator.",
+    fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it."
+    " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
+    " allowed for some resources only, and where only a service control policy refuses: the simulator reads those"
+    " without all of a request's conditions. One finding names all, by service.",
+    skips="IAM could not simulate, or CDK is not bootstrapped.",
+    by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
+    " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
+)
+def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
+    """CloudFormation works as the execution role; one missing right shows after everything before it was made."""
+    environment = case.environment
+    if aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER) is None:
+        yield Skipped(reason=_NOT_BOOTSTRAPPED, path="account")
+        return
+    types = needed_types(environment)
+    actions = sorted({action for each in types for action in each.actions})
+    executor = _executor(environment)
+    refused = {each.action: each for each in aws.simulate(executor, actions) if each.decision != "allowed"}
+    surely = _surely_refused(aws, environment, types, refused)
+    for action in {action for each in types for action in each.certain} - surely:
+        refused.pop(action, None)
+    if refused:
+        yield _denied(environment, refused, surely)
+    yield Detail(
+        text=f"{len(actions) - len(refused)} of {len(actions)} actions are allowed to {executor.rpartition('/')[2]}",
+        data={"denied": sorted(refused), "actions": actions},
+    )
+
+
+def _surely_refused(
+    aws: Aws, environment: Environment, types: Iterable[ResourceType], refused: Mapping[str, Decision]
+) -> set[str]:
+    """Ask again for a named resource where a policy may allow an action for some resources only."""
+    certain = {action: each.resource for each in types for action in each.certain if action in refused}
+    doubtful = [
+        (action, resource)
+        for action, resource in sorted(certain.items())
+        if resource != "*" and refused[action].decision == "implicitDeny" and not refused[action].denied_by_organization
+    ]
+
+    def again(each: tuple[str, str]) -> Decision:
+        action, resource = each
+        named = resource.format(
+            partition=environment.partition,
+            region=environment.region,
+            account=environment.account,
+            name=environment.name,
+        )
+        return aws.simulate(_executor(environment), (action,), resource=named)[0]
+
+    allowed = set()
+    for (action, _), answer in zip(doubtful, together(again, doubtful), strict=True):
+        if isinstance(answer, NotAnswered):
+            raise answer
+        if answer.decision == "allowed":
+            allowed.add(action)
+    return set(certain) - allowed
+
+
+def _denied(environment: Environment, refused: Mapping[str, Decision], surely: set[str]) -> Found:
+    is_certain = any(not refused[action].denied_by_organization for action in surely)
+    listed = "; ".join(
+        f"{who}: {_by_service(actions, surely)}" for who, actions in _by_refusal(refused.values(), surely).items()
+    )
+    role = _executor(environment).rpartition("/")[2]
+    if is_certain:
+        text = (
+            f"needs {len(refused)} more actions allowed to {role}"
+            if len(refused) > 1
+            else f"needs one more action allowed to {role}"
+        )
+        return error("account", f"{text}, got {listed}; add them to its policies")
+    return warning(
+        "account",
+        f"CloudFormation may need actions that the policy simulator refuses to {role} for all resources (registry"
+        f" schemas, {deployer_actions.AS_OF}): {listed}; allow them where they are not allowed for single resources"
+        " already",
+    )
+
+
+def _by_refusal(refused: Iterable[Decision], surely: set[str]) -> dict[str, list[str]]:
+    """Group actions by who refuses them, those that are surely called first."""
+    groups: dict[str, list[str]] = {}
+    for decision in sorted(refused, key=lambda each: (each.action not in surely, each.action)):
+        groups.setdefault(_refusal(decision), []).append(decision.action)
+    return groups
+
+
+def _by_service(actions: Sequence[str], surely: set[str]) -> str:
+    """Write actions by service, cut where a line would never end: ``ec2 CreateVpc, CreateSubnet and 3 more``."""
+    services: dict[str, list[str]] = {}
+    shown = actions[: max(_SHOWN_ACTIONS, sum(action in surely for action in actions))]
+    for action in shown:
+        service, _, name = action.partition(":")
+        services.setdefault(service, []).append(name)
+    text = ", ".join(f"{service}:{'|'.join(names)}" for service, names in services.items())
+    rest = len(actions) - len(shown)
+    return f"{text} and {rest} more" if rest else text
+
+
+def _creation(role: ServiceLinkedRole, environment: Environment, aws: Aws) -> Decision | None:
+    """Say whether the role may be created; None where it need not be, because it exists."""
+    if not role.is_made_anew and aws.role(role.name) is not None:
+        return None
+    if aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER) is None:
+        raise NotAnswered(f"there is none, and {_NOT_BOOTSTRAPPED}")
+    return aws.simulate(
+        _executor(environment),
+        (_CREATE_ROLE,),
+        resource=role.arn(partition=environment.partition, account=environment.account),
+        context={"iam:AWSServiceName": role.service},
+    )[0]
+
+
+def _may_all(aws: Aws, principal_arn: str, actions: Sequence[str], resource: str) -> bool:
+    return all(each.decision == "allowed" for each in aws.simulate(principal_arn, actions, resource=resource))
+
+
+def _only_organization(decision: Decision) -> bool:
+    # the simulator judges conditions of these policies without a real request (github.com/aws/aws-sdk, issue 102)
+    return decision.denied_by_organization
+
+
+def _refusal(decision: Decision) -> str:
+    if decision.denied_by_organization:
+        return "a refusal by a service control policy"
+    if decision.denied_by_boundary:
+        return "a refusal by the permissions boundary"
+    return "a refusal by a policy" if decision.decision == "explicitDeny" else "no policy that allows it"
+
+
+def _who_denies(decision: Decision) -> str:
+    if decision.denied_by_organization:
+        return "a service control policy refuses"
+    if decision.denied_by_boundary:
+        return "the permissions boundary refuses"
+    return "a policy refuses" if decision.decision == "explicitDeny" else "no policy allows"
+
+
+def _or_make(role: ServiceLinkedRole) -> str:
+    if role.is_made_anew:
+        return ""
+    return f", or run 'aws iam create-service-linked-role --aws-service-name {role.service}' as somebody who may"
+
+
+def _role_path(role: ServiceLinkedRole) -> str:
+    return {"lustre": "storage.lustre", "data_repository": "storage.lustre", "new_eks_cluster": "eks"}.get(
+        role.when, "hyperpod"
+    )
+
+
+def _bootstrap_role(role: str, environment: Environment) -> str:
+    return iam.bootstrap_role_arn(
+        role, partition=environment.partition, account=environment.account, region=environment.region
+    )
+
+
+_executor = partial(_bootstrap_role, "cfn-exec")
+
+
+def _stack_arn(environment: Environment) -> str:
+    place = f"{environment.partition}:cloudformation:{environment.region}:{environment.account}"
+    return f"arn:{place}:stack/{environment.name}-control-plane/*"
+
+
+def _asset_arn(environment: Environment) -> str:
+    bucket = iam.bootstrap_bucket(account=environment.account, region=environment.region)
+    return f"arn:{environment.partition}:s3:::{bucket}/*"

@@ -1,0 +1,222 @@
+"""Whether the subnets hold the addresses that nodes, their replacements, file systems and EKS take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
+from typing import cast
+
+from hyperpod_cdk.catalog import instance_types, lustre
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.checks import address_map
+from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, SubnetAnswer
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.addresses import (
+    AddressBudget,
+    address_budgets,
+    estimate_note,
+    lower_count,
+    parts,
+    shortage,
+)
+
+_STACK_TAG = "aws:cloudformation:stack-name"
+
+
+@check(
+    area="ip-budget",
+    inputs="Blocks under network, counts and types of the instance groups, file systems, hyperpod.node_recovery.",
+    passes="Every node block holds its nodes with the addresses of pods and EFA interfaces (81 for ml.p5.48xlarge), one"
+    " spare node for each group with automatic recovery, and the servers of its file systems; AWS keeps five addresses"
+    " of each subnet. Software updates add no node: they replace root volumes. The VPC block leaves each control-plane"
+    " subnet the 16 addresses that EKS recommends. Load balancers that you make later come on top.",
+    fails="A node block is too small, and AWS cannot resize a subnet. The message has the smallest block that fits and"
+    " the highest count that fits the present one. A warning where the shortage rests on estimated numbers, or where"
+    " EKS has the 6 addresses it needs but not the 16 it recommends.",
+    skips="Nobody states how many addresses a node of an instance type takes.",
+    by_hand="hyperpod-cdk preflight prod --offline --only ip-budget",
+)
+def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
+    """Compare each block that the environment makes with what will stand in it."""
+    environment = case.environment
+    if environment.network.is_existing:
+        return
+    budgets = address_budgets(environment)
+    for budget in budgets:
+        yield from _unknown(budget)
+        if budget.role == "nodes" and budget.needed > budget.usable:
+            documented = budget.needed - budget.estimated()
+            found = error if documented > budget.usable else warning
+            yield found(budget.path, shortage(environment, budget))
+    yield from _tight_control_plane(environment, budgets)
+    drawn = [address_map.Subnet(budget=budget, cidr=budget.cidr) for budget in budgets]
+    yield Detail(
+        text=address_map.draw(drawn, vpc_cidr=environment.network.vpc_cidr),
+        data={"vpc_cidr": environment.network.vpc_cidr, **address_map.data(drawn)},
+    )
+
+
+@check(
+    area="ip-budget",
+    asks=("subnets", "hyperpod_clusters", "eks_cluster", "lustre_file_systems"),
+    inputs="Subnets of network.existing, counts and types of the instance groups, file systems, names of the clusters.",
+    passes="Every existing subnet has as many free addresses as nodes, one spare node for each group, file systems, EKS"
+    " and the function that runs kubectl will take, those that this environment has taken already left out. Subnets"
+    " that do not exist are another check's to report.",
+    fails="A subnet has too few free addresses. A warning where the shortage rests on estimates, or where EKS has"
+    " the 6 addresses it needs but not the 16 it recommends.",
+    skips="AWS gives no answer about the subnets, or about what this environment has taken in one that is too small;"
+    " nobody states how many addresses a node of an instance type takes.",
+    by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
+    " --query 'Subnets[].[SubnetId,CidrBlock,AvailableIpAddressCount]'",
+)
+def existing_subnets_have_enough_free_addresses(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare the free addresses of existing subnets with what the environment has yet to take."""
+    environment = case.environment
+    if not environment.network.is_existing:
+        return
+    budgets = address_budgets(environment)
+    ids = [budget.subnet_id for budget in budgets]
+    questions: list[Callable[[], object]] = [lambda: aws.subnets(ids), lambda: _own(environment, aws)]
+    answers = together(lambda ask: ask(), questions)
+    subnets = cast("Mapping[str, SubnetAnswer] | NotAnswered", answers[0])
+    own = cast("_Own", answers[1])
+    if isinstance(subnets, NotAnswered):
+        raise subnets
+    drawn = []
+    for budget in budgets:
+        yield from _unknown(budget)
+        subnet = subnets.get(budget.subnet_id)
+        if subnet is None:
+            continue
+        left = _left(environment, budget, own)
+        yield from _compared(budget, left, subnet, own)
+        in_use = catalog.usable_addresses(subnet.cidr) - subnet.free
+        zone = subnet.availability_zone_id
+        drawn.append(address_map.Subnet(budget=left, cidr=subnet.cidr, in_use=max(0, in_use), zone=zone))
+    if drawn:
+        yield Detail(text=address_map.draw(drawn), data=address_map.data(drawn))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Own:
+    """What of this environment stands already. ``missing`` is the first answer that AWS did not give."""
+
+    cluster: HyperPodClusterAnswer | None = None
+    eks: bool = False
+    file_systems: tuple[LustreAnswer, ...] = ()
+    missing: NotAnswered | None = None
+
+
+def _own(environment: Environment, aws: Aws) -> _Own:
+    questions: list[Callable[[], object]] = [
+        aws.hyperpod_clusters,
+        lambda: aws.eks_cluster(environment.eks_cluster_name),
+        aws.lustre_file_systems,
+    ]
+    answers = together(lambda ask: ask(), questions)
+    missing = next((each for each in answers if isinstance(each, NotAnswered)), None)
+    if missing is not None:
+        return _Own(missing=missing)
+    clusters = cast("tuple[HyperPodClusterAnswer, ...]", answers[0])
+    systems = cast("tuple[LustreAnswer, ...]", answers[2])
+    return _Own(
+        cluster=next((each for each in clusters if each.name == environment.hyperpod_cluster_name), None),
+        eks=answers[1] is not None,
+        file_systems=tuple(each for each in systems if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"),
+    )
+
+
+def _left(environment: Environment, budget: AddressBudget, own: _Own) -> AddressBudget:
+    """Give the budget without what this environment has taken in the subnet already."""
+    current = {each.group: each.current for each in own.cluster.groups} if own.cluster else {}
+    servers = sum(
+        lustre.ip_addresses(each.capacity_gib) for each in own.file_systems if budget.subnet_id in each.subnet_ids
+    )
+    stands = own.eks and not environment.eks.is_existing
+    needs = []
+    for need in budget.needs:
+        count = need.count
+        if need.kind == "nodes":
+            count -= min(count, current.get(need.name, 0))
+        elif need.kind == "file system":
+            count -= min(count, servers)
+            servers -= need.count - count
+        elif (need.kind == "EKS" and stands) or (need.kind == "kubectl" and (stands or own.cluster is not None)):
+            count = 0
+        needs.append(replace(need, count=count))
+    return replace(budget, needs=tuple(need for need in needs if need.count))
+
+
+def _compared(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, own: _Own) -> Iterator[Found]:
+    if left.needed > subnet.free:
+        if own.missing is not None:
+            # what is missing may be what this environment has taken itself
+            yield Skipped(reason=own.missing.reason, action=own.missing.action, path=budget.path)
+            return
+        found = error if left.needed - left.estimated() > subnet.free else warning
+        yield found(budget.path, _too_few(budget, left, subnet))
+    elif any(need.kind == "EKS" for need in left.needs) and subnet.free - left.needed < budget.advised:
+        best = left.needed + budget.advised
+        yield warning(
+            budget.path,
+            f"{subnet.subnet_id} has {subnet.free} free addresses; {best} are better ({parts(left)}), since EKS"
+            f" recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself; name a subnet with {best} free addresses",
+        )
+
+
+def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer) -> str:
+    try:
+        prefix = catalog.smallest_prefix_for(left.needed)
+        fix = f"name a subnet with {left.needed} free addresses (an empty /{prefix})"
+    except ValueError:
+        fix = f"spread the groups over more availability zones (a /{catalog.SHORTEST_PREFIX} is the largest subnet)"
+    taken = budget.needed - left.needed
+    lower = lower_count(budget, subnet.free + taken)
+    return (
+        f"must have {left.needed} free addresses ({parts(left)}), got {subnet.free} in {subnet.subnet_id}"
+        f" ({subnet.cidr}); {fix}{f', or {lower}' if lower else ''}{estimate_note(left)}"
+    )
+
+
+def _unknown(budget: AddressBudget) -> Iterator[Skipped]:
+    for group in budget.unknown:
+        yield Skipped(
+            reason=(
+                f"how many addresses a node of {group.instance_type} takes is not known (catalog of"
+                f" {instance_types.as_of()}); state ips_per_node under instance_types"
+            ),
+            path=group.path,
+        )
+
+
+def _tight_control_plane(environment: Environment, budgets: tuple[AddressBudget, ...]) -> Iterator[Found]:
+    tight = [each for each in budgets if each.role == "control plane" and each.usable - each.needed < each.advised]
+    if not tight:
+        return
+    first = tight[0]
+    best = first.needed + first.advised
+    yield warning(
+        "network.vpc_cidr",
+        f"{environment.network.vpc_cidr} leaves each control-plane subnet {first.usable} addresses ({first.cidr});"
+        f" {best} are better, since EKS recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself and the function that"
+        f" runs kubectl takes {catalog.KUBECTL_ADDRESSES}; {_wider_vpc(environment, best)}",
+    )
+
+
+def _wider_vpc(environment: Environment, addresses: int) -> str:
+    """Say which VPC block leaves its control-plane subnets so many addresses."""
+    block = IPv4Network(environment.network.vpc_cidr)
+    prefix = next(
+        length
+        for length in range(block.prefixlen, 0, -1)
+        if catalog.usable_addresses(catalog.slots(str(block.supernet(new_prefix=length)))[0]) >= addresses
+    )
+    wider = block.supernet(new_prefix=prefix)
+    nodes = environment.network.node_cidrs().values()
+    if any(wider.overlaps(IPv4Network(each)) for each in nodes):
+        return f"set vpc_cidr to a free /{prefix}"
+    return f"set vpc_cidr: {wider}"

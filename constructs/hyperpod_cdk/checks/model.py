@@ -1,0 +1,215 @@
+"""What a check is given, what it may say and how its answer is kept. No boto3, no aws_cdk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hyperpod_cdk.config import Environment, LoadedEnvironment
+from hyperpod_cdk.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.checks.answers import Aws
+
+
+class Status(StrEnum):
+    """How a check ended. ``SKIPPED`` says that something could not be asked: it never counts as passed."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is about to be deployed, and by which moment and which files it is judged.
+
+    ``now`` is aware and in UTC; ``project`` is the folder that holds ``environments/`` and ``lifecycle_scripts/``.
+    """
+
+    environment: Environment
+    now: datetime
+    project: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skipped:
+    """What could not be compared: why, and the IAM action that was missing where that was the reason."""
+
+    reason: str
+    action: str = ""
+    path: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Give it as plain data for ``--format json``."""
+        return {"reason": self.reason, "action": self.action, "path": self.path}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detail:
+    """What a check saw, for readers who ask for it: one line, or a drawing of several. ``data`` is for JSON."""
+
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+Found = Finding | Skipped | Detail
+CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
+
+
+def error(path: str, message: str) -> Finding:
+    """Make a finding that fails the check; the runner adds file, line and the check's name."""
+    return Finding(severity=Severity.ERROR, message=message, path=path)
+
+
+def warning(path: str, message: str) -> Finding:
+    """Make a finding that never changes the exit code: a dated table, a guess, a coming date."""
+    return Finding(severity=Severity.WARNING, message=message, path=path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A registered check with its card.
+
+    ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask (none: it
+    runs without AWS); asking another one is a mistake in the check. The other texts are its card in ``docs/checks.md``.
+    """
+
+    name: str
+    area: str
+    run: CheckFunction
+    asks: tuple[str, ...]
+    inputs: str
+    passes: str
+    fails: str
+    skips: str
+    by_hand: str
+
+    @property
+    def title(self) -> str:
+        """The rule as a sentence: the function's name with blanks."""
+        return self.name.replace("_", " ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one check said."""
+
+    check: Check
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    details: tuple[Detail, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """An error fails it; else what could not be asked skips it; else a warning shows; else it passed."""
+        if any(finding.severity is Severity.ERROR for finding in self.findings):
+            return Status.FAILED
+        if self.skipped:
+            return Status.SKIPPED
+        return Status.WARNED if self.findings else Status.PASSED
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as plain data for ``--format json``."""
+        return {
+            "check": self.check.name,
+            "area": self.check.area,
+            "status": self.status.value,
+            "findings": [finding.as_dict() for finding in self.findings],
+            "skipped": [each.as_dict() for each in self.skipped],
+            "details": [
+                {"text": each.text, **({"data": dict(each.data)} if each.data else {})} for each in self.details
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All results of one run, in the order of the register."""
+
+    loaded: LoadedEnvironment
+    results: tuple[Result, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed; a skipped check neither passes nor fails the run."""
+        return all(result.status is not Status.FAILED for result in self.results)
+
+    def counts(self) -> dict[Status, int]:
+        """Give how many checks ended each way."""
+        return {status: sum(result.status is status for result in self.results) for status in Status}
+
+
+MODULES = (
+    "account",
+    "quotas",
+    "training_plan",
+    "availability",
+    "ip_budget",
+    "eks",
+    "existing_network",
+    "existing_cluster",
+    "iam",
+    "lifecycle_scripts",
+    "lustre",
+)
+"""The modules of this package that hold checks, in the order of their cards."""
+
+
+class Register:
+    """Every check, area after area, in the order of definition. The modules are imported when first asked for."""
+
+    def __init__(self, modules: Sequence[str] = ()) -> None:
+        self._modules = modules
+        self._checks: dict[str, dict[str, Check]] = {}
+
+    def __iter__(self) -> Iterator[Check]:
+        for module in self._modules:
+            yield from self._loaded(module).values()
+
+    def __getitem__(self, name: str) -> Check:
+        return next(check for check in self if check.name == name)
+
+    def _loaded(self, module: str) -> dict[str, Check]:
+        name = f"{__package__}.{module}"
+        import_module(name)
+        return self._checks.get(name, {})
+
+    def areas(self) -> tuple[str, ...]:
+        """Give the areas, in order, each once."""
+        return tuple(dict.fromkeys(check.area for check in self))
+
+    def check(
+        self, *, area: str, asks: Iterable[str] = (), inputs: str, passes: str, fails: str, skips: str, by_hand: str
+    ) -> Callable[[CheckFunction], CheckFunction]:
+        """Register a function named for the rule it upholds, with the texts of its card."""
+
+        def register(function: CheckFunction) -> CheckFunction:
+            name = function.__name__
+            checks = self._checks.setdefault(function.__module__, {})
+            if name in checks:
+                raise ValueError(f"there is a check {name} already")
+            checks[name] = Check(
+                name=name,
+                area=area,
+                run=function,
+                asks=tuple(asks),
+                inputs=inputs,
+                passes=passes,
+                fails=fails,
+                skips=skips,
+                by_hand=by_hand,
+            )
+            return function
+
+        return register
+
+
+REGISTER = Register(MODULES)
+check = REGISTER.check

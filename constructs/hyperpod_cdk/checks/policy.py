@@ -1,0 +1,35 @@
+"""The IAM policy that preflight needs, made from the cards of the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hyperpod_cdk.checks.answers import QUESTIONS
+from hyperpod_cdk.checks.model import Check
+
+FIRST_QUESTION = "caller"
+"""Asked in every run, whatever checks were chosen."""
+
+
+def actions_of(check: Check) -> tuple[str, ...]:
+    """Give the IAM actions that a check may need, sorted."""
+    return tuple(sorted({action for question in check.asks for action in QUESTIONS[question].actions}))
+
+
+def calls_of(check: Check) -> tuple[str, ...]:
+    """Give the API calls that a check may make, sorted."""
+    return tuple(sorted({call for question in check.asks for call in QUESTIONS[question].calls}))
+
+
+def policy(checks: Iterable[Check]) -> dict[str, Any]:
+    """Give the policy document that lets somebody run these checks.
+
+    Every action reads. They are on all resources: most have no resource level, and which plan, bucket or role is asked
+    for depends on the environment file.
+    """
+    wanted = {action for check in checks for action in actions_of(check)} | set(QUESTIONS[FIRST_QUESTION].actions)
+    return {
+        "Version": "2012-10-17",
+        "Statement": [{"Sid": "HyperPodPreflight", "Effect": "Allow", "Action": sorted(wanted), "Resource": "*"}],
+    }

@@ -1,0 +1,241 @@
+"""Whether the account's quotas hold what the environment takes, beside what others in the account use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias, cast
+
+from hyperpod_cdk._handlers.quota_gate.comparison import (
+    Reading,
+    Requirement,
+    Verdict,
+    asked_for,
+    judge,
+    number,
+)
+from hyperpod_cdk.catalog import quotas
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.requirements import (
+    CLUSTER_SIZE,
+    EKS,
+    LUSTRE,
+    NETWORK,
+    PER_TYPE,
+    VOLUME,
+    kind_of,
+    required_quotas,
+)
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+
+_Quota: TypeAlias = QuotaValue | NotAnswered | None
+
+_ASKS = ("quota", "usage")
+_SKIPS = (
+    "AWS did not tell a quota, or what others use of it; that one alone is skipped, and not even that where need"
+    " already exceeds the quota."
+)
+_SHOW_ALL = "hyperpod-cdk quotas show prod"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A requirement, what AWS says of its quota, and the verdict. ``code`` is AWS's own, empty where not read."""
+
+    requirement: Requirement
+    reading: Reading
+    verdict: Verdict
+    code: str = ""
+
+    @property
+    def request(self) -> float | None:
+        """The value to ask for, None where the quota suffices or was not read."""
+        return asked_for(self.requirement, self.reading)
+
+
+def compare(environment: Environment, aws: Aws, requirements: Iterable[Requirement]) -> tuple[Compared, ...]:
+    """Read every quota, and what others use, side by side and judge each; nothing is raised for what AWS refuses."""
+    needs = tuple(requirements)
+    questions: list[Callable[[], QuotaValue | float | None]] = [
+        *(partial(aws.quota, need.service, need.name, need.code or None) for need in needs),
+        *(partial(_used, aws, need) for need in needs),
+    ]
+    answers = together(lambda ask: ask(), questions)
+    compared = []
+    for need, quota, used in zip(needs, answers[: len(needs)], answers[len(needs) :], strict=True):
+        reading = _reading(need, cast("_Quota", quota), cast("float | NotAnswered", used))
+        verdict = judge(need, reading, region=environment.region, environment_name=environment.name)
+        code = quota.code if isinstance(quota, QuotaValue) else ""
+        compared.append(Compared(requirement=need, reading=reading, verdict=verdict, code=code))
+    return tuple(compared)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="Types, counts and capacity of the instance groups, hyperpod.node_recovery; the other HyperPod clusters of"
+    " the account.",
+    passes="The quota 'ml.X for cluster usage', or 'ml.X for cluster spot instance usage', of every type holds the"
+    " groups' instances beside those of other clusters, and one more of each accelerated type that a faulty node's"
+    " replacement may take. Instances on a training plan count too. A quota without an applied value is AWS's default.",
+    fails="The groups need more of a type than the quota leaves beside other clusters. A warning where only the"
+    " replacement has no room, or where a flexible group could not take all its nodes of a type that is not its first.",
+    skips=_SKIPS,
+    by_hand="aws service-quotas list-service-quotas --service-code sagemaker"
+    " --query \"Quotas[?contains(QuotaName, 'for cluster')].[QuotaName,QuotaCode,Value]\"",
+)
+def instance_type_quotas_cover_the_groups(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare instances by type."""
+    return _found(case, aws, PER_TYPE)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="Counts of the instance groups; the other HyperPod clusters of the account.",
+    passes="The quotas for instances, and for Spot instances, across all HyperPod clusters and in one cluster hold the"
+    " groups' instances, those across clusters beside what other clusters have.",
+    fails="All groups together need more instances than a quota leaves. A warning where only the replacement of faulty"
+    " accelerated nodes has no room.",
+    skips=_SKIPS,
+    by_hand="aws service-quotas list-service-quotas --service-code sagemaker"
+    " --query \"Quotas[?contains(QuotaName, 'HyperPod cluster')].[QuotaName,QuotaCode,Value]\"",
+)
+def cluster_size_quotas_cover_the_cluster(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare instances of all types."""
+    return _found(case, aws, CLUSTER_SIZE)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="volume_gib of the instance groups.",
+    passes="The quota for the EBS volume of one HyperPod instance is at least the largest volume_gib.",
+    fails="A volume is larger than the quota. A warning where the account has no value of its own: AWS documents 0 as"
+    " the default, and accounts have been seen with 1024.",
+    skips=_SKIPS,
+    by_hand="aws service-quotas get-service-quota --service-code sagemaker"
+    f" --quota-code {quotas.get('hyperpod_ebs_volume_gb').code}",
+)
+def volume_quota_covers_the_largest_volume(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare the size of volumes."""
+    return _found(case, aws, VOLUME)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="The network section, instance groups and file systems; the VPCs, addresses, gateways, endpoints, security"
+    " groups and interfaces of the account.",
+    passes="The quotas for VPCs, Elastic IPs, NAT gateways in each zone, internet gateways, gateway endpoints, security"
+    " groups and network interfaces hold what the environment makes beside what others have; those for subnets and"
+    " IPv4 blocks of one VPC hold those of its own. An existing network needs only interfaces and security groups.",
+    fails="The environment needs more than a quota leaves. A shortage of network interfaces is otherwise silent: nodes"
+    " just do not come.",
+    skips=_SKIPS,
+    by_hand=f"aws service-quotas list-service-quotas --service-code vpc; aws ec2 describe-vpcs; {_SHOW_ALL}",
+)
+def network_quotas_cover_the_network(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare VPCs, addresses, gateways and interfaces."""
+    return _found(case, aws, NETWORK)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="eks.existing; the EKS clusters of the account.",
+    passes="The quota for EKS clusters leaves room for one more, or the environment joins an existing one.",
+    fails="The account has as many EKS clusters as its quota allows.",
+    skips=_SKIPS,
+    by_hand="aws eks list-clusters; aws service-quotas get-service-quota --service-code eks"
+    f" --quota-code {quotas.get('eks_clusters').code}",
+)
+def eks_quota_leaves_room_for_the_cluster(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare EKS clusters."""
+    return _found(case, aws, EKS)
+
+
+@check(
+    area="quotas",
+    asks=_ASKS,
+    inputs="storage.lustre; the FSx for Lustre file systems of the account.",
+    passes="The quotas for PERSISTENT_2 file systems and for their storage in GiB hold those of the environment beside"
+    " the account's others of that deployment type.",
+    fails="The file systems need more than a quota leaves.",
+    skips=_SKIPS,
+    by_hand="aws fsx describe-file-systems; aws service-quotas list-service-quotas --service-code fsx"
+    " --query \"Quotas[?contains(QuotaName, 'Lustre')].[QuotaName,QuotaCode,Value]\"",
+)
+def lustre_quotas_cover_the_file_systems(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare file systems and their capacity."""
+    return _found(case, aws, LUSTRE)
+
+
+def _found(case: Case, aws: Aws, kind: str) -> Iterator[Found]:
+    requirements = [each for each in required_quotas(case.environment) if kind_of(each) == kind]
+    for each in compare(case.environment, aws, requirements):
+        verdict = each.verdict
+        match verdict.severity:
+            case "error":
+                yield error(verdict.path, verdict.message)
+            case "warning":
+                yield warning(verdict.path, verdict.message)
+            case "skipped":
+                yield Skipped(reason=verdict.message, action=verdict.action, path=verdict.path)
+        yield _detail(each)
+
+
+def _detail(compared: Compared) -> Detail:
+    need, reading = compared.requirement, compared.reading
+    shown = [
+        f"needed {number(need.needed)}",
+        *([f"spare {number(need.spare)}"] if need.spare else []),
+        *([f"used by others {_shown(reading.used)}"] if need.usage else []),
+        f"quota {_shown(reading.value)}{' (default)' if reading.is_default else ''}",
+    ]
+    return Detail(text=f"{need.name}: {', '.join(shown)}: {compared.verdict.severity}", data=as_dict(compared))
+
+
+def as_dict(compared: Compared) -> dict[str, object]:
+    """Give a comparison as plain data, for JSON; numbers that were not read are null."""
+    need, reading = compared.requirement, compared.reading
+    return {
+        "quota": need.name,
+        "service": need.service,
+        "code": compared.code or need.code,
+        "needed": need.needed,
+        "spare": need.spare,
+        "used_by_others": reading.used if need.usage else None,
+        "value": reading.value,
+        "is_default": reading.is_default,
+        "verdict": compared.verdict.severity,
+        "message": compared.verdict.message,
+        "path": need.path,
+    }
+
+
+def _used(aws: Aws, need: Requirement) -> float:
+    return aws.usage(need.usage) if need.usage else 0.0
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else number(value)
+
+
+def _reading(need: Requirement, quota: _Quota, used: float | NotAnswered) -> Reading:
+    by_others = None if isinstance(used, NotAnswered) else used
+    if quota is None or isinstance(quota, NotAnswered):
+        missing = quota or NotAnswered(f"{need.service} has no quota of this name here")
+        return Reading(value=None, used=by_others, problem=missing.reason, action=missing.action)
+    problem, action = (used.reason, used.action) if isinstance(used, NotAnswered) else ("", "")
+    return Reading(
+        value=quota.value,
+        is_default=quota.is_default,
+        used=by_others,
+        problem=problem,
+        action=action,
+        is_adjustable=quota.adjustable,
+    )

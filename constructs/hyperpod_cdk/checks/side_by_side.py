@@ -1,0 +1,64 @@
+"""Runs questions side by side in threads and keeps count of how many calls had to be made one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
+
+from hyperpod_cdk.checks.answers import NotAnswered
+
+MOST_THREADS = 64
+"""Threads of one `together`: every check, or every group of a large environment, starts at once."""
+
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+
+def depth() -> int:
+    """Give how many calls, one after another, led to this point of the program."""
+    return _depth.get()
+
+
+def deepen_to(calls: int) -> None:
+    """Say that what follows had to wait for a chain of so many calls; a shorter chain changes nothing."""
+    if calls > _depth.get():
+        _depth.set(calls)
+
+
+def start() -> None:
+    """Say that a run begins here: nothing that was asked before led to it."""
+    _depth.set(0)
+
+
+def together(function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT | NotAnswered]:
+    """Call ``function`` with each item side by side; give the results in order, a NotAnswered in place of one missing.
+
+    Any other exception is raised once all have ended, that of the first item first. Every call sees the caller's
+    context variables; afterwards the caller's depth is that of the deepest call, since it waited for all.
+    """
+    todo = list(items)
+    if len(todo) == 1:
+        return [_result(function, todo[0])]
+    if not todo:
+        return []
+
+    def run(item: ItemT) -> tuple[ResultT | NotAnswered, int]:
+        return _result(function, item), depth()
+
+    # each call has threads of its own: nested calls that share a pool could wait for each other for ever
+    with ThreadPoolExecutor(min(len(todo), MOST_THREADS), thread_name_prefix="together") as pool:
+        futures = [pool.submit(copy_context().run, run, item) for item in todo]
+    ended = [future.result() for future in futures]
+    deepen_to(max(reached for _, reached in ended))
+    return [result for result, _ in ended]
+
+
+def _result(function: Callable[[ItemT], ResultT], item: ItemT) -> ResultT | NotAnswered:
+    try:
+        return function(item)
+    except NotAnswered as missing:
+        return missing

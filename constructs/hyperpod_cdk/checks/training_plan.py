@@ -1,0 +1,500 @@
+"""Checks of the training plans that instance groups name: there, usable, the right type, zone, count and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, NotAnswered, ReservedCapacity, TrainingPlan
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import InstanceGroup
+from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan, moment, zone_to_add
+
+AREA = "training-plan"
+
+SOON = timedelta(hours=24)
+"""A plan whose nodes leave within this time is reported: deep health checks alone take two hours of it."""
+
+Clusters = tuple[HyperPodClusterAnswer, ...] | NotAnswered
+
+_BY_HAND = "aws sagemaker describe-training-plan --training-plan-name h100-april"
+_SKIPS = "When DescribeTrainingPlan gives no answer: no permission, throttled, offline."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Use:
+    """A plan as AWS describes it (None: there is none) and the groups that name it, with their indexes."""
+
+    arn: str
+    groups: tuple[tuple[int, InstanceGroup], ...]
+    plan: TrainingPlan | None
+
+    @property
+    def name(self) -> str:
+        return self.arn.rsplit("/", 1)[-1]
+
+    @property
+    def needed(self) -> int:
+        return sum(group.count for _, group in self.groups)
+
+    def path(self, key: str, *, index: int | None = None) -> str:
+        """Give the place of a key in a group: the first that names the plan, unless told."""
+        return f"hyperpod.instance_groups[{self.groups[0][0] if index is None else index}].{key}"
+
+
+@check(
+    area=AREA,
+    asks=("training_plan",),
+    inputs="training_plan_arn of every instance group.",
+    passes="DescribeTrainingPlan knows every plan in this account and region.",
+    fails="AWS says that there is no such plan.",
+    skips=_SKIPS,
+    by_hand=f"{_BY_HAND}\naws sagemaker list-training-plans",
+)
+def training_plan_exists(case: Case, aws: Aws) -> Iterator[Found]:
+    """The plan is there. Its ARN's region and account are those of the environment, or its file were refused."""
+    environment = case.environment
+    for use in _uses(case, aws):
+        if isinstance(use, Skipped):
+            yield use
+        elif use.plan is None:
+            yield error(
+                use.path("training_plan_arn"),
+                f"must be a plan of account {environment.account} in {environment.region}, but there is no plan"
+                f" {use.name}; correct its name, or {_buy(case)}",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("training_plan",),
+    inputs="training_plan_arn of every instance group; the plan's status.",
+    passes="The plan is Scheduled or Active.",
+    fails="The plan is Pending (not paid yet), Failed (never paid) or Expired.",
+    skips=_SKIPS,
+    by_hand=f"{_BY_HAND} --query '[Status, StatusMessage]'",
+)
+def training_plan_is_usable(case: Case, aws: Aws) -> Iterator[Found]:
+    """The plan's status is one with which a group can be made."""
+    return _of_each_plan(case, aws, lambda use, plan: _status(case, use, plan))
+
+
+@check(
+    area=AREA,
+    asks=("training_plan",),
+    inputs="training_plan_arn of every instance group; the plan's target resources.",
+    passes="The plan was bought for hyperpod-cluster.",
+    fails="The plan was bought for training jobs, endpoints or Studio apps only; a plan cannot be changed.",
+    skips=f"{_SKIPS} Also when AWS names no target resource.",
+    by_hand=f"{_BY_HAND} --query TargetResources",
+)
+def training_plan_is_for_hyperpod_clusters(case: Case, aws: Aws) -> Iterator[Found]:
+    """The plan's target resources hold HyperPod clusters."""
+    return _of_each_plan(case, aws, lambda use, plan: _target(case, use, plan))
+
+
+@check(
+    area=AREA,
+    asks=("training_plan",),
+    inputs="instance_type of every group on a plan; the types of the plan's reserved capacity.",
+    passes="The group's type is the plan's.",
+    fails="The group's type is another one. A flexible group whose other types never come from the plan is a warning.",
+    skips=f"{_SKIPS} Also when the plan names no reserved capacity.",
+    by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].InstanceType'",
+)
+def training_plan_has_the_type_of_its_groups(case: Case, aws: Aws) -> Iterator[Found]:
+    """The plan reserves the instance type that its groups ask for."""
+    return _of_each_plan(case, aws, _type)
+
+
+@check(
+    area=AREA,
+    asks=("training_plan", "zones"),
+    inputs="availability_zone_id of every group on a plan; the zone of the plan's reserved capacity.",
+    passes="The AZ ID is the plan's. Where AWS gives only a zone's name (local zones, UltraServers), its ID in this"
+    " account counts.",
+    fails="The group stands in another zone: its nodes would find no subnet in the capacity's zone, or come on demand.",
+    skips=f"{_SKIPS} Also when the plan's zone is given by name and the account's zones are not known.",
+    by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].[AvailabilityZoneId, AvailabilityZone]'\n"
+    "aws ec2 describe-availability-zones --all-availability-zones",
+)
+def training_plan_is_in_the_zone_of_its_groups(case: Case, aws: Aws) -> Iterator[Found]:
+    """The groups stand where the plan's capacity is, compared by AZ ID, since names differ between accounts."""
+    return _of_each_plan(case, aws, lambda use, plan: _zone(case, aws, use, plan))
+
+
+@check(
+    area=AREA,
+    asks=("training_plan", "hyperpod_clusters"),
+    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters take from it.",
+    passes="The plan has an instance for every node of its groups, apart from what other clusters use.",
+    fails="The groups together need more than the plan has, or more than others leave of it. Unhealthy instances that"
+    " may come late are a warning, and so is a later block with fewer instances.",
+    skips=f"{_SKIPS} Also when the account's HyperPod clusters are not known and the answer depends on them.",
+    by_hand=f"{_BY_HAND} --query '[TotalInstanceCount, AvailableInstanceCount, InUseInstanceCount,"
+    " UnhealthyInstanceCount]'\naws sagemaker list-clusters --training-plan-arn"
+    " arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april",
+)
+def training_plan_has_an_instance_for_every_node(case: Case, aws: Aws) -> Iterator[Found]:
+    """All groups of the environment find room on the plan beside its other users."""
+    clusters = _clusters(case, aws)
+    return _of_each_plan(case, aws, lambda use, plan: _count(case, use, plan, clusters))
+
+
+@check(
+    area=AREA,
+    asks=("training_plan",),
+    inputs="training_plan_arn of every instance group; start and end of each block of the plan; the present moment.",
+    passes="The plan has begun, and its nodes stay for a day or longer.",
+    fails=f"The nodes are gone for good: they are reclaimed {hyperpod.TRAINING_PLAN_RECLAIM_MINUTES} minutes before the"
+    " last block ends. A plan that starts later, that ends within a day, or that has a gap between two blocks is a"
+    " warning with the moments.",
+    skips=f"{_SKIPS} Also when AWS names no start or end.",
+    by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].[StartTime, EndTime]'",
+)
+def training_plan_has_time_left(case: Case, aws: Aws) -> Iterator[Found]:
+    """Nodes can be had from the plan now, or the moment from which they can is said."""
+    return _of_each_plan(case, aws, lambda use, plan: _time(case, use, plan))
+
+
+@check(
+    area=AREA,
+    asks=("training_plan", "hyperpod_clusters"),
+    inputs="count of all groups on one plan; the plan's counters; what the account's HyperPod clusters take from it.",
+    passes="Every instance that the plan pays for is used by these groups or by another cluster.",
+    fails="Never; instances that are paid for and that nobody uses are a warning.",
+    skips=f"{_SKIPS} Also when the account's HyperPod clusters are not known and the answer depends on them.",
+    by_hand=f"{_BY_HAND} --query '[TotalInstanceCount, InUseInstanceCount]'",
+)
+def training_plan_is_used_in_full(case: Case, aws: Aws) -> Iterator[Found]:
+    """No instance of the plan stays idle: the whole plan is paid for in advance."""
+    clusters = _clusters(case, aws)
+    return _of_each_plan(case, aws, lambda use, plan: _idle(case, use, plan, clusters))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shares:
+    """Who has the plan's instances: this environment's own cluster, others, and which others are known by name."""
+
+    own: int
+    others: int
+    names: tuple[str, ...]
+
+
+def _uses(case: Case, aws: Aws) -> Iterator[_Use | Skipped]:
+    members = groups_by_plan(case.environment)
+    answers = together(aws.training_plan, members)
+    for (arn, groups), answer in zip(members.items(), answers, strict=True):
+        if isinstance(answer, NotAnswered):
+            path = f"hyperpod.instance_groups[{groups[0][0]}].training_plan_arn"
+            yield Skipped(reason=answer.reason, action=answer.action, path=path)
+        else:
+            yield _Use(arn=arn, groups=tuple(groups), plan=answer)
+
+
+def _of_each_plan(case: Case, aws: Aws, judge: Callable[[_Use, TrainingPlan], Iterator[Found]]) -> Iterator[Found]:
+    """Judge every plan that exists; that one does not is said by `training_plan_exists` alone."""
+    for use in _uses(case, aws):
+        if isinstance(use, Skipped):
+            yield use
+        elif use.plan is not None:
+            yield from judge(use, use.plan)
+
+
+def _clusters(case: Case, aws: Aws) -> Clusters:
+    """Ask for the account's clusters beside the plans, whose answers stay in the run's cache."""
+    if not groups_by_plan(case.environment):
+        return ()
+    found: list[Clusters] = []
+
+    def ask_clusters() -> None:
+        try:
+            found.append(aws.hyperpod_clusters())
+        except NotAnswered as missing:
+            found.append(missing)
+
+    def ask_plans() -> None:
+        list(_uses(case, aws))
+
+    together(_call, [ask_clusters, ask_plans])
+    return found[0]
+
+
+def _call(ask: Callable[[], None]) -> None:
+    ask()
+
+
+def _status(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
+    if _is_usable(plan):
+        return
+    fixes = {
+        "Pending": "its payment is under way: deploy when it is Scheduled",
+        "Failed": f"its purchase failed: {_buy(case)}",
+        "Expired": f"its time is over: {_buy(case)}",
+    }
+    said = f' ("{plan.status_message}")' if plan.status_message else ""
+    yield error(
+        use.path("training_plan_arn"),
+        f"must be a plan that is {_listing(hyperpod.TRAINING_PLAN_USABLE_STATUSES, 'or')}, but {use.name} is"
+        f" {plan.status}{said}; {fixes.get(plan.status, 'look at it in the console')}",
+    )
+
+
+def _target(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
+    if hyperpod.TRAINING_PLAN_TARGET in plan.target_resources:
+        return
+    if not plan.target_resources:
+        if _is_usable(plan):
+            yield Skipped(reason=f"AWS names no target of plan {use.name}", path=use.path("training_plan_arn"))
+        return
+    yield error(
+        use.path("training_plan_arn"),
+        f"must be a plan for {hyperpod.TRAINING_PLAN_TARGET}, but {use.name} is for {_listing(plan.target_resources)},"
+        f" and a plan cannot be changed; {_buy(case)}",
+    )
+
+
+def _type(use: _Use, plan: TrainingPlan) -> Iterator[Found]:
+    types = sorted({block.instance_type for block in plan.blocks})
+    if not types:
+        yield from _no_blocks(use, plan, "training_plan_arn")
+        return
+    for index, group in use.groups:
+        wanted = group.all_instance_types
+        others = [name for name in wanted if name not in types]
+        path = use.path("instance_type" if group.instance_type is not None else "instance_types", index=index)
+        if others and len(others) < len(wanted):
+            yield warning(
+                path,
+                f"plan {use.name} reserves {_listing(types)} only, so {_listing(others)} never comes from it; name"
+                f" instance_type: {types[0]} alone",
+            )
+        elif others:
+            yield error(
+                path,
+                f"must be {_listing(types, 'or')}, which plan {use.name} reserves, got {_listing(wanted)}; set"
+                f" instance_type: {types[0]} or name another plan",
+            )
+
+
+def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
+    try:
+        zone_ids = _zone_ids(plan, aws)
+    except NotAnswered as missing:
+        yield Skipped(reason=missing.reason, action=missing.action, path=use.path("availability_zone_id"))
+        return
+    if not zone_ids:
+        yield from _no_blocks(use, plan, "availability_zone_id")
+        return
+    for index, group in use.groups:
+        if group.availability_zone_id not in zone_ids:
+            yield error(
+                use.path("availability_zone_id", index=index),
+                f"must be {_listing(zone_ids, 'or')}, where plan {use.name} is, got {group.availability_zone_id}; set"
+                f" availability_zone_id: {zone_ids[0]}{zone_to_add(case.environment, zone_ids[0])} (a group that is"
+                " deployed already needs a new name too)",
+            )
+
+
+def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iterator[Found]:
+    if not _is_usable(plan):
+        return
+    total, path = _seats(plan, case.now), use.path("count", index=use.groups[-1][0])
+    if use.needed > total:
+        names = _listing([group.name for _, group in use.groups])
+        yield error(
+            path,
+            f"needs {use.needed} instances of plan {use.name} for {names}, which has {total}; lower count by"
+            f" {use.needed - total} or name another plan",
+        )
+    elif isinstance(clusters, NotAnswered):
+        yield Skipped(reason=clusters.reason, action=clusters.action, path=path)
+    else:
+        yield from _room(case, use, plan, _shares(case, use, plan, clusters))
+
+
+def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iterator[Found]:
+    if not _is_usable(plan):
+        return
+    total, path = _seats(plan, case.now), use.path("count", index=use.groups[-1][0])
+    idle = 0
+    if use.needed < total:
+        if isinstance(clusters, NotAnswered):
+            yield Skipped(reason=clusters.reason, action=clusters.action, path=path)
+            return
+        idle = max(total - use.needed - _shares(case, use, plan, clusters).others - plan.unhealthy, 0)
+    yield Detail(
+        text=f"plan {use.name}: {total - idle} of {total} instances used",
+        data={"plan": use.arn, "instances": total, "needed": use.needed, "idle": idle},
+    )
+    if idle:
+        yield warning(
+            path,
+            f"leaves {idle} of the {total} instances of plan {use.name} idle, and the whole plan is paid for; raise it"
+            f" by {idle} if nobody else is to use them",
+        )
+
+
+def _is_usable(plan: TrainingPlan) -> bool:
+    return plan.status in hyperpod.TRAINING_PLAN_USABLE_STATUSES
+
+
+def _no_blocks(use: _Use, plan: TrainingPlan, key: str) -> Iterator[Found]:
+    if _is_usable(plan):
+        yield Skipped(reason=f"AWS names no reserved capacity of plan {use.name}", path=use.path(key))
+
+
+def _zone_ids(plan: TrainingPlan, aws: Aws) -> list[str]:
+    """Give the plan's zones by ID. Raises NotAnswered where a zone has only a name that is not known."""
+    named = {block.availability_zone for block in plan.blocks if not block.availability_zone_id}
+    found = {block.availability_zone_id for block in plan.blocks if block.availability_zone_id}
+    if named:
+        ids = {zone.name: zone.zone_id for zone in aws.zones()}
+        unknown = sorted(name for name in named if name not in ids)
+        if unknown:
+            raise NotAnswered(
+                f"AWS gives no ID for {_listing(unknown) or 'a zone'} of plan {plan.name}, and this account has no"
+                " such zone"
+            )
+        found |= {ids[name] for name in named}
+    return sorted(found)
+
+
+def _seats(plan: TrainingPlan, now: datetime) -> int:
+    """Give how many nodes can stand at one time: blocks follow each other, so their counts do not add up."""
+    left = [block.count for block in plan.blocks if _leaves_after(block, now)]
+    return max(left or [block.count for block in plan.blocks], default=plan.total)
+
+
+def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: tuple[HyperPodClusterAnswer, ...]) -> _Shares:
+    taken = {
+        # a group counts as using what it is to have: before the plan starts it has no node yet
+        cluster.name: sum(max(g.current, g.target) for g in cluster.groups if g.training_plan_arn == use.arn)
+        for cluster in clusters
+    }
+    own = taken.pop(case.environment.hyperpod_cluster_name, 0)
+    known = sum(taken.values())
+    return _Shares(
+        own=own,
+        # the plan's own counter may know users whom nobody lists, and lags behind groups whose nodes have yet to come
+        others=max(known, plan.in_use - own),
+        names=tuple(sorted(name for name, count in taken.items() if count)),
+    )
+
+
+def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterator[Found]:
+    total = _seats(plan, case.now)
+    path = use.path("count", index=use.groups[-1][0])
+    counted = plan.available + plan.in_use + plan.unhealthy > 0
+    healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use)) if counted else total
+    free = max(healthy, 0)
+    if use.needed > free:
+        users = f" by {_listing(shares.names)}" if shares.names else " by others"
+        parts = [f"{shares.others} used{users}"] if shares.others else []
+        parts += [f"{plan.unhealthy} unhealthy"] if plan.unhealthy else []
+        reasons = f" ({', '.join(parts)})" if parts else ""
+        names = _listing([group.name for _, group in use.groups])
+        yield error(
+            path,
+            f"needs {use.needed} instances of plan {use.name} for {names}, which has {free} free of {total}{reasons};"
+            f" lower count by {use.needed - free} or {'free the others' if shares.others else 'wait for replacements'}",
+        )
+        return
+    if plan.unhealthy and use.needed > total - shares.others - plan.unhealthy:
+        yield warning(
+            path,
+            f"plan {use.name} has {plan.unhealthy} unhealthy of {total} instances, and the groups need {use.needed}; a"
+            " node may come late",
+        )
+    for block in plan.blocks:
+        if block.count < use.needed and _leaves_after(block, case.now):
+            instances = f"{block.count} instance{'s' if block.count > 1 else ''}"
+            when = f" from {moment(block.start)}" if block.start else ""
+            yield warning(
+                path,
+                f"plan {use.name} has {instances}{when}, and the groups need {use.needed}; nodes will be missing in"
+                " that block",
+            )
+
+
+def _windows(plan: TrainingPlan) -> list[tuple[datetime, datetime]]:
+    """Give start and end of each block by time; those of the plan where its blocks have none."""
+    spans = [(block.start, block.end) for block in plan.blocks] or [(plan.start, plan.end)]
+    whole = [(start, end) for start, end in spans if start is not None and end is not None]
+    return sorted(whole) if len(whole) == len(spans) else []
+
+
+def _time(case: Case, use: _Use, plan: TrainingPlan) -> Iterator[Found]:
+    if not _is_usable(plan):
+        # an expired plan is said to be one already
+        return
+    now, path, blocks = case.now, use.path("training_plan_arn"), _windows(plan)
+    if not blocks:
+        yield Skipped(reason=f"AWS names no start and end of plan {use.name}", path=path)
+        return
+    yield Detail(text=_timetable(use, blocks), data={"plan": use.arn, "blocks": [_block_data(each) for each in blocks]})
+    left = [(start, end) for start, end in blocks if end - RECLAIM > now]
+    if not left:
+        yield error(
+            path,
+            f"must be a plan with time left, but the nodes of {use.name} left at {moment(blocks[-1][1] - RECLAIM)}, one"
+            f" hour before its end; {_buy(case)}",
+        )
+        return
+    start, leave = left[0][0], left[-1][1] - RECLAIM
+    if start > now:
+        yield warning(
+            path,
+            f"plan {use.name} gives nodes from {moment(start)} on, in {_span(start - now)}; its groups come up without"
+            " nodes until then",
+        )
+    for (_, end), (next_start, _) in pairwise(left):
+        if next_start > end:
+            yield warning(
+                path,
+                f"plan {use.name} has a gap: nodes leave at {moment(end - RECLAIM)} and come again at"
+                f" {moment(next_start)}; jobs must be able to stop and resume",
+            )
+    if leave - now < SOON:
+        yield warning(
+            path,
+            f"the nodes of plan {use.name} leave at {moment(leave)}, in {_span(leave - now)}, one hour before its end;"
+            " extend it or have checkpoints written before",
+        )
+
+
+def _leaves_after(block: ReservedCapacity, now: datetime) -> bool:
+    return block.end is None or block.end - RECLAIM > now
+
+
+def _timetable(use: _Use, blocks: list[tuple[datetime, datetime]]) -> str:
+    spans = [f"nodes from {moment(start)} to {moment(end - RECLAIM)}" for start, end in blocks]
+    return f"plan {use.name}: {'; '.join(spans)}"
+
+
+def _block_data(block: tuple[datetime, datetime]) -> dict[str, str]:
+    start, end = block
+    return {"starts": start.isoformat(), "ends": end.isoformat(), "nodes_leave": (end - RECLAIM).isoformat()}
+
+
+def _span(time: timedelta) -> str:
+    """Say how long something is in its largest unit, rounded down: 3 days, 5 hours, 59 minutes."""
+    minutes = int(time.total_seconds()) // 60
+    for size, unit in ((24 * 60, "day"), (60, "hour"), (1, "minute")):
+        if minutes >= size:
+            count = minutes // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
+def _buy(case: Case) -> str:
+    return f"find another to buy with 'hyperpod-cdk plans search {case.environment.name}'"
+
+
+def _listing(values: Sequence[str], last: str = "and") -> str:
+    *most, end = values or ("",)
+    return f"{', '.join(most)} {last} {end}" if most else end

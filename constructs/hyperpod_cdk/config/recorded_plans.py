@@ -1,0 +1,417 @@
+"""Training plans as AWS described them once, kept beside the environment file, and what they say about it offline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from pydantic import Field, PlainSerializer, Strict, ValidationError, WithJsonSchema
+from pydantic.functional_validators import BeforeValidator
+from pydantic_core import ErrorDetails
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_group import InstanceGroup
+from hyperpod_cdk.config.rules._book import Problem, certain, duplicates, groups, listing, warning
+from hyperpod_cdk.config.section import Section
+from hyperpod_cdk.config.source import MAX_BYTES, DataPath, describe, read_source, render_path
+from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.findings import Finding, Severity
+
+SCHEMA_VERSION = 1
+"""Version of the record's form. A record of another version is refused, never guessed at."""
+
+FRESH_DAYS = 30
+"""A record older than this is reported: a plan can be extended or fail, though its zone never changes."""
+
+RECLAIM = timedelta(minutes=hyperpod.TRAINING_PLAN_RECLAIM_MINUTES)
+
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_FINAL_STATUSES = frozenset({"Expired", "Failed"})
+
+
+def _read_moment(value: object) -> object:
+    # the strict model takes no text for a moment; other forms than the one written here fall through to its refusal
+    return _parsed(value, _MOMENT, datetime.fromisoformat)
+
+
+def _read_day(value: object) -> object:
+    return _parsed(value, _DAY, date.fromisoformat)
+
+
+def _parsed(value: object, form: re.Pattern[str], parse: Callable[[str], object]) -> object:
+    if isinstance(value, str) and form.fullmatch(value):
+        try:
+            return parse(value)
+        except ValueError:
+            return value
+    return value
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_read_moment),
+    PlainSerializer(lambda value: value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+Day = Annotated[date, BeforeValidator(_read_day), PlainSerializer(lambda value: value.isoformat(), return_type=str)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class RecordedBlock(Section):
+    """One reserved capacity of a plan. The zone's ID is empty where AWS gave none; times are UTC, whole seconds."""
+
+    instance_type: str
+    instance_count: Count
+    availability_zone: str
+    availability_zone_id: str
+    start: Moment | None
+    end: Moment | None
+
+
+class RecordedPlan(Section):
+    """A training plan as it was described; ``instance_count`` is that of the whole plan."""
+
+    arn: str
+    name: str
+    status: str
+    target_resources: Annotated[tuple[str, ...], Strict(strict=False)]
+    instance_count: Count
+    blocks: Annotated[tuple[RecordedBlock, ...], Strict(strict=False)]
+
+    @property
+    def seats(self) -> int:
+        """How many nodes can stand at one time: the largest block's count, or the plan's where there is no block."""
+        return max((block.instance_count for block in self.blocks), default=self.instance_count)
+
+    @property
+    def nodes_leave(self) -> datetime | None:
+        """When the last block's nodes are reclaimed; None where a block has no end."""
+        ends = [block.end for block in self.blocks]
+        return None if not ends or None in ends else max(end for end in ends if end is not None) - RECLAIM
+
+
+class RecordedPlans(Section):
+    """The record of one environment's plans; ``recorded`` is the day, UTC, on which AWS was asked."""
+
+    schema_version: int
+    recorded: Day
+    account: str
+    region: str
+    plans: Annotated[tuple[RecordedPlan, ...], Strict(strict=False)]
+
+    def plan(self, arn: str) -> RecordedPlan | None:
+        """Give the plan of an ARN, or None where it was not recorded."""
+        return next((plan for plan in self.plans if plan.arn == arn), None)
+
+    def text(self) -> str:
+        """Give the record as it stands in its file: JSON, plans by ARN, blocks by start, a final newline."""
+        data = self.model_dump(mode="json")
+        data["plans"] = [
+            {**plan, "blocks": sorted(plan["blocks"], key=lambda block: (block["start"] or "", json.dumps(block)))}
+            for plan in sorted(data["plans"], key=lambda plan: str(plan["arn"]))
+        ]
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+class RecordError(Exception):
+    """A record cannot be used; ``finding`` says why, with its file and line."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.render())
+        self.finding = finding
+
+
+def groups_by_plan(environment: Environment) -> dict[str, list[tuple[int, InstanceGroup]]]:
+    """Give plan ARN -> its instance groups with their indexes, in the order of the file."""
+    found: dict[str, list[tuple[int, InstanceGroup]]] = {}
+    for index, group in enumerate(environment.hyperpod.instance_groups):
+        if group.training_plan_arn is not None:
+            found.setdefault(group.training_plan_arn, []).append((index, group))
+    return found
+
+
+def moment(value: datetime) -> str:
+    """Write a moment as messages do: ``2026-12-01 11:30 UTC``."""
+    return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def read_record(path: Path, *, file: str, name: str) -> RecordedPlans:
+    """Read the record at ``path``; ``file`` is how findings show it, ``name`` what its environment is called.
+
+    Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
+    """
+    if path.exists() and not path.is_file():
+        _refuse(file, f"is no file; {_again(name)}")
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        _refuse(file, f"cannot be read: {error.strerror or error}; check its permissions")
+    if len(raw) > MAX_BYTES:
+        _refuse(file, f"must have at most {MAX_BYTES} bytes, got {len(raw)}; {_again(name)}")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        _refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; {_again(name)}", line=line)
+    return parse_record(text, file=file, name=name)
+
+
+def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
+    """Read the text of a record. Raises RecordError as `read_record` does."""
+    try:
+        data = json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        _refuse(file, f"is not JSON: {_lower(error.msg)}; {_again(name)}", line=error.lineno)
+    except (ValueError, RecursionError) as error:
+        _refuse(file, f"is not JSON: {error}; {_again(name)}")
+    # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
+    source = read_source(text.replace("\t", " "), file)
+    twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)
+    if twice is not None:
+        _refuse(file, f"{twice.message}; {_again(name)}", path=twice.path, line=twice.line)
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if isinstance(version, int) and not isinstance(version, bool) and version != SCHEMA_VERSION:
+        newer = "update hyperpod-cdk" if version > SCHEMA_VERSION else _again(name)
+        _refuse(
+            file,
+            f"must be {SCHEMA_VERSION}, which this hyperpod-cdk reads, got {version}; {newer}",
+            path="schema_version",
+            line=source.line_of(("schema_version",)),
+        )
+    try:
+        recorded = RecordedPlans.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = tuple(first["loc"])
+        _refuse(
+            file,
+            f"{_form_problem(first, path)}; {_again(name)}",
+            path=render_path(path),
+            line=source.line_of(path) if source.lines else None,
+        )
+    for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
+        _refuse(
+            file,
+            f"must be unique, got that of plans[{before}]; {_again(name)}",
+            path=f"plans[{index}].arn",
+            line=source.line_of(("plans", index, "arn")),
+        )
+    return recorded
+
+
+def record_findings(
+    environment: Environment, recorded: RecordedPlans, *, file: str, name: str, today: date
+) -> Iterator[tuple[str, Problem | Finding]]:
+    """Compare an environment with its record; gives (rule, what it found), a Finding where it is about the record.
+
+    Nothing is said about values that the environment file states wrongly. ``today`` is the day by which age and ends
+    are judged.
+    """
+    foreign = list(certain(_record_of_another(environment, recorded, file, name)))
+    if foreign:
+        yield from (("record_belongs_to_the_environment", each) for each in foreign)
+        return
+    seen = f"({file} of {recorded.recorded})"
+    for path, group in certain(groups(environment)):
+        yield from certain(_group_problems(environment, path, group, recorded, seen=seen, name=name, today=today))
+    yield from (("recorded_plan_has_enough_instances", each) for each in certain(_count(environment, recorded, seen)))
+    age = (today - recorded.recorded).days
+    if age > FRESH_DAYS:
+        yield (
+            "record_is_fresh",
+            Finding(
+                severity=Severity.WARNING,
+                message=f"is {age} days old on {today}, and a plan may have been extended since; run"
+                f" 'hyperpod-cdk plans record {name}'",
+                path="recorded",
+                file=file,
+            ),
+        )
+
+
+def _record_of_another(environment: Environment, recorded: RecordedPlans, file: str, name: str) -> Iterator[Finding]:
+    mine, theirs = (environment.account, environment.region), (recorded.account, recorded.region)
+    if mine != theirs:
+        yield Finding(
+            severity=Severity.ERROR,
+            message=f"must be a record of account {mine[0]} in {mine[1]}, the environment's, got one of account"
+            f" {theirs[0]} in {theirs[1]}; {_again(name)}",
+            path="account" if mine[0] != theirs[0] else "region",
+            file=file,
+        )
+
+
+def _group_problems(
+    environment: Environment,
+    path: DataPath,
+    group: InstanceGroup,
+    recorded: RecordedPlans,
+    *,
+    seen: str,
+    name: str,
+    today: date,
+) -> Iterator[tuple[str, Problem]]:
+    arn = group.training_plan_arn
+    if arn is None:
+        return
+    at = (*path, "training_plan_arn")
+    plan = recorded.plan(arn)
+    if plan is None:
+        yield (
+            "plan_is_recorded",
+            warning(
+                at, f"is not in the record {seen}, so nothing verifies its zone; run 'hyperpod-cdk plans record {name}'"
+            ),
+        )
+        return
+    rules: Mapping[str, Iterator[Problem]] = {
+        "recorded_plan_is_usable": _status(at, plan, seen, name),
+        "recorded_plan_is_for_hyperpod_clusters": _target(at, plan, seen),
+        "recorded_plan_has_the_group_s_type": _type(path, group, plan, seen),
+        "recorded_plan_is_in_the_group_s_zone": _zone(environment, path, group, plan, seen),
+        "recorded_plan_has_time_left": _time_left(at, plan, seen, name, today),
+    }
+    for rule, found in rules.items():
+        for problem in certain(found):
+            yield rule, problem
+
+
+def _status(at: DataPath, plan: RecordedPlan, seen: str, name: str) -> Iterator[Problem]:
+    if plan.status in hyperpod.TRAINING_PLAN_USABLE_STATUSES or plan.status == "Expired":
+        # an expired plan is one without time left
+        return
+    usable = listing(hyperpod.TRAINING_PLAN_USABLE_STATUSES)
+    if plan.status in _FINAL_STATUSES:
+        yield Problem(
+            at, f"must be a plan that is {usable}, but {plan.name} is {plan.status} {seen}; name another plan"
+        )
+        return
+    yield warning(
+        at,
+        f"must be a plan that is {usable}, but {plan.name} was {plan.status} {seen}; run 'hyperpod-cdk plans record"
+        f" {name}' when it is paid",
+    )
+
+
+def _target(at: DataPath, plan: RecordedPlan, seen: str) -> Iterator[Problem]:
+    if plan.target_resources and hyperpod.TRAINING_PLAN_TARGET not in plan.target_resources:
+        yield Problem(
+            at,
+            f"must be a plan for {hyperpod.TRAINING_PLAN_TARGET}, but {plan.name} is for"
+            f" {listing(plan.target_resources, last='and')} {seen}; name a plan that was bought for"
+            f" {hyperpod.TRAINING_PLAN_TARGET}",
+        )
+
+
+def _type(path: DataPath, group: InstanceGroup, plan: RecordedPlan, seen: str) -> Iterator[Problem]:
+    types = sorted({block.instance_type for block in plan.blocks})
+    if not types or set(types) & set(group.all_instance_types):
+        return
+    key = "instance_type" if group.instance_type is not None else "instance_types"
+    yield Problem(
+        (*path, key),
+        f"must be {listing(types)}, which plan {plan.name} reserves {seen}, got"
+        f" {listing(group.all_instance_types, last='and')}; set instance_type: {types[0]} or name another plan",
+    )
+
+
+def _zone(
+    environment: Environment, path: DataPath, group: InstanceGroup, plan: RecordedPlan, seen: str
+) -> Iterator[Problem]:
+    zones = sorted({block.availability_zone_id for block in plan.blocks if block.availability_zone_id})
+    if not zones or group.availability_zone_id in zones:
+        return
+    yield Problem(
+        (*path, "availability_zone_id"),
+        f"must be {listing(zones)}, where plan {plan.name} is {seen}, got {group.availability_zone_id}; set"
+        f" availability_zone_id: {zones[0]}{zone_to_add(environment, zones[0])}",
+    )
+
+
+def zone_to_add(environment: Environment, zone_id: str) -> str:
+    """Give the end of a fix that moves a group to a zone of which the environment's network knows nothing; else ''."""
+    if zone_id in environment.network.zone_ids():
+        return ""
+    key = "existing.node_subnet_ids" if environment.network.is_existing else "availability_zones"
+    return f" and add {zone_id} to network.{key}"
+
+
+def _time_left(at: DataPath, plan: RecordedPlan, seen: str, name: str, today: date) -> Iterator[Problem]:
+    leave = plan.nodes_leave
+    if leave is not None and leave.astimezone(UTC).date() < today:
+        yield Problem(
+            at,
+            f"must be a plan with time left on {today}, but the nodes of {plan.name} leave at {moment(leave)}, one hour"
+            f" before its end {seen}; name the plan that follows it, or run 'hyperpod-cdk plans record {name}' if it"
+            " was extended",
+        )
+    elif plan.status == "Expired":
+        yield Problem(at, f"must be a plan with time left, but {plan.name} is Expired {seen}; name another plan")
+
+
+def _count(environment: Environment, recorded: RecordedPlans, seen: str) -> Iterator[Problem]:
+    for arn, members in groups_by_plan(environment).items():
+        plan = recorded.plan(arn)
+        needed = sum(group.count for _, group in members)
+        if plan is None or needed <= plan.seats:
+            continue
+        index, _ = members[-1]
+        yield Problem(
+            ("hyperpod", "instance_groups", index, "count"),
+            f"needs {needed} instances of plan {plan.name} for"
+            f" {listing((group.name for _, group in members), last='and')}, which has {plan.seats} {seen}; lower count"
+            f" by {needed - plan.seats} or name another plan",
+        )
+
+
+def _form_problem(error: ErrorDetails, path: Sequence[str | int]) -> str:
+    got = describe(error["input"])
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] == "extra_forbidden":
+        names = RecordedPlans.model_fields if len(path) == 1 else _fields_at(path)
+        near = closest(str(path[-1]), names)
+        return f"is no key that is known here{f', {near} is' if near else ''}"
+    kinds = {
+        "int_type": "a whole number",
+        "greater_than_equal": "0 or more",
+        "string_type": "text",
+        "tuple_type": "a list",
+        "date_type": "a day such as 2026-11-21",
+        "datetime_type": "a moment such as 2026-12-01T11:30:00Z",
+    }
+    return f"must be {kinds.get(error['type'], 'a mapping')}, got {got}"
+
+
+def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
+    return list((RecordedBlock if "blocks" in path[:-1] else RecordedPlan).model_fields)
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _again(name: str) -> str:
+    return f"restore it from version control, or write it anew with 'hyperpod-cdk plans record {name}'"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _refuse(file: str, message: str, *, path: str = "", line: int | None = None) -> NoReturn:
+    raise RecordError(
+        Finding(severity=Severity.ERROR, message=message, path=path, file=file, line=line, rule="record_is_readable")
+    )
+
+
+def as_data(recorded: RecordedPlans) -> Mapping[str, Any]:
+    """Give the record as plain data for ``--format json``."""
+    found: Mapping[str, Any] = json.loads(recorded.text())
+    return found

@@ -1,0 +1,213 @@
+"""The quota gate: a deployment that the account's quotas cannot hold fails in its first minute, not in its last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3_assets as assets
+from constructs import Construct, IConstruct
+
+from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
+from hyperpod_cdk._handlers.quota_gate.reading import Own, calls_of
+from hyperpod_cdk.acknowledgments import acknowledge_quota_gate
+
+__all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
+
+Mode = Literal["enforce", "warn"]
+
+QUOTA_ACTIONS = (
+    "servicequotas:GetAWSDefaultServiceQuota",
+    "servicequotas:GetServiceQuota",
+    "servicequotas:ListAWSDefaultServiceQuotas",
+    "servicequotas:ListServiceQuotas",
+)
+"""What reading a quota takes, whoever reads it; none of them knows resource-level rights."""
+
+_HANDLERS = Path(__file__).parent / "_handlers"
+_RUNTIME = "python3.14"
+_LAMBDA_TRIES = 3
+_LAMBDA_PAUSES_SECONDS = 60 + 120
+_SHORTEST_TIMEOUT_SECONDS = 60
+_LONGEST_TIMEOUT_SECONDS = 900
+
+
+class QuotaGate(Construct):
+    """A custom resource that compares ``requirements`` with the account's quotas and fails where they do not suffice.
+
+    ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
+    those of an environment. Whatever waits for the gate (``before``) is not created where one does not suffice, and the
+    stack's event says what is needed, what the quota is and what to do. It compares when it is created and again
+    whenever a requirement changes. An update that needs more than before can be refused; what was granted before is
+    told, not refused, and a rollback never is.
+
+    ``mode="warn"`` never fails: the findings are in the log and in ``findings``. What could not be read (no permission,
+    throttled) never fails either, nor does it count as compared: it is in the log and in ``skipped``.
+
+    ``own`` says which stacks and clusters are the deployment itself, so that their use does not count as others'
+    (default: this stack). ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``.
+    The Lambda may run for ``timeout_seconds`` (60 to 900); CloudFormation waits long enough for Lambda's two retries.
+
+    Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group stays
+    when the stack goes, also after a first deployment that failed: it holds what an event has no room for.
+
+    Raises ValueError for a mode, a timeout or requirements that cannot be served.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        requirements: Sequence[Requirement],
+        mode: Mode = "enforce",
+        own: Own | None = None,
+        environment_name: str = "",
+        timeout_seconds: int = 120,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _check(requirements, mode=mode, timeout_seconds=timeout_seconds)
+        own = own or Own(stacks=(cdk.Stack.of(self).stack_name,))
+        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        self.role = self._role(requirements)
+        self.function = self._function(timeout_seconds)
+        self.resource = cdk.CfnResource(
+            self,
+            "Resource",
+            type="Custom::HyperPodQuotaGate",
+            properties={
+                "ServiceToken": self.function.attr_arn,
+                "ServiceTimeout": _answer_seconds(timeout_seconds),
+                "Mode": mode,
+                "EnvironmentName": environment_name,
+                "Own": {
+                    "Stacks": list(own.stacks),
+                    "HyperPodCluster": own.hyperpod_cluster,
+                    "EksCluster": own.eks_cluster,
+                },
+                "Requirements": to_properties(requirements),
+            },
+        )
+
+    @property
+    def findings(self) -> str:
+        """What does not suffice or is doubtful, a line each, or ``none``; a token."""
+        return self.resource.get_att("Findings").to_string()
+
+    @property
+    def skipped(self) -> str:
+        """What could not be read and why, a line each, or ``none``; a token."""
+        return self.resource.get_att("Skipped").to_string()
+
+    def before(self, *scopes: IConstruct) -> None:
+        """Let every resource that stands below ``scopes`` now wait for the gate; the gate's own do not.
+
+        Call it for the stack itself as the last thing of its constructor: then all of the stack waits.
+        """
+        own_path = f"{self.node.path}/"
+        for scope in scopes:
+            node = scope.node
+            # an app has no path
+            path = f"{node.path}/".removeprefix("/")
+            if path.startswith(own_path):
+                continue
+            if own_path.startswith(path):
+                self.before(*node.children)
+            else:
+                node.add_dependency(self.resource)
+
+    def _role(self, requirements: Sequence[Requirement]) -> iam.CfnRole:
+        role = iam.CfnRole(
+            self,
+            "Role",
+            description="HyperPod quota gate: reads quotas and what uses them up",
+            assume_role_policy_document=_document(
+                {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+            ),
+            # inline, so that no resource beside the gate can go first when the stack is deleted
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="quota-gate",
+                    policy_document=_document(*_rights(requirements, self.log_group.attr_arn)),
+                )
+            ],
+        )
+        acknowledge_quota_gate(role)
+        return role
+
+    def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
+        code = assets.Asset(self, "Code", path=str(_HANDLERS), exclude=["*", "!quota_gate", "!quota_gate/*.py"])
+        return lambda_.CfnFunction(
+            self,
+            "Function",
+            description="HyperPod quota gate: compares a deployment's needs with the account's quotas",
+            code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
+            handler="quota_gate.index.handler",
+            runtime=_RUNTIME,
+            role=self.role.attr_arn,
+            timeout=timeout_seconds,
+            # most of a short run is spent on loading boto3's models, which memory, and the processor with it, shortens
+            memory_size=1024,
+            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=self.log_group.ref),
+        )
+
+
+_DESCRIBED_CLUSTERS = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/*"
+
+
+def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:
+    if mode not in get_args(Mode):
+        raise ValueError(
+            f"mode: must be {' or '.join(get_args(Mode))}, got {mode!r}; leave out the gate to turn it off"
+        )
+    if not _SHORTEST_TIMEOUT_SECONDS <= timeout_seconds <= _LONGEST_TIMEOUT_SECONDS:
+        raise ValueError(
+            f"timeout_seconds: must be between {_SHORTEST_TIMEOUT_SECONDS} and {_LONGEST_TIMEOUT_SECONDS}, "
+            f"got {timeout_seconds}; leave it out for 120"
+        )
+    if not requirements:
+        raise ValueError("requirements: must hold something to compare, got nothing; leave out the gate")
+    keys = [requirement.key for requirement in requirements]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise ValueError(f"requirements: must have a key each, got {twice} twice; give the second another key")
+    for requirement in requirements:
+        if requirement.usage:
+            _check_kind(requirement)
+
+
+def _check_kind(requirement: Requirement) -> None:
+    try:
+        calls_of(requirement.usage)
+    except KeyError:
+        raise ValueError(
+            f"requirements: {requirement.key} must name a kind of use that the gate can read, got {requirement.usage!r}"
+        ) from None
+
+
+def _answer_seconds(timeout_seconds: int) -> int:
+    """Give how long CloudFormation waits: for the first run and the two that Lambda makes after a failed one."""
+    return _LAMBDA_TRIES * timeout_seconds + _LAMBDA_PAUSES_SECONDS
+
+
+def _rights(requirements: Sequence[Requirement], log_group_arn: str) -> list[dict[str, Any]]:
+    kinds = {requirement.usage for requirement in requirements if requirement.usage}
+    needed = {action for kind in kinds for action in calls_of(kind)}
+    describing = {"sagemaker:DescribeCluster"} & needed
+    return [
+        {"Action": sorted({*QUOTA_ACTIONS, *(needed - describing)}), "Resource": ["*"]},
+        *({"Action": [action], "Resource": [_DESCRIBED_CLUSTERS]} for action in describing),
+        # whether an update is one that is taken back
+        {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
+        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
+    ]
+
+
+def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}

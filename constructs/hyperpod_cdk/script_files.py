@@ -1,0 +1,156 @@
+"""The folder of lifecycle scripts as files: what is uploaded, and what no node could run."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_FILES = 1000
+"""A folder with more is no folder of scripts; one file is one request of every new node."""
+
+MAX_TOTAL_MIB = 64
+"""Every node downloads the folder before it joins; software belongs into an AMI or a container image."""
+
+EXCLUDED = (".DS_Store", "__pycache__", ".git")
+"""Names that editors and tools leave in a folder; neither hashed nor uploaded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What a node would stumble over. ``line`` counts from 1; without one the whole file or folder is meant."""
+
+    path: Path
+    message: str
+    line: int | None = None
+
+    def render(self) -> str:
+        """Give ``path:line message``."""
+        return f"{self.path}:{self.line} {self.message}" if self.line else f"{self.path} {self.message}"
+
+
+def library_scripts() -> Path:
+    """Give the folder of the library's own scripts, in an installed package or in a clone."""
+    here = Path(__file__).parent
+    installed, cloned = here / "_lifecycle_scripts", here.parents[1] / "lifecycle_scripts"
+    return installed if installed.is_dir() else cloned
+
+
+def check_scripts(directory: Path) -> None:
+    """Refuse a folder whose scripts would fail on a node; raises ValueError with the file and what to do."""
+    for problem in (*folder_problems(directory), *script_problems(directory)):
+        raise ValueError(f"directory {problem.message}" if problem.path == directory else problem.render())
+
+
+def folder_problems(directory: Path, *, shown: Path | None = None) -> Iterator[Problem]:
+    """Say why a folder can be no folder of lifecycle scripts: missing, empty, too many files, too large.
+
+    ``shown`` is how texts name the folder. Default: as given.
+    """
+    name = shown or directory
+    if not directory.is_dir():
+        yield Problem(
+            path=name,
+            message=f"must be a folder of lifecycle scripts, got {name}, which is none; "
+            "set directory to the folder that holds on_create.sh",
+        )
+        return
+    there = list(files(directory))
+    if not there:
+        yield Problem(path=name, message=f"must hold a lifecycle script, got {name}, which is empty; add on_create.sh")
+    if len(there) > MAX_FILES:
+        yield Problem(
+            path=name,
+            message=f"must hold at most {MAX_FILES} files, got {len(there)} in {name}; "
+            "move what is no script to an AMI or a container image",
+        )
+    total_mib = sum(path.stat().st_size for path in there) / 2**20
+    if total_mib > MAX_TOTAL_MIB:
+        largest = max(there, key=lambda path: path.stat().st_size)
+        yield Problem(
+            path=name,
+            message=f"must hold at most {MAX_TOTAL_MIB} MiB, got {total_mib:.1f} MiB in {name}; "
+            f"{name / largest.relative_to(directory)} is the largest file: move it to an AMI or a container image",
+        )
+
+
+def script_problems(directory: Path, *, shown: Path | None = None) -> Iterator[Problem]:
+    """Say of each script in the folder the first thing that keeps it from running on a node."""
+    if not directory.is_dir():
+        return
+    for path in files(directory):
+        problem = _script_problem(path, directory if shown is None else shown, directory)
+        if problem:
+            yield problem
+
+
+def content_hash(directory: Path) -> str:
+    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else."""
+    digest = hashlib.sha256()
+    for path in files(directory):
+        content = path.read_bytes()
+        executable = "x" if path.stat().st_mode & 0o111 else "-"
+        name = path.relative_to(directory).as_posix()
+        # lengths first, so that no two folders spell the same stream
+        digest.update(f"{len(name)} {name} {executable} {len(content)} ".encode())
+        digest.update(content)
+    return digest.hexdigest()[:32]
+
+
+def files(directory: Path) -> Iterator[Path]:
+    """Give the files that are uploaded, in the order of their names."""
+    paths = ((path.relative_to(directory).parts, path) for path in directory.rglob("*") if path.is_file())
+    for parts, path in sorted(paths):
+        if not any(part in EXCLUDED for part in parts):
+            yield path
+
+
+def is_script(path: Path) -> bool:
+    """Say whether a file is one that a shell is meant to run: named ``*.sh``, or beginning with ``#!``."""
+    if path.suffix == ".sh":
+        return True
+    with path.open("rb") as stream:
+        return stream.read(2) == b"#!"
+
+
+def shebang_problem(path: Path) -> str | None:
+    """Say that the first line of a script names no interpreter, or give None."""
+    message = _shebang_message(path.read_bytes())
+    return f"{path}:1 {message}" if message else None
+
+
+def _script_problem(path: Path, shown: Path, directory: Path) -> Problem | None:
+    if not is_script(path):
+        return None
+    name = shown / path.relative_to(directory)
+    content = path.read_bytes()
+    if not content.strip():
+        return Problem(path=name, message="must be a script, got an empty file; write it or remove it")
+    if content.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return Problem(
+            path=name,
+            line=1,
+            message="must begin with #!, got a byte order mark before it, which the kernel takes for part of the line; "
+            "save the file as UTF-8 without BOM",
+        )
+    if b"\r" in content:
+        line = content[: content.index(b"\r")].count(b"\n") + 1
+        return Problem(
+            path=name,
+            line=line,
+            message="must end its lines with LF, got CR LF, which bash takes for part of the command; "
+            f"run 'dos2unix {name}' and add '*.sh text eol=lf' to .gitattributes",
+        )
+    message = _shebang_message(content)
+    return Problem(path=name, line=1, message=message) if message else None
+
+
+def _shebang_message(content: bytes) -> str | None:
+    first_line = content.split(b"\n", 1)[0]
+    if re.match(rb"#!\s*/\S+", first_line):
+        return None
+    got = first_line.decode("utf-8", "replace")[:40]
+    return f'must name its interpreter, got "{got}"; make the first line #!/usr/bin/env bash'

@@ -1,0 +1,89 @@
+"""What tests of checks stand on: a case made from text or from changes, an AWS that answers what the test says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from types import EllipsisType
+from typing import Any
+
+import pytest
+import yaml
+
+import hyperpod_cdk.checks
+from hyperpod_cdk.checks import run
+from hyperpod_cdk.checks.answers import Aws
+from hyperpod_cdk.checks.model import REGISTER, Case, Check, Result
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.source import parse_path
+from tests.support.fake_aws import FakeAws
+
+FILE = Path("environments/prod.yaml")
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+CaseOf = Callable[..., Case]
+RunCheck = Callable[[str | Check, Case, Aws], Result]
+
+
+@pytest.fixture
+def fake_aws() -> FakeAws:
+    """An AWS in which no question has an answer yet: set ``fake_aws.answers.zones`` and the like."""
+    return FakeAws()
+
+
+@pytest.fixture(scope="session")
+def case_of(project: Path) -> CaseOf:
+    """Makes a case from the text of an environment file, or from environments/prod.yaml with changes.
+
+    ``case_of({"hyperpod.instance_groups[1].count": 4, "storage": ...})`` sets the count and removes the storage; an
+    index just behind a list's end appends. Default: prod.yaml as it stands, 2026-11-21 12:00 UTC, this project.
+    """
+    prod = (project / FILE).read_text(encoding="utf-8")
+
+    def make(text_or_changes: str | Mapping[str, Any] = "", *, now: datetime = NOW, project: Path = project) -> Case:
+        text = text_or_changes if isinstance(text_or_changes, str) else _changed(prod, text_or_changes)
+        loaded = load_environment(FILE, text=text or prod, today=now.date())
+        return Case(environment=loaded.environment, now=now, project=project)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def run_check() -> RunCheck:
+    """Runs a registered check as preflight does; a question that its card does not list is an error of the test."""
+
+    def run_named(check: str | Check, case: Case, aws: Aws) -> Result:
+        return run.run_check(check if isinstance(check, Check) else _registered(check), case, aws)
+
+    return run_named
+
+
+def _registered(name: str) -> Check:
+    if name not in {check.name for check in REGISTER}:
+        for module in iter_modules(hyperpod_cdk.checks.__path__):
+            import_module(f"hyperpod_cdk.checks.{module.name}")
+    return next(check for check in REGISTER if check.name == name)
+
+
+def _changed(text: str, changes: Mapping[str, Any]) -> str:
+    data = yaml.safe_load(text)
+    for path, value in changes.items():
+        _set(data, path, value)
+    return yaml.safe_dump(data, sort_keys=False)
+
+
+def _set(data: Any, path: str, value: object) -> None:
+    steps = parse_path(path)
+    assert steps, f"{path!r} is no path"
+    for step in steps[:-1]:
+        data = data.setdefault(step, {}) if isinstance(data, dict) else data[step]
+    last: Any = steps[-1]
+    if isinstance(value, EllipsisType):
+        del data[last]
+    elif isinstance(data, list) and last == len(data):
+        data.append(value)
+    else:
+        data[last] = value

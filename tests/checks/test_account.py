@@ -1,0 +1,380 @@
+"""The account's credentials, the state of the stacks, and names that an earlier environment still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.checks import account
+from hyperpod_cdk.checks.answers import (
+    Caller,
+    EksClusterAnswer,
+    HyperPodClusterAnswer,
+    NotAnswered,
+    StackAnswer,
+)
+from hyperpod_cdk.checks.model import Result, Status
+from tests.support.fake_aws import FakeAws
+
+CREDENTIALS = "credentials_belong_to_the_account"
+STACKS = "stacks_are_ready_to_deploy"
+LOG_GROUPS = "log_groups_are_free_or_ours"
+EKS = "eks_cluster_name_is_free_or_ours"
+HYPERPOD = "hyperpod_cluster_name_is_free_or_ours"
+
+NAMES = ("prod-network", "prod-control-plane", "prod-storage", "prod-hyperpod", "prod-platform", "prod-observability")
+DENIED = NotAnswered("not allowed to ask", action="cloudformation:DescribeStacks")
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(case_of: Any, run_check: Any, fake_aws: FakeAws) -> Run:
+    """Runs a check on prod.yaml, with changes."""
+
+    def on(check: str, changes: dict[str, Any] | None = None) -> Result:
+        result: Result = run_check(check, case_of(changes or {}), fake_aws)
+        return result
+
+    return on
+
+
+def stack(name: str, status: str) -> StackAnswer:
+    return StackAnswer(name=name, status=status)
+
+
+def eks_cluster(name: str, tags: dict[str, str]) -> EksClusterAnswer:
+    return EksClusterAnswer(
+        name=name,
+        arn=f"arn:aws:eks:us-east-1:111122223333:cluster/{name}",
+        status="ACTIVE",
+        kubernetes_version="1.35",
+        authentication_mode="API",
+        vpc_id="vpc-0a1b2c3d4e5f67890",
+        subnet_ids=(),
+        security_group_ids=(),
+        cluster_security_group_id="sg-0a1b2c3d4e5f67890",
+        endpoint="https://example",
+        endpoint_public=True,
+        endpoint_private=True,
+        public_access_cidrs=("0.0.0.0/0",),
+        certificate_authority="",
+        oidc_issuer="",
+        tags=tags,
+    )
+
+
+def said(result: Result) -> list[str]:
+    return [f"{finding.severity.value}: {finding.path}: {finding.message}" for finding in result.findings]
+
+
+@pytest.mark.check("credentials_belong_to_the_account", "passes")
+def test_credentials_of_the_account(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.caller = Caller(account="111122223333", arn="arn:aws:iam::111122223333:user/me")
+    assert run(CREDENTIALS).status is Status.PASSED
+
+
+@pytest.mark.check("credentials_belong_to_the_account", "fails")
+def test_credentials_of_another_account(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.caller = Caller(account="444455556666", arn="arn:aws:iam::444455556666:user/me")
+    assert said(run(CREDENTIALS)) == [
+        (
+            "error: account: needs credentials of account 111122223333, got those of 444455556666"
+            " (arn:aws:iam::444455556666:user/me); use another profile, or correct account"
+        )
+    ]
+
+
+@pytest.mark.check("credentials_belong_to_the_account", "skips")
+def test_nobody_says_whose_credentials_they_are(run: Run) -> None:
+    assert run(CREDENTIALS).status is Status.SKIPPED
+
+
+def test_the_stacks_are_those_of_the_templates(project: Path, case_of: Any) -> None:
+    golden = yaml.safe_load((project / "tests/stacks/golden/prod.yaml").read_text(encoding="utf-8"))
+    assert account.stack_names(case_of().environment) == tuple(golden) == NAMES
+    without = case_of({"storage": ...}).environment
+    assert account.stack_names(without) == tuple(name for name in NAMES if name != "prod-storage")
+
+
+def test_the_log_groups_are_those_of_the_templates(project: Path, run: Run, fake_aws: FakeAws) -> None:
+    golden = yaml.safe_load((project / "tests/stacks/golden/prod.yaml").read_text(encoding="utf-8"))
+    named = {
+        (name, stack_name)
+        for stack_name, template in golden.items()
+        for resource in template["Resources"].values()
+        if resource["Type"] == "AWS::Logs::LogGroup"
+        and (name := resource.get("Properties", {}).get("LogGroupName"))
+        and "${" not in name
+    }
+    fake_aws.answers.log_groups = ()
+    fake_aws.answers.stack = dict.fromkeys(NAMES)
+    run(LOG_GROUPS)
+    asked = {question[1] for question in fake_aws.asked if question[0] == "log_groups"}
+    assert {name for name, _ in named} == asked
+    assert {name for _, name in named} == {"prod-control-plane", "prod-observability"}
+
+
+@pytest.mark.check("stacks_are_ready_to_deploy", "passes")
+@pytest.mark.parametrize(
+    "status",
+    [
+        "",
+        "CREATE_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "IMPORT_COMPLETE",
+        "REVIEW_IN_PROGRESS",
+        "IMPORT_ROLLBACK_COMPLETE",
+        "DELETE_COMPLETE",
+    ],
+)
+def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -> None:
+    fake_aws.answers.stack = {name: stack(name, status) if status else None for name in NAMES}
+    result = run(STACKS)
+    assert (result.status, said(result)) == (Status.PASSED, [])
+
+
+@pytest.mark.check("stacks_are_ready_to_deploy", "fails")
+@pytest.mark.parametrize(
+    ("name", "status", "message"),
+    [
+        (
+            "prod-network",
+            "ROLLBACK_COMPLETE",
+            (
+                "needs prod-network at rest, got ROLLBACK_COMPLETE (the remainder of a first deployment that"
+                " failed); run"
+                " 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
+                " prod-network' and 'aws cloudformation delete-stack --stack-name prod-network'"
+            ),
+        ),
+        (
+            "prod-control-plane",
+            "ROLLBACK_FAILED",
+            (
+                "needs prod-control-plane at rest, got ROLLBACK_FAILED (a first deployment failed and could not be"
+                " taken"
+                " back); run 'aws eks update-cluster-config --name prod-eks --no-deletion-protection' where the"
+                " cluster is"
+                " still there, then run 'aws cloudformation update-termination-protection"
+                " --no-enable-termination-protection --stack-name prod-control-plane' and 'aws cloudformation"
+                " delete-stack"
+                " --stack-name prod-control-plane'"
+            ),
+        ),
+        (
+            "prod-hyperpod",
+            "DELETE_FAILED",
+            (
+                "needs prod-hyperpod at rest, got DELETE_FAILED (its deletion failed); see 'aws cloudformation"
+                " describe-stack-events --stack-name prod-hyperpod' for why, then run 'aws cloudformation"
+                " update-termination-protection --no-enable-termination-protection --stack-name prod-hyperpod' and 'aws"
+                " cloudformation delete-stack --stack-name prod-hyperpod'"
+            ),
+        ),
+        (
+            "prod-platform",
+            "UPDATE_IN_PROGRESS",
+            (
+                "needs prod-platform at rest, got UPDATE_IN_PROGRESS (somebody else's deployment or deletion); wait"
+                " until it"
+                " has come to an end"
+            ),
+        ),
+        (
+            "prod-storage",
+            "UPDATE_ROLLBACK_FAILED",
+            (
+                "needs prod-storage at rest, got UPDATE_ROLLBACK_FAILED (a deployment stopped half way); run 'cdk"
+                " rollback"
+                " prod/storage -c env=prod'"
+            ),
+        ),
+    ],
+)
+def test_a_stuck_stack(run: Run, fake_aws: FakeAws, name: str, status: str, message: str) -> None:
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), name: stack(name, status)}
+    assert said(run(STACKS)) == [f"error: name: {message}"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "CREATE_IN_PROGRESS",
+        "ROLLBACK_IN_PROGRESS",
+        "DELETE_IN_PROGRESS",
+        "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+        "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS",
+        "IMPORT_IN_PROGRESS",
+        "CREATE_FAILED",
+        "UPDATE_FAILED",
+        "IMPORT_ROLLBACK_FAILED",
+    ],
+)
+def test_states_that_block(run: Run, fake_aws: FakeAws, status: str) -> None:
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": stack("prod-network", status)}
+    (finding,) = run(STACKS).findings
+    assert finding.message.startswith(f"needs prod-network at rest, got {status} (")
+
+
+def test_without_protection_cdk_clears_away_a_failed_first_deployment(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": stack("prod-network", "ROLLBACK_COMPLETE")}
+    assert said(run(STACKS, {"deletion_protection": False})) == [
+        (
+            "warning: name: prod-network is ROLLBACK_COMPLETE, the remainder of a first deployment that failed;"
+            " 'cdk deploy'"
+            " deletes it first, unless an earlier try left it protected: then run 'aws cloudformation"
+            " update-termination-protection --no-enable-termination-protection --stack-name prod-network'"
+        )
+    ]
+
+
+@pytest.mark.check("stacks_are_ready_to_deploy", "skips")
+def test_one_stack_without_an_answer_hides_no_other(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {
+        **dict.fromkeys(NAMES),
+        "prod-network": DENIED,
+        "prod-platform": stack("prod-platform", "UPDATE_FAILED"),
+    }
+    result = run(STACKS)
+    assert [(each.reason, each.action) for each in result.skipped] == [
+        ("prod-network: not allowed to ask", "cloudformation:DescribeStacks")
+    ]
+    assert len(result.findings) == 1
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": DENIED}
+    assert run(STACKS).status is Status.SKIPPED
+
+
+@pytest.mark.check("log_groups_are_free_or_ours", "passes")
+def test_log_groups_that_are_ours(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {name: stack(name, "CREATE_COMPLETE") for name in NAMES}
+    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster", "/aws/events/prod-hyperpod")
+    assert run(LOG_GROUPS).status is Status.PASSED
+    fake_aws.answers.stack = dict.fromkeys(NAMES)
+    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster/performance", "/aws/events/prod-hyperpod-2")
+    assert run(LOG_GROUPS).status is Status.PASSED
+
+
+@pytest.mark.check("log_groups_are_free_or_ours", "fails")
+def test_log_groups_that_were_left(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {
+        **dict.fromkeys(NAMES),
+        "prod-control-plane": stack("prod-control-plane", "REVIEW_IN_PROGRESS"),
+    }
+    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster", "/aws/events/gpus-hyperpod")
+    assert said(run(LOG_GROUPS, {"hyperpod.cluster_name": "gpus"})) == [
+        (
+            "error: hyperpod.cluster_name: needs the log group /aws/events/gpus-hyperpod to be made by"
+            " prod-observability,"
+            " got one that is there already; let the stack take it over with 'cdk deploy"
+            " --import-existing-resources', or"
+            " delete it with 'aws logs delete-log-group --log-group-name /aws/events/gpus-hyperpod'"
+        ),
+        (
+            "error: name: needs the log group /aws/eks/prod-eks/cluster to be made by prod-control-plane, got one"
+            " that is"
+            " there already; let the stack take it over with 'cdk deploy --import-existing-resources', or delete it"
+            " with"
+            " 'aws logs delete-log-group --log-group-name /aws/eks/prod-eks/cluster'"
+        ),
+    ]
+
+
+@pytest.mark.check("log_groups_are_free_or_ours", "skips")
+def test_log_groups_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.log_groups = ()
+    fake_aws.answers.stack = {"prod-observability": None, "prod-control-plane": DENIED}
+    result = run(LOG_GROUPS)
+    assert [each.reason for each in result.skipped] == ["/aws/eks/prod-eks/cluster: not allowed to ask"]
+
+
+@pytest.mark.check("eks_cluster_name_is_free_or_ours", "passes")
+@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-control-plane"}])
+def test_an_eks_cluster_that_is_ours(run: Run, fake_aws: FakeAws, tags: dict[str, str]) -> None:
+    fake_aws.answers.stack = {"prod-control-plane": stack("prod-control-plane", "UPDATE_COMPLETE")}
+    fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
+    assert run(EKS).status is Status.PASSED
+    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.eks_cluster = {"prod-eks": None}
+    assert run(EKS).status is Status.PASSED
+
+
+@pytest.mark.check("eks_cluster_name_is_free_or_ours", "fails")
+@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-control-plane"}])
+def test_an_eks_cluster_that_was_left(run: Run, fake_aws: FakeAws, tags: dict[str, str]) -> None:
+    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
+    assert said(run(EKS)) == [
+        (
+            "error: name: needs the EKS cluster prod-eks to be made by prod-control-plane, got one that no stack"
+            " has any"
+            " more; let the stack take it over with 'cdk deploy --import-existing-resources', delete the cluster,"
+            " or choose"
+            " another name"
+        )
+    ]
+
+
+@pytest.mark.parametrize("present", [None, stack("prod-control-plane", "CREATE_COMPLETE")])
+def test_an_eks_cluster_of_another_stack(run: Run, fake_aws: FakeAws, present: StackAnswer | None) -> None:
+    fake_aws.answers.stack = {"prod-control-plane": present}
+    fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", {"aws:cloudformation:stack-name": "other"})}
+    assert said(run(EKS)) == [
+        (
+            "error: name: needs the EKS cluster prod-eks to be made by prod-control-plane, got one of the stack other;"
+            " choose another name, or name the cluster in eks.existing"
+        )
+    ]
+
+
+@pytest.mark.check("eks_cluster_name_is_free_or_ours", "skips")
+def test_an_eks_cluster_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.eks_cluster = {"prod-eks": NotAnswered("no", action="eks:DescribeCluster")}
+    result = run(EKS)
+    assert [(each.reason, each.action) for each in result.skipped] == [("no", "eks:DescribeCluster")]
+
+
+def hyperpod_cluster(name: str) -> HyperPodClusterAnswer:
+    return HyperPodClusterAnswer(
+        name=name,
+        arn="arn:aws:sagemaker:us-east-1:111122223333:cluster/abc",
+        status="InService",
+        eks_cluster_arn="",
+        groups=(),
+    )
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "passes")
+def test_a_hyperpod_cluster_that_is_ours(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.hyperpod_clusters = (hyperpod_cluster("prod"),)
+    fake_aws.answers.stack = {"prod-hyperpod": stack("prod-hyperpod", "CREATE_COMPLETE")}
+    assert run(HYPERPOD).status is Status.PASSED
+    fake_aws.answers.hyperpod_clusters = (hyperpod_cluster("production"),)
+    fake_aws.answers.stack = {"prod-hyperpod": None}
+    assert run(HYPERPOD).status is Status.PASSED
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "fails")
+def test_a_hyperpod_cluster_that_was_left(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.hyperpod_clusters = (hyperpod_cluster("prod"),)
+    fake_aws.answers.stack = {"prod-hyperpod": None}
+    assert said(run(HYPERPOD)) == [
+        (
+            "error: name: needs the HyperPod cluster prod to be made by prod-hyperpod, got one that is InService"
+            " already;"
+            " delete it with 'aws sagemaker delete-cluster --cluster-name prod', or set hyperpod.cluster_name"
+        )
+    ]
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "skips")
+def test_hyperpod_clusters_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.hyperpod_clusters = ()
+    fake_aws.answers.stack = {"prod-hyperpod": DENIED}
+    assert run(HYPERPOD).status is Status.SKIPPED

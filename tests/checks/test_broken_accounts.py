@@ -1,0 +1,293 @@
+"""Preflight over real HTTP: an account that satisfies everything, one broken thing at a time, and AWS not answering."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import copy_context
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import botocore.session
+import pytest
+import yaml
+
+from hyperpod_cdk.checks.answers import QUESTIONS
+from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.checks.model import REGISTER, Report, Status
+from hyperpod_cdk.checks.requirements import own
+from hyperpod_cdk.checks.run import preflight
+from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from hyperpod_cdk.config.source import parse_path
+from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from tests.support.embedded import ACCOUNT, Embedded, embedded
+
+PROJECT = Path(__file__).parents[2]
+PROD = "environments/prod.yaml"
+EXISTING = "examples/existing-vpc-and-eks.yaml"
+FILES = (PROD, *sorted(f"examples/{path.name}" for path in (PROJECT / "examples").glob("*.yaml")))
+
+NOW = datetime(2026, 6, 1, 9, tzinfo=UTC)
+"""A day on which EKS supports the versions of all files for long; the embedded AWS takes it for the present."""
+
+BROKEN: list[dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "broken_accounts.yaml").read_text(encoding="utf-8")
+)
+ACTIONS = sorted({action for question in QUESTIONS.values() for action in question.actions})
+CALLS = {call for question in QUESTIONS.values() for call in question.calls} | set(ACTIONS)
+NEVER_DENIED = "sts:GetCallerIdentity"
+
+SERVICES = sorted({call.split(":")[0] for question in QUESTIONS.values() for call in question.calls} - {"sts"})
+"""Everything but STS, without which preflight does not begin."""
+
+FEW = ("fsx", "logs", "ssm")
+"""Services that are asked so seldom that botocore's adaptive retries, which then slow every call down, end soon."""
+
+IMPATIENT = Patience(connect_timeout_s=2.0, read_timeout_s=0.5, attempts=2)
+NOT_NEEDED = {
+    # a type that is not offered in the zone is an error whether or not the zones are known
+    "ec2:DescribeAvailabilityZones": {"instance_types_are_offered_in_their_zones"},
+    # the plan has as many instances as the file takes, whoever else there is
+    "sagemaker:ListClusters": {"training_plan_is_used_in_full"},
+}
+"""Checks that ask something beside, and pass without the answer where it changes nothing."""
+
+FAILING = ("throttle", "timeout", "expired_token", "truncated", "server_error", "garbage", "no_endpoint")
+
+
+class Ran(NamedTuple):
+    """A run and what it cost."""
+
+    report: Report
+    aws: LiveAws
+    seen: Mapping[str, Any]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_an_account_that_satisfies_everything_passes(file: str) -> None:
+    ran = run(file)
+    assert [(result.check.name, result.findings, result.skipped) for result in ran.report.results] == [
+        (check.name, (), ()) for check in REGISTER
+    ]
+    assert ran.aws.depth <= 4
+    # nothing is asked that LiveAws does not count; Kubernetes has an API server of its own
+    assert Counter(call.name for call in ran.aws.calls if call.name in CALLS).total() == ran.seen["total"]
+
+
+def test_a_list_in_pages_of_one_is_the_same_list() -> None:
+    in_use = {"vpcs": 3, "elastic_ips": 2, "security_groups": 3, "eks_clusters": 3, "gateway_endpoints": 2}
+    others = [
+        {"name": f"other-{n}", "groups": [{"name": "g", "instance_type": "ml.c5.large", "count": 1}]} for n in "ab"
+    ]
+    account = {"in_use": in_use, "clusters": others}
+    usual, paged = (run(PROD, account={**account, **extra}) for extra in ({}, {"page_size": 1}))
+    assert paged.seen["total"] > usual.seen["total"] + 20
+    assert told(paged.report) == told(usual.report) == []
+    assert not skipped(paged.report)
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken["name"])
+def test_one_broken_thing_gives_its_finding_and_no_other(broken: dict[str, Any]) -> None:
+    file, given = broken.get("of", PROD), broken.get("given", {})
+    report = run(file, given=given, account=broken.get("account", {}), changes=broken.get("file", {})).report
+    expected = broken["finds"]
+    assert told(report) == [
+        (expected["check"], expected["path"], expected.get("severity", "error"), expected["message"])
+    ]
+    assert bool(skipped(report)) is broken.get("skipped", False)
+
+
+def test_throttling_that_ends_is_not_noticed() -> None:
+    faults = [{"service": service, "kind": "throttle", "times": 1} for service in FEW]
+    ran = run(PROD, account={"faults": faults})
+    assert (told(ran.report), skipped(ran.report)) == ([], {})
+    assert ran.seen["total"] > len(ran.aws.calls)
+    assert sum(call.retries for call in ran.aws.calls) == ran.seen["total"] - len(ran.aws.calls)
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_what_aws_does_not_answer_is_skipped(kind: str) -> None:
+    services = FEW if kind == "throttle" else SERVICES
+    faults = [{"service": service, "kind": kind, "seconds": 5} for service in services]
+    report = run(PROD, account={"faults": faults}, patience=IMPATIENT).report
+    calls_hit = {call for call in CALLS if call.split(":")[0] in services}
+    asking = {check for check, calls in calls_of_checks(PROD).items() if calls & calls_hit}
+    assert told(report) == []
+    assert set(skipped(report)) == asking
+    for result in report.results:
+        assert all(each.reason for each in result.skipped)
+
+
+@pytest.mark.parametrize(
+    ("api", "reason"),
+    [
+        ("unknown_caller", "does not know the caller; it needs an access entry"),
+        (
+            "forbidden",
+            "does not let the caller read /apis; its access entry needs a policy such as AmazonEKSViewPolicy",
+        ),
+        ("unreachable", "is not reachable from here: no answer; does its endpoint admit this address?"),
+    ],
+)
+def test_an_api_server_that_does_not_answer_is_skipped(api: str, reason: str) -> None:
+    report = run(EXISTING, account={"kubernetes": {"api": api}}).report
+    assert told(report) == []
+    assert skipped(report) == {
+        "existing_cluster_has_no_kueue_of_its_own": [(f"the API server of EKS cluster platform {reason}", "")]
+    }
+
+
+@pytest.mark.parametrize("after", [1, 5, 20, 40])
+def test_a_token_that_expires_in_the_middle_passes_nothing_unasked(after: int) -> None:
+    faults = [{"service": "*", "kind": "expired_token", "after": after}]
+    ran = run(PROD, account={"faults": faults})
+    assert told(ran.report) == []
+    assert skipped(ran.report)
+    assert all("expired" in reason for reasons in skipped(ran.report).values() for reason, _ in reasons)
+
+
+@pytest.mark.parametrize("kind", ["truncated", "server_error", "garbage", "no_endpoint", "access_denied"])
+def test_a_list_whose_second_page_fails_is_no_list(kind: str) -> None:
+    lists = [("sagemaker", "ListClusters"), ("ec2", "DescribeSubnets"), ("eks", "DescribeAddonVersions")]
+    lists += [("servicequotas", "ListServiceQuotas"), ("ec2", "DescribeInstanceTypeOfferings")]
+    others = [
+        {"name": f"other-{n}", "groups": [{"name": "g", "instance_type": "ml.c5.large", "count": 1}]} for n in "ab"
+    ]
+    faults = [{"service": service, "operation": name, "kind": kind, "after": 1} for service, name in lists]
+    report = run(PROD, account={"clusters": others, "page_size": 1, "faults": faults}, patience=IMPATIENT).report
+    assert told(report) == []
+    assert "cluster_size_quotas_cover_the_cluster" in skipped(report)
+    assert "network_quotas_cover_the_network" in skipped(report)
+
+
+@pytest.mark.parametrize("action", [action for action in ACTIONS if action != NEVER_DENIED])
+def test_a_denied_action_skips_what_needs_it_and_nothing_else(action: str) -> None:
+    file = next((file for file in FILES if any(action in calls for calls in calls_of_checks(file).values())), None)
+    if file is None:
+        # asked only where another answer is missing
+        file = PROD
+    report = run(file, account={"iam": {"denied_calls": [action]}}).report
+    needing = {check for check, calls in calls_of_checks(file).items() if action in calls}
+    assert told(report) == []
+    assert set(skipped(report)) == needing - NOT_NEEDED.get(action, set())
+    assert {missing for reasons in skipped(report).values() for _, missing in reasons} <= {action}
+
+
+def run(
+    file: str,
+    *,
+    given: Mapping[str, Any] | None = None,
+    account: Mapping[Any, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    patience: Patience | None = None,
+) -> Ran:
+    """Make an account that satisfies a file, break it, and run preflight of the file with its changes."""
+    document = merged(satisfying(loaded(file, given or {}).environment), account or {})
+    wanted = loaded(file, {**(given or {}), **(changes or {})})
+    with asked(document, wanted.environment) as there:
+        ran = preflighted(wanted, patience=patience)
+        return Ran(ran[0], ran[1], there.calls())
+
+
+@contextmanager
+def asked(document: Mapping[str, Any], environment: Environment) -> Iterator[Embedded]:
+    """Make an account and point boto3 to it."""
+    with (
+        embedded(document, region=environment.region, account=ACCOUNT, now=NOW) as there,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in there.environment().items():
+            patch.setenv(name, value)
+        yield there
+
+
+def preflighted(
+    wanted: LoadedEnvironment, *, patience: Patience | None = None, only: tuple[str, ...] = ()
+) -> tuple[Report, LiveAws]:
+    """Run checks with an AWS that nobody has asked yet."""
+    environment = wanted.environment
+
+    def ask() -> tuple[Report, LiveAws]:
+        aws = LiveAws.open(
+            region=environment.region,
+            account=environment.account,
+            own=own(environment),
+            session=session(),
+            patience=patience,
+        )
+        return preflight(wanted, aws, project=PROJECT, now=NOW, only=only), aws
+
+    # the depth of calls is kept in a context variable, which the next run must not inherit
+    return copy_context().run(ask)
+
+
+def loaded(file: str, changes: Mapping[str, Any]) -> LoadedEnvironment:
+    """Load an environment file with changes, by paths as messages write them."""
+    data = yaml.safe_load((PROJECT / file).read_text(encoding="utf-8"))
+    for path, value in changes.items():
+        *steps, last = parse_path(path) or ("",)
+        place = data
+        for step in steps:
+            place = place[step]
+        place[last] = value
+    return load_environment(PROJECT / file, text=yaml.safe_dump(data, sort_keys=False), today=NOW.date())
+
+
+def merged(document: Any, changes: Mapping[Any, Any]) -> Any:
+    """Give a document with changes: mappings are merged, lists by number, null takes a key away."""
+    result = copy.deepcopy(document)
+    for key, value in changes.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and (isinstance(result, list) or isinstance(result.get(key), Mapping | list)):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def told(report: Report) -> list[tuple[str, str, str, str]]:
+    """Give every finding: check, path, severity, message; random IDs are left out."""
+    return [
+        (
+            result.check.name,
+            finding.path,
+            finding.severity.value,
+            re.sub(r"\b(rtb|igw)-[0-9a-f]{17}\b", r"\1-...", finding.message),
+        )
+        for result in report.results
+        for finding in result.findings
+    ]
+
+
+def skipped(report: Report) -> dict[str, list[tuple[str, str]]]:
+    """Give the reasons and missing actions of every check that could not ask."""
+    found = {result.check.name: [(each.reason, each.action) for each in result.skipped] for result in report.results}
+    for result in report.results:
+        # whatever was not asked never counts as passed
+        assert not result.skipped or result.status in {Status.SKIPPED, Status.FAILED}
+    return {name: reasons for name, reasons in found.items() if reasons}
+
+
+@cache
+def calls_of_checks(file: str) -> Mapping[str, frozenset[str]]:
+    """Give the IAM actions that each check needs in the account that satisfies a file, asked by itself."""
+    wanted = loaded(file, {})
+    found = {}
+    with asked(satisfying(wanted.environment), wanted.environment):
+        for check in REGISTER:
+            calls = preflighted(wanted, only=(check.name,))[1].calls if check.asks else ()
+            # who the credentials belong to is asked before every run
+            found[check.name] = frozenset(call.name for call in calls) - {NEVER_DENIED}
+    return found
+
+
+@cache
+def session() -> botocore.session.Session:
+    """Give one session for all runs: it keeps the service models, which cost more than a run."""
+    return botocore.session.Session()

@@ -1,0 +1,381 @@
+"""Bootstrap stack, boundary, service-linked roles, and the rights of the caller and of CloudFormation's role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.catalog import deployer_actions, iam
+from hyperpod_cdk.checks.answers import Caller, Decision, NotAnswered, RoleAnswer
+from hyperpod_cdk.checks.iam import WHEN, needed_types
+from hyperpod_cdk.checks.model import Result, Status
+from hyperpod_cdk.config import load_environment
+from tests.support.fake_aws import FakeAws
+
+BOOTSTRAP = "cdk_bootstrap_is_new_enough"
+BOUNDARY = "permissions_boundary_exists"
+LINKED = "service_linked_roles_exist_or_can_be_made"
+CALLER = "caller_may_use_the_bootstrap_roles"
+DEPLOYER = "deployer_may_make_the_stacks"
+
+ME = "arn:aws:iam::111122223333:user/me"
+PLACE = "111122223333-us-east-1"
+EXECUTOR = f"arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-{PLACE}"
+DEPLOY = f"arn:aws:iam::111122223333:role/cdk-hnb659fds-deploy-role-{PLACE}"
+PUBLISH = f"arn:aws:iam::111122223333:role/cdk-hnb659fds-file-publishing-role-{PLACE}"
+NO_SIMULATOR = NotAnswered("not allowed to ask", action="iam:SimulatePrincipalPolicy")
+ROLES = {"AWSServiceRoleForSageMakerHyperPod", "AWSServiceRoleForAmazonEKS", "AWSServiceRoleForAmazonFSx"}
+REPOSITORY = {"storage.lustre[0].data_repositories": [{"path": "/datasets", "s3_uri": "s3://my-datasets/"}]}
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(case_of: Any, run_check: Any, fake_aws: FakeAws) -> Run:
+    """Runs a check on prod.yaml, with changes, in an account that is bootstrapped and allows everything."""
+    fake_aws.answers.caller = Caller(account="111122223333", arn=ME)
+    fake_aws.answers.bootstrap_version = {"hnb659fds": 33}
+    fake_aws.answers.simulate = {}
+    fake_aws.answers.role = {
+        name: RoleAnswer(name=name, arn=f"arn:aws:iam::111122223333:role/{name}", trusts=()) for name in ROLES
+    }
+
+    def on(check: str, changes: dict[str, Any] | None = None) -> Result:
+        result: Result = run_check(check, case_of(changes or {}), fake_aws)
+        return result
+
+    return on
+
+
+def said(result: Result) -> list[str]:
+    return [f"{finding.severity.value}: {finding.path}: {finding.message}" for finding in result.findings]
+
+
+def denied(action: str, by: str = "implicitDeny", *, organization: bool = False, boundary: bool = False) -> Decision:
+    return Decision(action=action, decision=by, denied_by_organization=organization, denied_by_boundary=boundary)
+
+
+@pytest.mark.check("cdk_bootstrap_is_new_enough", "passes")
+@pytest.mark.parametrize("version", [6, 7, 33])
+def test_a_new_enough_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int) -> None:
+    fake_aws.answers.bootstrap_version = {"hnb659fds": version}
+    assert run(BOOTSTRAP).status is Status.PASSED
+
+
+@pytest.mark.check("cdk_bootstrap_is_new_enough", "fails")
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (None, "needs CDK's bootstrap stack in us-east-1, got none; run 'cdk bootstrap aws://111122223333/us-east-1'"),
+        (
+            5,
+            (
+                "needs version 6 of CDK's bootstrap stack in us-east-1, got 5;"
+                " run 'cdk bootstrap aws://111122223333/us-east-1'"
+            ),
+        ),
+    ],
+)
+def test_an_old_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int | None, message: str) -> None:
+    fake_aws.answers.bootstrap_version = {"hnb659fds": version}
+    assert said(run(BOOTSTRAP)) == [f"error: region: {message}"]
+
+
+@pytest.mark.check("cdk_bootstrap_is_new_enough", "skips")
+def test_a_bootstrap_stack_that_nobody_may_look_at(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.bootstrap_version = {"hnb659fds": NotAnswered("no", action="ssm:GetParameter")}
+    assert [each.action for each in run(BOOTSTRAP).skipped] == ["ssm:GetParameter"]
+
+
+def test_the_version_is_the_one_that_the_templates_ask_for(project: Path) -> None:
+    golden = yaml.safe_load((project / "tests/stacks/golden/prod.yaml").read_text(encoding="utf-8"))
+    refused = [
+        template["Rules"]["CheckBootstrapVersion"]["Assertions"][0]["Assert"]["Fn::Not"][0]["Fn::Contains"][0]
+        for template in golden.values()
+    ]
+    assert refused == [[str(version) for version in range(1, iam.MINIMUM_BOOTSTRAP_VERSION)]] * len(golden)
+
+
+@pytest.mark.check("permissions_boundary_exists", "passes")
+@pytest.mark.parametrize("boundary", ["developer", "arn:aws:iam::111122223333:policy/developer"])
+def test_a_boundary_that_exists(run: Run, fake_aws: FakeAws, boundary: str) -> None:
+    fake_aws.answers.policy_exists = {"arn:aws:iam::111122223333:policy/developer": True}
+    assert run(BOUNDARY, {"permissions_boundary": boundary}).status is Status.PASSED
+    assert run(BOUNDARY).status is Status.PASSED
+
+
+@pytest.mark.check("permissions_boundary_exists", "fails")
+def test_a_boundary_that_is_not_there(run: Run, fake_aws: FakeAws) -> None:
+    arn = "arn:aws:iam::111122223333:policy/developer"
+    fake_aws.answers.policy_exists = {arn: False}
+    assert said(run(BOUNDARY, {"permissions_boundary": "developer"})) == [
+        (
+            f"error: permissions_boundary: needs the policy {arn}, got none in account 111122223333; create it,"
+            f" correct the"
+            " name, or write its ARN if it has a path"
+        )
+    ]
+    assert said(run(BOUNDARY, {"permissions_boundary": arn})) == [
+        (
+            f"error: permissions_boundary: needs the policy {arn}, got none in account 111122223333; create it,"
+            f" correct the"
+            " name"
+        )
+    ]
+
+
+@pytest.mark.check("permissions_boundary_exists", "skips")
+def test_a_boundary_without_an_answer(run: Run) -> None:
+    assert run(BOUNDARY, {"permissions_boundary": "developer"}).status is Status.SKIPPED
+
+
+@pytest.mark.check("service_linked_roles_exist_or_can_be_made", "passes")
+def test_service_linked_roles_that_exist(run: Run, fake_aws: FakeAws) -> None:
+    assert run(LINKED).status is Status.PASSED
+    assert {question[1] for question in fake_aws.asked} == ROLES
+
+
+def test_service_linked_roles_that_can_be_made(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.role = dict.fromkeys(ROLES)
+    assert run(LINKED, REPOSITORY).status is Status.PASSED
+    simulated = {
+        (question[1], question[3], str(question[4])) for question in fake_aws.asked if question[0] == "simulate"
+    }
+    roles = "arn:aws:iam::111122223333:role/aws-service-role"
+    assert simulated == {
+        (EXECUTOR, f"{roles}/{service}/{name}", str({"iam:AWSServiceName": service}))
+        for service, name in (
+            ("hyperpod.sagemaker.amazonaws.com", "AWSServiceRoleForSageMakerHyperPod"),
+            ("eks.amazonaws.com", "AWSServiceRoleForAmazonEKS"),
+            ("fsx.amazonaws.com", "AWSServiceRoleForAmazonFSx"),
+            ("s3.data-source.lustre.fsx.amazonaws.com", "AWSServiceRoleForFSxS3Access_*"),
+        )
+    }
+
+
+def test_only_the_roles_that_the_file_needs_are_asked_for(run: Run, fake_aws: FakeAws) -> None:
+    run(LINKED, {"storage": ...})
+    assert {question[1] for question in fake_aws.asked} == ROLES - {"AWSServiceRoleForAmazonFSx"}
+
+
+@pytest.mark.check("service_linked_roles_exist_or_can_be_made", "fails")
+@pytest.mark.parametrize(
+    ("decision", "said_of_it"),
+    [
+        (denied("", "implicitDeny"), ("error", "no policy allows")),
+        (denied("", "explicitDeny"), ("error", "a policy refuses")),
+        (denied("", "implicitDeny", boundary=True), ("error", "the permissions boundary refuses")),
+        (denied("", "explicitDeny", organization=True), ("warning", "a service control policy refuses")),
+    ],
+)
+def test_a_service_linked_role_that_cannot_be_made(
+    run: Run, fake_aws: FakeAws, decision: Decision, said_of_it: tuple[str, str]
+) -> None:
+    missing = "AWSServiceRoleForSageMakerHyperPod"
+    fake_aws.answers.role = {**fake_aws.answers.role, missing: None}  # type: ignore[dict-item]
+    fake_aws.answers.simulate = {"iam:CreateServiceLinkedRole": decision}
+    severity, who = said_of_it
+    assert said(run(LINKED)) == [
+        (
+            f"{severity}: hyperpod: needs the service-linked role {missing} for the HyperPod cluster, got none, and"
+            f" {who}"
+            f" iam:CreateServiceLinkedRole to cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there, or run 'aws iam"
+            " create-service-linked-role --aws-service-name hyperpod.sagemaker.amazonaws.com' as somebody who may"
+        )
+    ]
+
+
+def test_a_role_that_each_file_system_gets_cannot_be_made_before(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = {"iam:CreateServiceLinkedRole": denied("")}
+    assert said(run(LINKED, REPOSITORY)) == [
+        (
+            "error: storage.lustre: needs the service-linked role AWSServiceRoleForFSxS3Access_* for the data"
+            " repositories,"
+            " got none, and no policy allows iam:CreateServiceLinkedRole to"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there"
+        )
+    ]
+
+
+@pytest.mark.check("service_linked_roles_exist_or_can_be_made", "skips")
+def test_roles_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.role = {
+        **dict.fromkeys(ROLES),
+        "AWSServiceRoleForAmazonEKS": NotAnswered("not allowed to ask", action="iam:GetRole"),
+    }
+    fake_aws.answers.simulate = NO_SIMULATOR
+    assert [(each.path, each.reason, each.action) for each in run(LINKED).skipped] == [
+        ("hyperpod", "AWSServiceRoleForSageMakerHyperPod: not allowed to ask", "iam:SimulatePrincipalPolicy"),
+        ("eks", "AWSServiceRoleForAmazonEKS: not allowed to ask", "iam:GetRole"),
+        ("storage.lustre", "AWSServiceRoleForAmazonFSx: not allowed to ask", "iam:SimulatePrincipalPolicy"),
+    ]
+    fake_aws.answers.bootstrap_version = {"hnb659fds": None}
+    assert run(LINKED).skipped[0].reason == (
+        "AWSServiceRoleForSageMakerHyperPod: there is none, and CDK is not bootstrapped, so there is no role that"
+        " CloudFormation would work as"
+    )
+
+
+@pytest.mark.check("caller_may_use_the_bootstrap_roles", "passes")
+def test_a_caller_who_may_assume_the_roles(run: Run, fake_aws: FakeAws) -> None:
+    assert run(CALLER).status is Status.PASSED
+    assert [question[1:4] for question in fake_aws.asked if question[0] == "simulate"] in (
+        [(ME, ("sts:AssumeRole",), DEPLOY), (ME, ("sts:AssumeRole",), PUBLISH)],
+        [(ME, ("sts:AssumeRole",), PUBLISH), (ME, ("sts:AssumeRole",), DEPLOY)],
+    )
+
+
+def test_a_caller_with_rights_of_his_own(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = {"sts:AssumeRole": denied("sts:AssumeRole")}
+    assert run(CALLER).status is Status.PASSED
+
+
+@pytest.mark.check("caller_may_use_the_bootstrap_roles", "fails")
+@pytest.mark.parametrize(
+    ("decision", "severity", "got"),
+    [
+        (denied("sts:AssumeRole"), "error", "no policy that allows it"),
+        (denied("sts:AssumeRole", "explicitDeny"), "error", "a refusal by a policy"),
+        (denied("sts:AssumeRole", boundary=True), "error", "a refusal by the permissions boundary"),
+        (denied("sts:AssumeRole", organization=True), "warning", "a refusal by a service control policy"),
+    ],
+)
+def test_a_caller_who_may_do_neither(run: Run, fake_aws: FakeAws, decision: Decision, severity: str, got: str) -> None:
+    fake_aws.answers.simulate = {
+        f"sts:AssumeRole {PUBLISH}": decision,
+        "s3:PutObject": denied("s3:PutObject"),
+    }
+    assert said(run(CALLER)) == [
+        (
+            f"{severity}: account: needs sts:AssumeRole on {PUBLISH}, got {got} for {ME};"
+            " allow it, or give the caller s3:GetObject, s3:PutObject"
+        )
+    ]
+
+
+@pytest.mark.check("caller_may_use_the_bootstrap_roles", "skips")
+def test_a_caller_whom_nobody_simulates(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = NO_SIMULATOR
+    assert [(each.reason, each.action) for each in run(CALLER).skipped] == [
+        ("sts:AssumeRole on cdk-…-deploy-role: not allowed to ask", "iam:SimulatePrincipalPolicy"),
+        ("sts:AssumeRole on cdk-…-file-publishing-role: not allowed to ask", "iam:SimulatePrincipalPolicy"),
+    ]
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "passes")
+def test_an_execution_role_that_may_do_everything(run: Run, fake_aws: FakeAws) -> None:
+    result = run(DEPLOYER)
+    assert (result.status, said(result)) == (Status.PASSED, [])
+    (detail,) = result.details
+    count = len(detail.data["actions"])
+    assert detail.text == f"{count} of {count} actions are allowed to cdk-hnb659fds-cfn-exec-role-{PLACE}"
+    assert [question[1] for question in fake_aws.asked if question[0] == "simulate"] == [EXECUTOR]
+
+
+def test_rights_for_single_resources_are_enough(run: Run, fake_aws: FakeAws) -> None:
+    role = "arn:aws:iam::111122223333:role/prod-hyperpod-ExecutionRole"
+    fake_aws.answers.simulate = {
+        "iam:CreateRole": denied("iam:CreateRole"),
+        f"iam:CreateRole {role}": Decision(action="iam:CreateRole", decision="allowed"),
+    }
+    assert run(DEPLOYER).status is Status.PASSED
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "fails")
+def test_an_execution_role_that_lacks_a_right(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = {"sagemaker:CreateCluster": denied("sagemaker:CreateCluster")}
+    assert said(run(DEPLOYER)) == [
+        (
+            f"error: account: needs one more action allowed to cdk-hnb659fds-cfn-exec-role-{PLACE}, got no policy that"
+            " allows it: sagemaker:CreateCluster; add them to its policies"
+        )
+    ]
+
+
+def test_refusals_are_told_apart(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = {
+        "ec2:CreateVpc": denied("ec2:CreateVpc", "explicitDeny"),
+        "ec2:CreateSubnet": denied("ec2:CreateSubnet", "explicitDeny"),
+        "iam:PassRole": denied("iam:PassRole"),
+        "kms:CreateKey": denied("kms:CreateKey", boundary=True),
+        "eks:CreateCluster": denied("eks:CreateCluster", "explicitDeny", organization=True),
+    }
+    assert said(run(DEPLOYER)) == [
+        (
+            f"error: account: needs 5 more actions allowed to cdk-hnb659fds-cfn-exec-role-{PLACE}, got a refusal by"
+            f" a policy:"
+            " ec2:CreateSubnet|CreateVpc; a refusal by a service control policy: eks:CreateCluster; a refusal by the"
+            " permissions boundary: kms:CreateKey; no policy that allows it: iam:PassRole; add them to its policies"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("decision", "listed"),
+    [
+        (denied("iam:PassRole"), "no policy that allows it: iam:PassRole"),
+        (
+            denied("sagemaker:CreateCluster", "explicitDeny", organization=True),
+            "a refusal by a service control policy: sagemaker:CreateCluster",
+        ),
+    ],
+)
+def test_what_is_no_certain_failure_warns(run: Run, fake_aws: FakeAws, decision: Decision, listed: str) -> None:
+    fake_aws.answers.simulate = {decision.action: decision}
+    assert said(run(DEPLOYER)) == [
+        (
+            "warning: account: CloudFormation may need actions that the policy simulator refuses to"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE} for all resources (registry schemas, {deployer_actions.AS_OF}):"
+            f" {listed}; allow them where they are not allowed for single resources already"
+        )
+    ]
+
+
+def test_a_role_that_may_do_nothing_is_told_in_one_line(run: Run, fake_aws: FakeAws) -> None:
+    actions = {action for each in deployer_actions.TYPES for action in each.actions}
+    fake_aws.answers.simulate = {action: denied(action) for action in actions}
+    (finding,) = run(DEPLOYER).findings
+    certain = {action for each in needed_types(environment()) for action in each.certain}
+    assert [action for action in certain if action.partition(":")[2] not in finding.message] == []
+    rest = len({action for each in needed_types(environment()) for action in each.actions}) - len(certain)
+    assert f" and {rest} more; add them" in finding.message
+
+
+@pytest.mark.check("deployer_may_make_the_stacks", "skips")
+def test_an_execution_role_that_nobody_simulates(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = NO_SIMULATOR
+    assert [each.action for each in run(DEPLOYER).skipped] == ["iam:SimulatePrincipalPolicy"]
+    fake_aws.answers.bootstrap_version = {"hnb659fds": None}
+    assert [each.reason for each in run(DEPLOYER).skipped] == [
+        "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
+    ]
+
+
+def environment(name: str = "environments/prod.yaml") -> Any:
+    return load_environment(Path(__file__).parents[2] / name).environment
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("environments/prod.yaml", "prod"),
+        ("examples/two-teams.yaml", "two-teams"),
+        ("examples/elastic-training.yaml", "elastic-training"),
+    ],
+)
+def test_the_types_are_those_of_the_templates(project: Path, file: str, name: str) -> None:
+    golden = yaml.safe_load((project / f"tests/stacks/golden/{name}.yaml").read_text(encoding="utf-8"))
+    made = {resource["Type"] for template in golden.values() for resource in template["Resources"].values()}
+    assert {each.name for each in needed_types(environment(file))} == {
+        each for each in made if each.startswith("AWS::")
+    }
+
+
+def test_words_of_the_tables_are_known_and_used() -> None:
+    used = {each.when for each in deployer_actions.TYPES} | {each.when for each in iam.SERVICE_LINKED_ROLES}
+    assert used - set(WHEN) == set()
+    assert set(WHEN) - used == set()

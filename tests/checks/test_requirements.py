@@ -1,0 +1,290 @@
+"""What an environment needs of quotas: counted from its file, and the same as in its synthesized templates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, from_properties, to_properties
+from hyperpod_cdk._handlers.quota_gate.reading import calls_of
+from hyperpod_cdk.catalog import lustre, quotas
+from hyperpod_cdk.checks.model import Case
+from hyperpod_cdk.checks.requirements import (
+    STACKS,
+    interfaces_per_node,
+    kind_of,
+    own,
+    per_node,
+    required_quotas,
+    reserved_capacity,
+)
+from hyperpod_cdk.config import Environment, load_environment
+from stacks.app import build, new_app
+
+CaseOf = Callable[..., Case]
+FILES = (
+    "environments/prod.yaml",
+    "examples/two-teams.yaml",
+    "examples/elastic-training.yaml",
+    "examples/existing-vpc-and-eks.yaml",
+)
+H100 = "hyperpod.instance_groups[1]"
+WITHOUT_TEAMS: Mapping[str, Any] = {"task_governance": ..., "storage.lustre[0].claim": ...}
+ON_DEMAND: Mapping[str, Any] = {f"{H100}.capacity": "on_demand", f"{H100}.training_plan_arn": ..., **WITHOUT_TEAMS}
+
+
+def needs(case: Case) -> dict[str, Requirement]:
+    return {each.key: each for each in required_quotas(case.environment)}
+
+
+def numbers(case: Case, *keys: str) -> dict[str, tuple[float, float]]:
+    found = needs(case)
+    return {key: (found[key].needed, found[key].spare) for key in keys}
+
+
+def group(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "count": 1, "availability_zone_id": "use1-az4", **more}
+
+
+def test_prod(case_of: CaseOf) -> None:
+    found = {key: (each.needed, each.spare, each.path) for key, each in needs(case_of()).items()}
+    assert found == {
+        "cluster:ml.m5.2xlarge": (2, 0, "hyperpod.instance_groups[0].count"),
+        "cluster:ml.p5.48xlarge": (2, 1, "hyperpod.instance_groups[1].count"),
+        "hyperpod_instances_total": (4, 1, "hyperpod.instance_groups"),
+        "hyperpod_instances_per_cluster": (4, 1, "hyperpod.instance_groups"),
+        "hyperpod_ebs_volume_gb": (1000, 0, "hyperpod.instance_groups[1].volume_gib"),
+        # 2 x 1 and 2 x 32 cards; 6 of EKS and 1 of kubectl in two zones, 1 NAT gateway, 3 servers of Lustre
+        "network_interfaces": (2 + 64 + 14 + 1 + 3, 32, "hyperpod.instance_groups[1].count"),
+        "security_groups": (4, 0, "network"),
+        "vpcs": (1, 0, "network"),
+        "internet_gateways": (1, 0, "network"),
+        "elastic_ips": (1, 0, "network.nat_gateways"),
+        "nat_gateways_per_az:use1-az5": (1, 0, "network.nat_gateways"),
+        "subnets_per_vpc": (5, 0, "network.availability_zones"),
+        "cidrs_per_vpc": (3, 0, "network.availability_zones"),
+        "gateway_endpoints": (1, 0, "network"),
+        "eks_clusters": (1, 0, "eks"),
+        "lustre_persistent_2_file_systems": (1, 0, "storage.lustre"),
+        "lustre_persistent_2_capacity_gib": (4800, 0, "storage.lustre[0].capacity_gib"),
+    }
+
+
+@pytest.fixture(scope="module")
+def templates(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Mapping[str, Any]]]:
+    """The resources of every stack of each real environment, by the environment's name."""
+    app = new_app(outdir=tmp_path_factory.mktemp("assembly"))
+    build(app, [load_environment(project / file) for file in FILES], root=tmp_path_factory.mktemp("root"))
+    assembly = app.synth()
+    return {
+        stage.stacks[0].stack_name.rpartition("-")[0]: [
+            resource for stack in stage.stacks for resource in stack.template["Resources"].values()
+        ]
+        for stage in (_stage(each) for each in assembly.nested_assemblies)
+    }
+
+
+def _stage(artifact: Any) -> cdk.cx_api.CloudAssembly:
+    nested: cdk.cx_api.CloudAssembly = artifact.nested_assembly
+    return nested
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_counts_are_those_of_the_templates(
+    file: str, project: Path, templates: Mapping[str, list[Mapping[str, Any]]]
+) -> None:
+    environment = load_environment(project / file).environment
+    resources = templates[environment.name]
+    made = Counter(each["Type"] for each in resources)
+    found = {each.key: each.needed for each in required_quotas(environment)}
+    endpoints = Counter(
+        each["Properties"]["VpcEndpointType"] for each in resources if each["Type"] == "AWS::EC2::VPCEndpoint"
+    )
+    nat = [each for key, each in found.items() if key.startswith("nat_gateways_per_az:")]
+    assert found.get("vpcs", 0) == made["AWS::EC2::VPC"]
+    assert found.get("internet_gateways", 0) == made["AWS::EC2::InternetGateway"]
+    assert found.get("elastic_ips", 0) == made["AWS::EC2::EIP"]
+    assert sum(nat) == made["AWS::EC2::NatGateway"]
+    assert found.get("subnets_per_vpc", 0) == made["AWS::EC2::Subnet"]
+    assert found.get("cidrs_per_vpc", 0) == made["AWS::EC2::VPC"] + made["AWS::EC2::VPCCidrBlock"]
+    assert endpoints["Gateway"] == endpoints.total() == found.get("gateway_endpoints", 0)
+    # a VPC and an EKS cluster each make a group of their own
+    unseen = made["AWS::EC2::VPC"] + made["AWS::EKS::Cluster"]
+    assert found.get("security_groups", 0) == made["AWS::EC2::SecurityGroup"] + unseen
+    assert found.get("eks_clusters", 0) == made["AWS::EKS::Cluster"]
+    file_systems = [each["Properties"] for each in resources if each["Type"] == "AWS::FSx::FileSystem"]
+    assert found.get("lustre_persistent_2_file_systems", 0) == len(file_systems)
+    assert found.get("lustre_persistent_2_capacity_gib", 0) == sum(each["StorageCapacity"] for each in file_systems)
+    (cluster,) = (each["Properties"] for each in resources if each["Type"] == "AWS::SageMaker::Cluster")
+    assert found["hyperpod_instances_total"] == sum(each["InstanceCount"] for each in cluster["InstanceGroups"])
+    volumes = [
+        volume["EbsVolumeConfig"]["VolumeSizeInGB"]
+        for each in cluster["InstanceGroups"]
+        for volume in each["InstanceStorageConfigs"]
+    ]
+    assert found["hyperpod_ebs_volume_gb"] == max(volumes)
+
+
+def test_own_stacks_are_those_of_the_stage(project: Path, tmp_path: Path) -> None:
+    app = new_app(outdir=tmp_path)
+    build(app, [load_environment(project / FILES[0])], root=tmp_path)
+    (stage,) = (_stage(each) for each in app.synth().nested_assemblies)
+    mine = own(load_environment(project / FILES[0]).environment)
+    assert {stack.stack_name for stack in stage.stacks} == set(mine.stacks)
+    assert len(mine.stacks) == len(STACKS)
+    assert (mine.hyperpod_cluster, mine.eks_cluster) == ("prod", "prod-eks")
+
+
+def test_groups_of_one_type_add_up(case_of: CaseOf) -> None:
+    case = case_of(
+        {
+            "hyperpod.instance_groups[2]": group("more", instance_type="ml.p5.48xlarge", count=3, capacity="on_demand"),
+            f"{H100}.count": 2,
+        }
+    )
+    found = needs(case)["cluster:ml.p5.48xlarge"]
+    assert (found.needed, found.spare, found.lever) == (5, 1, "the counts together")
+    assert found.path == "hyperpod.instance_groups[2].count"
+    assert found.spare_for == "replacing a faulty node"
+
+
+@pytest.mark.parametrize(("recovery", "spare"), [("automatic", 1), ("none", 0)])
+def test_spare_follows_node_recovery(case_of: CaseOf, recovery: str, spare: int) -> None:
+    case = case_of({"hyperpod.node_recovery": recovery})
+    keys = ("cluster:ml.p5.48xlarge", "cluster:ml.m5.2xlarge", "hyperpod_instances_total", "network_interfaces")
+    assert [each for _, each in numbers(case, *keys).values()] == [spare, 0, spare, 32 * spare]
+
+
+def test_spot_has_quotas_of_its_own_and_counts_in_the_totals(case_of: CaseOf) -> None:
+    spot = group("spot", instance_type="ml.g5.12xlarge", count=3, capacity="spot")
+    found = needs(case_of({"hyperpod.instance_groups[2]": spot}))
+    assert found["spot:ml.g5.12xlarge"].needed == 3
+    assert found["spot:ml.g5.12xlarge"].name == "ml.g5.12xlarge for cluster spot instance usage"
+    assert found["spot:ml.g5.12xlarge"].usage == "hyperpod_spot_instances:ml.g5.12xlarge"
+    assert "cluster:ml.g5.12xlarge" not in found
+    assert {key: found[key].needed for key in found if key.startswith("hyperpod_") and "instances" in key} == {
+        "hyperpod_instances_total": 7,
+        "hyperpod_instances_per_cluster": 7,
+        "hyperpod_spot_instances_total": 3,
+        "hyperpod_spot_instances_per_cluster": 3,
+    }
+    assert found["hyperpod_spot_instances_total"].path == "hyperpod.instance_groups[2].count"
+
+
+def test_a_flexible_group_needs_its_first_type_and_may_need_the_others(case_of: CaseOf) -> None:
+    flexible = group("flexible", instance_types=["ml.g5.12xlarge", "ml.g6.12xlarge"], count=4, capacity="on_demand")
+    fixed = group("fixed", instance_type="ml.g6.12xlarge", count=1, capacity="on_demand")
+    found = needs(case_of({"hyperpod.instance_groups[2]": flexible, "hyperpod.instance_groups[3]": fixed}))
+    first, second = found["cluster:ml.g5.12xlarge"], found["cluster:ml.g6.12xlarge"]
+    assert (first.needed, first.spare, first.spare_for) == (4, 1, "replacing a faulty node")
+    assert (second.needed, second.spare) == (1, 1 + 4)
+    assert second.spare_for == "replacing a faulty node and group flexible, which may take this type"
+    assert second.path == "hyperpod.instance_groups[3].count"
+    assert found["hyperpod_instances_total"].needed == 4 + 4 + 1
+
+
+def test_a_type_that_only_flexible_groups_may_take_is_not_needed(case_of: CaseOf) -> None:
+    flexible = group("flexible", instance_types=["ml.m5.large", "ml.c5.large"], count=4)
+    found = needs(case_of({"hyperpod.instance_groups[2]": flexible}))["cluster:ml.c5.large"]
+    assert (found.needed, found.spare, found.lever) == (0, 4, "")
+    assert found.path == "hyperpod.instance_groups[2].count"
+
+
+def test_groups_without_nodes_need_nothing(case_of: CaseOf) -> None:
+    found = needs(case_of({f"{H100}.count": 0, **WITHOUT_TEAMS}))
+    assert "cluster:ml.p5.48xlarge" not in found
+    assert found["hyperpod_instances_total"].needed == 2
+    assert found["hyperpod_ebs_volume_gb"].needed == 500
+
+
+@pytest.mark.parametrize(("gateways", "zones"), [(1, ["use1-az5"]), (2, ["use1-az5", "use1-az4"])])
+def test_nat_gateways_stand_in_the_first_zones(case_of: CaseOf, gateways: int, zones: list[str]) -> None:
+    found = needs(case_of({"network.nat_gateways": gateways}))
+    assert [key for key in found if key.startswith("nat")] == [f"nat_gateways_per_az:{zone}" for zone in zones]
+    assert (found["elastic_ips"].needed, found["subnets_per_vpc"].needed) == (gateways, 4 + gateways)
+
+
+def test_an_existing_network_needs_no_vpc(case_of: CaseOf) -> None:
+    existing = {
+        "vpc_id": "vpc-0a1b2c3d4e5f67890",
+        "node_subnet_ids": {"use1-az5": "subnet-0a1b2c3d4e5f67890", "use1-az4": "subnet-0a1b2c3d4e5f67891"},
+        "control_plane_subnet_ids": ["subnet-0a1b2c3d4e5f67892", "subnet-0a1b2c3d4e5f67893"],
+    }
+    found = needs(case_of({"network": {"existing": existing}}))
+    assert {key for key, each in found.items() if kind_of(each) == "network"} == {
+        "network_interfaces",
+        "security_groups",
+    }
+    # the nodes', EKS's own and the file system's
+    assert found["security_groups"].needed == 3
+    given_group = {**existing, "security_group_id": "sg-0a1b2c3d4e5f67890"}
+    assert needs(case_of({"network": {"existing": given_group}}))["security_groups"].needed == 1
+
+
+def test_rules_of_the_nodes_group_count_where_they_come_near(case_of: CaseOf) -> None:
+    systems = [{"name": f"fs{n}", "availability_zone_id": "use1-az5", "capacity_gib": 1200} for n in range(15)]
+    few = needs(case_of({"storage.lustre": systems[:14]}))
+    many = needs(case_of({"storage.lustre": systems}))
+    assert "rules_per_security_group" not in few
+    assert many["rules_per_security_group"].needed == 2 + 15 * len(lustre.TCP_PORTS)
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "cards"), [("ml.p5.48xlarge", 32), ("ml.m5.2xlarge", 1), ("ml.p4d.24xlarge", 4)]
+)
+def test_interfaces_of_a_node(case_of: CaseOf, instance_type: str, cards: int) -> None:
+    case = case_of(
+        {f"{H100}.instance_type": instance_type, **ON_DEMAND, f"{H100}.deep_health_checks": ..., "task_governance": ...}
+    )
+    assert interfaces_per_node(case.environment, case.environment.hyperpod.instance_groups[1]) == cards
+
+
+def test_reserved_capacity_is_only_advice() -> None:
+    found = reserved_capacity("ml.p5.48xlarge", 4)
+    assert found.name == "Number of ml.p5.48xlarge instances in reserved capacity across training plans per Region"
+    assert (found.needed, found.usage, found.advisory) == (4, "reserved_instances:ml.p5.48xlarge", True)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_requirement_is_whole(file: str, project: Path) -> None:
+    environment = load_environment(project / file).environment
+    found = required_quotas(environment)
+    assert len({each.key for each in found}) == len(found)
+    assert from_properties(to_properties(found)) == found
+    for each in found:
+        assert quotas.find(each.service, each.name) or each.key.partition(":")[0] in {"cluster", "spot"}
+        assert each.code, f"{each.name} has no code: every page of {each.service} would be read"
+        assert not each.usage or calls_of(each.usage)
+        assert each.path
+        assert each.unit
+    for group_ in environment.hyperpod.instance_groups:
+        assert per_node(environment, group_).keys() <= {each.key for each in found}
+
+
+@settings(max_examples=15, deadline=None)
+@given(counts=st.lists(st.integers(0, 40), min_size=2, max_size=2), spot=st.booleans())
+def test_needs_are_sums_over_groups(case_of: CaseOf, counts: list[int], spot: bool) -> None:  # noqa: FBT001 - drawn
+    capacity = "spot" if spot else "on_demand"
+    environment = case_of(
+        {
+            "hyperpod.instance_groups[0].count": counts[0] + 1,
+            f"{H100}.count": counts[1],
+            f"{H100}.capacity": capacity,
+            f"{H100}.training_plan_arn": ...,
+            **WITHOUT_TEAMS,
+        }
+    ).environment
+    assert _taken(environment, "hyperpod_instances_total") == counts[0] + 1 + counts[1]
+    assert _taken(environment, "hyperpod_spot_instances_total") == (counts[1] if spot else 0)
+    assert _taken(environment, f"{'spot' if spot else 'cluster'}:ml.p5.48xlarge") == counts[1]
+
+
+def _taken(environment: Environment, key: str) -> float:
+    return sum(each.needed for each in required_quotas(environment) if each.key == key)

@@ -1,0 +1,190 @@
+"""The runner: which checks run, what a missing answer does, and where findings stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from hyperpod_cdk.checks import run
+from hyperpod_cdk.checks.answers import Aws, NotAnswered
+from hyperpod_cdk.checks.model import (
+    REGISTER,
+    Case,
+    Check,
+    CheckFunction,
+    Detail,
+    Found,
+    Register,
+    Skipped,
+    Status,
+    error,
+    warning,
+)
+from hyperpod_cdk.config import LoadedEnvironment, UsageError, load_environment
+from tests.support.fake_aws import FakeAws
+
+GROUP = "hyperpod.instance_groups[1].count"
+
+
+def made(function: CheckFunction, *, asks: tuple[str, ...] = ()) -> Check:
+    """A check outside the register."""
+    text = "text"
+    register = Register((function.__module__,))
+    register.check(area="area", asks=asks, inputs=text, passes=text, fails=text, skips=text, by_hand=text)(function)
+    return Check(
+        name=function.__name__,
+        area="area",
+        run=function,
+        asks=asks,
+        inputs=text,
+        passes=text,
+        fails=text,
+        skips=text,
+        by_hand=text,
+    )
+
+
+@pytest.fixture(scope="session")
+def loaded(project: Path) -> LoadedEnvironment:
+    return load_environment(project / "environments" / "prod.yaml")
+
+
+@pytest.fixture
+def case(loaded: LoadedEnvironment, project: Path) -> Case:
+    return Case(environment=loaded.environment, now=datetime(2026, 11, 21, tzinfo=UTC), project=project)
+
+
+def nothing(_case: Case, _aws: Aws) -> Iterator[Found]:
+    yield from ()
+
+
+def one_error(_case: Case, _aws: Aws) -> Iterator[Found]:
+    yield Detail(text="seen")
+    yield error(GROUP, "is wrong")
+
+
+def one_warning(_case: Case, _aws: Aws) -> Iterator[Found]:
+    yield warning(GROUP, "is doubtful")
+
+
+def error_and_skip(_case: Case, _aws: Aws) -> Iterator[Found]:
+    yield error(GROUP, "is wrong")
+    yield Skipped(reason="no answer")
+    yield Skipped(reason="no answer")
+
+
+def asks_after_a_warning(_case: Case, aws: Aws) -> Iterator[Found]:
+    yield warning(GROUP, "is doubtful")
+    aws.zones()
+
+
+@pytest.mark.parametrize(
+    ("function", "status"),
+    [
+        (nothing, Status.PASSED),
+        (one_error, Status.FAILED),
+        (one_warning, Status.WARNED),
+        (error_and_skip, Status.FAILED),
+        (asks_after_a_warning, Status.SKIPPED),
+    ],
+)
+def test_status(function: CheckFunction, status: Status, case: Case) -> None:
+    aws = FakeAws()
+    assert run.run_check(made(function, asks=("zones",)), case, aws).status is status
+
+
+def test_findings_carry_the_name_of_the_check(case: Case) -> None:
+    result = run.run_check(made(one_error), case, FakeAws())
+    assert [finding.rule for finding in result.findings] == ["one_error"]
+    assert [detail.text for detail in result.details] == ["seen"]
+
+
+def test_what_was_found_before_an_answer_was_missing_stays(case: Case) -> None:
+    aws = FakeAws()
+    aws.answers.zones = NotAnswered("access denied", action="ec2:DescribeAvailabilityZones")
+    result = run.run_check(made(asks_after_a_warning, asks=("zones",)), case, aws)
+    assert [finding.message for finding in result.findings] == ["is doubtful"]
+    assert result.skipped == (Skipped(reason="access denied", action="ec2:DescribeAvailabilityZones"),)
+
+
+def test_the_same_reason_is_said_once(case: Case) -> None:
+    assert run.run_check(made(error_and_skip), case, FakeAws()).skipped == (Skipped(reason="no answer"),)
+
+
+def test_question_that_the_card_does_not_list(case: Case) -> None:
+    with pytest.raises(run.UndeclaredQuestionError, match="asks_after_a_warning asks zones, which its card"):
+        run.run_check(made(asks_after_a_warning, asks=("caller",)), case, FakeAws())
+
+
+def test_other_attributes_of_aws_are_out_of_reach(case: Case) -> None:
+    def asks_for_calls(_case: Case, aws: Aws) -> Iterator[Found]:
+        yield from cast("tuple[Found, ...]", vars(type(aws))["calls"])
+
+    with pytest.raises(KeyError):
+        run.run_check(made(asks_for_calls), case, FakeAws())
+
+
+def test_offline_answers_nothing() -> None:
+    with pytest.raises(NotAnswered, match="AWS is not asked with --offline"):
+        run.offline().zones()
+    with pytest.raises(AttributeError):
+        _ = getattr(run.offline(), "no_such_question")  # noqa: B009 - the type has no such attribute
+
+
+def test_findings_stand_in_the_file(loaded: LoadedEnvironment, project: Path) -> None:
+    aws = FakeAws()
+    report = run.preflight(loaded, aws, project=project)
+    for result in report.results:
+        for finding in result.findings:
+            assert finding.file
+            assert finding.line
+            assert finding.rule == result.check.name
+
+
+def test_without_answers_nothing_that_asks_passes(loaded: LoadedEnvironment, project: Path) -> None:
+    report = run.preflight(loaded, run.offline(), project=project)
+    needed = {result.check.name for result in report.results if result.skipped}
+    for result in report.results:
+        if result.check.name in needed:
+            assert result.status is not Status.PASSED
+    assert {result.check.name for result in report.results if not result.check.asks} <= {
+        result.check.name for result in report.results if result.status is not Status.SKIPPED
+    }
+    assert sum(report.counts().values()) == len(report.results) == len(list(REGISTER))
+
+
+class TestSelect:
+    """Which checks ``--only`` and ``--skip`` choose."""
+
+    def test_all(self) -> None:
+        assert run.select() == tuple(REGISTER)
+
+    def test_area(self) -> None:
+        assert {check.area for check in run.select(["ip-budget", "quotas"])} == {"ip-budget", "quotas"}
+
+    def test_all_but_an_area(self) -> None:
+        assert {check.area for check in run.select((), ["quotas"])} == set(REGISTER.areas()) - {"quotas"}
+
+    @pytest.mark.parametrize("change", [str.lower, str.upper, lambda name: name.replace("_", "-")])
+    def test_one_check_by_name(self, change: Callable[[str], str]) -> None:
+        for check in list(REGISTER)[:5]:
+            assert run.select([change(check.name)]) == (check,)
+
+    def test_skip_wins(self) -> None:
+        assert run.select(["quotas"], ["quotas"]) == ()
+
+    def test_unknown_word(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            run.select(["qotas"])
+        assert str(caught.value) == 'must be an area or the name of a check, got "qotas"; did you mean quotas?'
+
+    def test_word_unlike_any(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            run.select((), ["xyzzy"])
+        assert str(caught.value) == (
+            f'must be an area or the name of a check, got "xyzzy"; the areas are {", ".join(REGISTER.areas())}'
+        )

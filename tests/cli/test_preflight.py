@@ -1,0 +1,92 @@
+"""`hyperpod-cdk preflight` as a process: exit codes, lines, JSON, and what happens without anybody to ask as."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.checks.model import REGISTER
+
+AREAS = REGISTER.areas()
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def change(workspace: Path, old: str, new: str) -> None:
+    path = workspace / "environments" / "dev.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_offline_passes_and_says_what_was_left_out(run: Run) -> None:
+    done = run("preflight", "dev", "--offline")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: ok, ")
+
+
+def test_offline_json(run: Run) -> None:
+    done = run("preflight", "dev", "--offline", "--format", "json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["passed"], report["file"]) == (0, True, "environments/dev.yaml")
+    statuses = {check["check"]: check["status"] for check in report["checks"]}
+    assert "skipped" in statuses.values()
+    assert "passed" in statuses.values()
+    for check in report["checks"]:
+        assert (check["status"] == "skipped") == bool(check["skipped"])
+
+
+def test_ip_budget_alone_draws_the_blocks(run: Run) -> None:
+    done = run("preflight", "dev", "--only", "ip-budget", "--offline")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "/16" in done.stdout
+    areas = [line for line in done.stdout.splitlines() if line.endswith("passed") and line.startswith(AREAS)]
+    assert [line.split()[0] for line in areas] == ["ip-budget"]
+
+
+def test_block_that_is_too_small(run: Run, workspace: Path) -> None:
+    change(workspace, "usw2-az2:\n", "usw2-az2: {node_cidr: 10.2.0.0/24}\n")
+    change(workspace, "count: 4", "count: 5")
+    done = run("preflight", "dev", "--only", "ip-budget", "--offline")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: refused, ")
+
+
+def test_policy(run: Run) -> None:
+    done = run("preflight", "dev", "--iam-policy", "--only", "iam")
+    (statement,) = json.loads(done.stdout)["Statement"]
+    assert "iam:GetRole" in statement["Action"]
+    assert "fsx:DescribeFileSystems" not in statement["Action"]
+
+
+def test_no_credentials(run: Run) -> None:
+    done = run("preflight", "dev")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("no AWS credentials; ")
+    assert "--offline" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), 'no environment "nowhere" in environments; there are dev'),
+        (("dve",), 'no environment "dve" in environments; did you mean dev?'),
+        (("dev", "--only", "qotas"), 'must be an area or the name of a check, got "qotas"; did you mean quotas?'),
+        (("dev", "--skip", "lustr"), 'must be an area or the name of a check, got "lustr"; did you mean lustre?'),
+    ],
+)
+def test_wrong_words(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    done = run("preflight", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (2, "", said)
+
+
+def test_file_that_is_refused_is_not_asked_about(run: Run, workspace: Path) -> None:
+    change(workspace, "count: 4", "count: -4")
+    done = run("preflight", "dev")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.splitlines()[-1] == "1 of 1 file refused, 1 error"

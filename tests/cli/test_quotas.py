@@ -1,0 +1,290 @@
+"""`hyperpod-cdk quotas show` and `quotas request`, with an AWS that remembers what it was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk._cli.quota_requests import Tools
+from hyperpod_cdk._cli.quotas import app
+from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, QuotaRequest, QuotaValue
+from hyperpod_cdk.checks.requirements import required_quotas
+from hyperpod_cdk.config import load_environment
+from tests.support.fake_aws import FakeAws
+
+Invoke = Callable[..., Result]
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+FILE = "environments/prod.yaml"
+P5 = "ml.p5.48xlarge for cluster usage"
+P5_CODE = "L-8762A75F"
+PLENTY = 1_000_000.0
+
+
+@dataclass
+class WritableAws(FakeAws):
+    """Also takes requests; ``refuses`` holds what AWS answers to a quota's code in place of a request."""
+
+    requested: list[tuple[str, str, float]] = field(default_factory=list)
+    refuses: dict[str, NotAnswered] = field(default_factory=dict)
+
+    def request_quota(self, service: str, code: str, desired: float) -> QuotaRequest:
+        self.requested.append((service, code, desired))
+        if code in self.refuses:
+            raise self.refuses[code]
+        return opened(service=service, code=code, desired=desired, created=NOW, request_id="new")
+
+
+def opened(**changes: Any) -> QuotaRequest:
+    given: dict[str, Any] = {
+        "request_id": "0123abcd",
+        "service": "sagemaker",
+        "code": P5_CODE,
+        "name": P5,
+        "desired": 3.0,
+        "status": "PENDING",
+        "created": NOW - timedelta(days=3),
+    }
+    return QuotaRequest(**{**given, **changes})
+
+
+@pytest.fixture
+def aws(project: Path) -> WritableAws:
+    """An account that has plenty for prod, and no requests."""
+    fake = WritableAws()
+    answers = fake.answers
+    for each in required_quotas(load_environment(project / FILE).environment):
+        answers.quota[each.name] = QuotaValue(name=each.name, code=each.code, value=PLENTY)  # type: ignore[index]
+        answers.quota_requests[each.service, each.code] = ()  # type: ignore[index]
+        if each.usage:
+            answers.usage[each.usage] = 0.0  # type: ignore[index]
+    return fake
+
+
+@pytest.fixture
+def invoke(project: Path, aws: WritableAws) -> Invoke:
+    """Runs a verb; ``answer`` is what a person says, None where there is nobody."""
+
+    def run_verb(*arguments: str, answer: bool | None = None) -> Result:
+        def confirm(question: str) -> bool:
+            print(question)
+            return bool(answer)
+
+        tools = Tools(open_aws=lambda _: aws, confirm=None if answer is None else confirm, now=lambda: NOW)
+        runner = CliRunner(env={"COLUMNS": "250", "NO_COLOR": "1"})
+        return runner.invoke(app, [*arguments, "--project", str(project)], obj=tools, catch_exceptions=False)
+
+    return run_verb
+
+
+def let(aws: WritableAws, value: float, name: str = P5, code: str = P5_CODE, **more: Any) -> None:
+    aws.answers.quota[name] = QuotaValue(name=name, code=code, value=value, **more)  # type: ignore[index]
+
+
+def lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def test_show(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 8)
+    aws.answers.usage["hyperpod_instances:ml.p5.48xlarge"] = 3.0  # type: ignore[index]
+    done = invoke("show", "prod")
+    shown = lines(done.stdout)
+    assert done.exit_code == 0, done.output
+    assert shown[0] == "quota needed spare used by others quota value verdict"
+    assert "ml.p5.48xlarge for cluster usage 2 1 3 8 passed" in shown
+    assert "NAT gateways per Availability Zone (use1-az5) 1 0 1000000 passed" in shown
+    assert "group type count largest today bound by" in shown
+    assert "h100 ml.p5.48xlarge 2 5 ml.p5.48xlarge for cluster usage" in shown
+    assert shown[-1] == "all groups together fit 2 times over, bound by ml.p5.48xlarge for cluster usage"
+
+
+def test_show_what_does_not_suffice(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0, is_default=True)
+    done = invoke("show", "prod")
+    shown = lines(done.stdout)
+    assert done.exit_code == 1
+    assert "ml.p5.48xlarge for cluster usage 2 1 0 0 (default) error" in shown
+    (found,) = (line for line in shown if line.startswith(f"{FILE}:"))
+    assert found.partition(" ")[2] == (
+        "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is at its default of 0 in "
+        "us-east-1; run 'hyperpod-cdk quotas request prod'"
+    )
+    assert shown[-1] == "all groups together do not fit, bound by ml.p5.48xlarge for cluster usage"
+
+
+def test_show_what_could_not_be_read(invoke: Invoke, aws: WritableAws) -> None:
+    aws.answers.quota[P5] = NotAnswered("not allowed", action="servicequotas:GetServiceQuota")  # type: ignore[index]
+    done = invoke("show", "prod")
+    shown = lines(done.stdout)
+    assert done.exit_code == 0
+    assert "ml.p5.48xlarge for cluster usage 2 1 0 unknown skipped" in shown
+    assert (
+        f'skipped the quota "{P5}" could not be read in us-east-1: not allowed; allow servicequotas:GetServiceQuota'
+    ) in shown
+    assert f"(not read: {P5})" in done.stdout
+    aws.answers.quota = NotAnswered("AWS does not answer")
+    assert lines(invoke("show", "prod").stdout)[-1] == "all groups together: unknown, no quota could be read"
+
+
+def test_show_json(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 1)
+    done = invoke("show", "prod", "--format", "json")
+    report = json.loads(done.stdout)
+    assert (done.exit_code, report["passed"], report["region"]) == (1, False, "us-east-1")
+    quota = next(each for each in report["quotas"] if each["quota"] == P5)
+    assert (quota["value"], quota["needed"], quota["verdict"], quota["code"]) == (1, 2, "error", P5_CODE)
+    assert report["largest"]["groups"][1]["largest_count"] == 1
+    assert report["largest"]["mix"] == {"times": 0, "bound_by": P5, "unread": []}
+
+
+def test_nothing_to_request(invoke: Invoke, aws: WritableAws) -> None:
+    done = invoke("request", "prod")
+    assert (done.exit_code, done.stdout) == (0, "the quotas suffice, nothing to request\n")
+    assert aws.requested == []
+
+
+def test_request_after_yes(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    aws.answers.usage["hyperpod_instances:ml.p5.48xlarge"] = 4.0  # type: ignore[index]
+    done = invoke("request", "prod", answer=True)
+    assert done.exit_code == 0, done.output
+    assert aws.requested == [("sagemaker", P5_CODE, 2 + 4 + 1)]
+    assert lines(done.stdout) == [
+        "quota now to request last request",
+        "ml.p5.48xlarge for cluster usage 0 7",
+        "request 1 increase from AWS?",
+        "requested 1; AWS takes one to three business days for most",
+        "open request value status id age case",
+        "ml.p5.48xlarge for cluster usage 7 PENDING new 0 h none",
+    ]
+
+
+def test_no_means_no(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    done = invoke("request", "prod", answer=False)
+    assert (done.exit_code, done.stderr, aws.requested) == (0, "nothing was requested\n", [])
+
+
+@pytest.mark.parametrize("more", [[], ["--format", "json"]])
+def test_nobody_to_ask(invoke: Invoke, aws: WritableAws, more: list[str]) -> None:
+    let(aws, 0)
+    done = invoke("request", "prod", *more)
+    assert (done.exit_code, aws.requested) == (2, [])
+    assert done.stderr == "would request 1 increase; there is nobody to ask here, add --yes\n"
+
+
+def test_yes_asks_nobody(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 2)
+    let(aws, 0, "VPCs per Region", "L-F678F1CE")
+    done = invoke("request", "prod", "--yes", "--format", "json")
+    assert done.exit_code == 0
+    assert aws.requested == [("sagemaker", P5_CODE, 3), ("vpc", "L-F678F1CE", 1)]
+    answer = json.loads(done.stdout)
+    assert [(each["code"], each["value"], each["status"]) for each in answer["requested"]] == [
+        (P5_CODE, 3, "PENDING"),
+        ("L-F678F1CE", 1, "PENDING"),
+    ]
+    assert (answer["open"], answer["problems"]) == ([], [])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--yes"]])
+def test_an_open_request_is_shown_and_not_repeated(invoke: Invoke, aws: WritableAws, arguments: list[str]) -> None:
+    let(aws, 0)
+    aws.answers.quota_requests["sagemaker", P5_CODE] = (  # type: ignore[index]
+        opened(status="CASE_OPENED", case_id="170001"),
+        opened(request_id="old", status="DENIED"),
+    )
+    done = invoke("request", "prod", *arguments)
+    assert (done.exit_code, aws.requested) == (0, [])
+    assert lines(done.stdout) == [
+        "open request value status id age case",
+        "ml.p5.48xlarge for cluster usage 3 CASE_OPENED 0123abcd 3 d 170001",
+    ]
+
+
+def test_an_open_request_for_too_little_says_what_is_missing(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(desired=2.0),)  # type: ignore[index]
+    done = invoke("request", "prod", "--yes")
+    assert aws.requested == []
+    assert lines(done.stdout)[-1] == f'"{P5}" is requested at 2, 3 is needed; say so in its support case'
+
+
+def test_an_open_request_that_is_not_needed_is_shown_too(invoke: Invoke, aws: WritableAws) -> None:
+    aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(created=None),)  # type: ignore[index]
+    done = invoke("request", "prod")
+    assert (done.exit_code, aws.requested) == (0, [])
+    assert lines(done.stdout)[-1] == "ml.p5.48xlarge for cluster usage 3 PENDING 0123abcd unknown none"
+
+
+def test_a_denied_request_is_asked_again_and_told(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(status="DENIED"),)  # type: ignore[index]
+    done = invoke("request", "prod", "--yes")
+    assert aws.requested == [("sagemaker", P5_CODE, 3)]
+    assert "ml.p5.48xlarge for cluster usage 0 3 DENIED 3 d ago" in lines(done.stdout)
+
+
+def test_what_aws_does_not_raise(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0, adjustable=False)
+    done = invoke("request", "prod", "--yes")
+    assert (done.exit_code, aws.requested) == (1, [])
+    assert done.stderr == f'"{P5}" is 0, which AWS does not raise\n'
+
+
+def test_one_refusal_does_not_stop_the_next(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    let(aws, 0, "VPCs per Region", "L-F678F1CE")
+    aws.refuses[P5_CODE] = NotAnswered("not allowed", action="servicequotas:RequestServiceQuotaIncrease")
+    done = invoke("request", "prod", "--yes")
+    assert done.exit_code == 1
+    assert [code for _, code, _ in aws.requested] == [P5_CODE, "L-F678F1CE"]
+    assert done.stderr == (f'"{P5}" could not be requested: not allowed (servicequotas:RequestServiceQuotaIncrease)\n')
+
+
+def test_unread_quotas_and_histories_are_problems(invoke: Invoke, aws: WritableAws) -> None:
+    let(aws, 0)
+    denied = NotAnswered("not allowed", action="servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota")
+    aws.answers.quota_requests["sagemaker", P5_CODE] = denied  # type: ignore[index]
+    aws.answers.quota["VPCs per Region"] = NotAnswered("throttled")  # type: ignore[index]
+    done = invoke("request", "prod", "--yes")
+    assert (done.exit_code, aws.requested) == (1, [])
+    assert done.stderr.splitlines() == [
+        (
+            f'whether a request for "{P5}" is open could not be read: not allowed '
+            "(servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota)"
+        ),
+        'the quota "VPCs per Region" could not be read in us-east-1: throttled',
+    ]
+
+
+def test_zones_share_one_request(invoke: Invoke, aws: WritableAws) -> None:
+    name, code = "NAT gateways per Availability Zone", "L-FE5A380F"
+    let(aws, 5, name, code)
+    aws.answers.usage["nat_gateways:use1-az5"] = 5.0  # type: ignore[index]
+    invoke("request", "prod", "--yes")
+    assert aws.requested == [("vpc", code, 6)]
+
+
+def test_nobody_to_ask_as(project: Path) -> None:
+    def no_access(_: object) -> WritableAws:
+        raise AwsAccessError("no AWS credentials were found; set AWS_PROFILE")
+
+    tools = Tools(open_aws=no_access, confirm=None, now=lambda: NOW)
+    for verb in ("show", "request"):
+        done = CliRunner().invoke(app, [verb, "prod", "--project", str(project)], obj=tools)
+        assert (done.exit_code, done.stderr) == (2, "no AWS credentials were found; set AWS_PROFILE\n")
+
+
+def test_an_unknown_environment(invoke: Invoke) -> None:
+    done = invoke("show", "pord")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1

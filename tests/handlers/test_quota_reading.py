@@ -1,0 +1,318 @@
+"""Reading quotas and the use of others: wrong codes, missing values, pages, and what is the environment's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from hyperpod_cdk._handlers.quota_gate import reading
+from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, Own, calls_of, read_quota, used
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+P5 = "ml.p5.48xlarge for cluster usage"
+OWN = Own(stacks=("prod-network", "prod-storage"), hyperpod_cluster="prod", eks_cluster="prod-eks")
+
+
+def row(name: str, code: str, value: float | None = 1.0, **more: Any) -> dict[str, Any]:
+    given = {"QuotaName": name, "QuotaCode": code, "Adjustable": True, **more}
+    return given if value is None else {**given, "Value": value}
+
+
+def tagged(stack: str, **more: Any) -> dict[str, Any]:
+    return {**more, "Tags": [{"Key": "aws:cloudformation:stack-name", "Value": stack}]}
+
+
+@dataclass
+class FakeApi:
+    """Service Quotas with applied values and defaults, and lists of things by operation; remembers what was asked."""
+
+    applied: list[dict[str, Any]] = field(default_factory=list)
+    defaults: list[dict[str, Any]] = field(default_factory=list)
+    lists: Mapping[str, list[Any]] = field(default_factory=dict)
+    clusters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        self._note(f"{service}:{operation}")
+        if operation == "describe_cluster":
+            return self.clusters[params["ClusterName"]]
+        if operation == "describe_addresses":
+            return {"Addresses": self.lists[operation]}
+        rows = {"get_service_quota": self.applied, "get_aws_default_service_quota": self.defaults}[operation]
+        for each in rows:
+            if each["QuotaCode"] == params["QuotaCode"]:
+                return {"Quota": each}
+        raise NoSuchQuota(params["QuotaCode"])
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        self._note(f"{service}:{operation}")
+        if service == "service-quotas":
+            assert (key, params) == ("Quotas", {"ServiceCode": "sagemaker"})
+            return {"list_service_quotas": self.applied, "list_aws_default_service_quotas": self.defaults}[operation]
+        return self.lists[operation]
+
+    def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
+        return [function(item) for item in items]
+
+    def _note(self, what: str) -> None:
+        with self._lock:
+            self.asked.append(what)
+
+
+def test_the_code_leads_to_the_applied_value_in_one_call() -> None:
+    api = FakeApi(applied=[row(P5, "L-1", 8.0)], defaults=[row(P5, "L-1", 0.0)])
+    found = read_quota(api, "sagemaker", P5, "L-1")
+    assert (found.name, found.code, found.value, found.is_default, found.is_adjustable) == (P5, "L-1", 8.0, False, True)
+    assert api.asked == ["service-quotas:get_service_quota"]
+
+
+def test_without_an_applied_value_the_default_is_read() -> None:
+    api = FakeApi(defaults=[row(P5, "L-1", 2.0, Adjustable=False)])
+    found = read_quota(api, "sagemaker", P5, "L-1")
+    assert (found.value, found.is_default, found.is_adjustable) == (2.0, True, False)
+    assert api.asked == ["service-quotas:get_service_quota", "service-quotas:get_aws_default_service_quota"]
+
+
+@pytest.mark.parametrize("code", [None, "", "L-GONE"])
+def test_without_a_code_that_leads_anywhere_all_pages_are_read(code: str | None) -> None:
+    others = [row(f"ml.m5.{n}xlarge for cluster usage", f"L-{n}") for n in range(2, 300)]
+    api = FakeApi(applied=[*others, row(P5, "L-1", 8.0)], defaults=[*others, row(P5, "L-1", 0.0)])
+    found = read_quota(api, "sagemaker", P5, code)
+    assert (found.code, found.value, found.is_default) == ("L-1", 8.0, False)
+    assert api.asked[-2:] == ["service-quotas:list_service_quotas", "service-quotas:list_aws_default_service_quotas"]
+
+
+def test_a_default_is_found_in_the_pages_too() -> None:
+    api = FakeApi(applied=[row("another", "L-2")], defaults=[row("another", "L-2"), row(P5, "L-1", 3.0)])
+    assert (read_quota(api, "sagemaker", P5).value, read_quota(api, "sagemaker", P5).is_default) == (3.0, True)
+
+
+def test_a_code_that_is_another_quotas_is_not_believed() -> None:
+    api = FakeApi(applied=[row("ml.p4d.24xlarge for cluster usage", "L-1", 99.0)], defaults=[row(P5, "L-7", 4.0)])
+    found = read_quota(api, "sagemaker", P5, "L-1")
+    assert (found.code, found.value, found.is_default) == ("L-7", 4.0, True)
+
+
+def test_a_default_under_a_wrong_code_is_not_believed() -> None:
+    api = FakeApi(defaults=[row("ml.p4d.24xlarge for cluster usage", "L-1", 99.0), row(P5, "L-7", 4.0)])
+    assert read_quota(api, "sagemaker", P5, "L-1").value == 4.0
+
+
+def test_a_value_that_aws_could_not_fetch_is_not_zero() -> None:
+    broken = row(P5, "L-1", None, ErrorReason={"ErrorCode": "SERVICE_QUOTA_NOT_AVAILABLE_ERROR"})
+    api = FakeApi(applied=[broken], defaults=[row(P5, "L-1", 2.0)])
+    found = read_quota(api, "sagemaker", P5, "L-1")
+    assert (found.value, found.is_default) == (2.0, True)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("ml.r7i.12xlarge for cluster usage", "cluster-ml-r7i-12xlarge for cluster usage"),
+        ("cluster-ml-r7i-12xlarge for cluster usage", "ml.r7i.12xlarge for cluster usage"),
+        (
+            "Maximum number of instances allowed per SageMaker HyperPod cluster",
+            "Maximum number instances allowed per SageMaker HyperPod cluster",
+        ),
+    ],
+)
+def test_quirks_of_names(ours: str, theirs: str) -> None:
+    assert read_quota(FakeApi(applied=[row(theirs, "L-1", 5.0)]), "sagemaker", ours, "L-1").value == 5.0
+    assert read_quota(FakeApi(applied=[row(theirs, "L-1", 5.0)]), "sagemaker", ours).value == 5.0
+
+
+def test_a_quota_that_does_not_exist() -> None:
+    with pytest.raises(NoSuchQuota, match=r'^Service Quotas has no quota "ml\.p5\.48xlarge for cluster usage" of sage'):
+        read_quota(FakeApi(applied=[row("another", "L-1")]), "sagemaker", P5, "L-1")
+
+
+def group(instance_type: str, current: int, target: int, **more: Any) -> dict[str, Any]:
+    return {"InstanceType": instance_type, "CurrentCount": current, "TargetCount": target, **more}
+
+
+SPOT: Mapping[str, Any] = {"CapacityRequirements": {"Spot": {}}}
+CLUSTERS = FakeApi(
+    lists={"list_clusters": [{"ClusterName": name} for name in ("prod", "lab", "old")]},
+    clusters={
+        "prod": {"InstanceGroups": [group("ml.p5.48xlarge", 100, 100)]},
+        "lab": {
+            "InstanceGroups": [
+                group("ml.p5.48xlarge", 2, 4),
+                group("ml.g5.12xlarge", 3, 1),
+                group("ml.g5.12xlarge", 5, 5, **SPOT),
+                {
+                    "CurrentCount": 3,
+                    "TargetCount": 6,
+                    "InstanceRequirements": {"DesiredInstanceTypes": ["ml.c5.large", "ml.m5.large"]},
+                    "InstanceTypeDetails": [
+                        {"InstanceType": "ml.c5.large", "CurrentCount": 1},
+                        {"InstanceType": "ml.m5.large", "CurrentCount": 2},
+                    ],
+                },
+            ],
+            "RestrictedInstanceGroups": [group("ml.p5.48xlarge", 1, 1)],
+        },
+        "old": {},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        ("hyperpod_instances:ml.p5.48xlarge", 4 + 1),
+        ("hyperpod_instances:ml.g5.12xlarge", 3),
+        ("hyperpod_spot_instances:ml.g5.12xlarge", 5),
+        ("hyperpod_spot_instances:ml.p5.48xlarge", 0),
+        ("hyperpod_instances:ml.c5.large", 1 + 3),
+        ("hyperpod_instances:ml.m5.large", 2),
+        ("hyperpod_instances", 4 + 1 + 3 + 5 + 6),
+        ("hyperpod_spot_instances", 5),
+    ],
+)
+def test_instances_in_other_clusters(kind: str, count: int) -> None:
+    assert used(CLUSTERS, kind, OWN) == count
+
+
+def test_the_environments_own_cluster_is_not_even_described() -> None:
+    CLUSTERS.asked.clear()
+    used(CLUSTERS, "hyperpod_instances", OWN)
+    assert CLUSTERS.asked.count("sagemaker:describe_cluster") == 2
+
+
+SUBNETS = [
+    {"SubnetId": "subnet-5", "AvailabilityZoneId": "use1-az5", "VpcId": "vpc-a"},
+    {"SubnetId": "subnet-4", "AvailabilityZoneId": "use1-az4", "VpcId": "vpc-a"},
+    tagged("prod-network", SubnetId="subnet-own", AvailabilityZoneId="use1-az5", VpcId="vpc-own"),
+]
+BLOCK = {"CidrBlockState": {"State": "associated"}}
+THINGS: Mapping[str, list[Any]] = {
+    "describe_vpcs": [
+        {"VpcId": "vpc-a", "CidrBlockAssociationSet": [BLOCK, BLOCK, {"CidrBlockState": {"State": "disassociated"}}]},
+        {"VpcId": "vpc-b", "Tags": [{"Key": "Name", "Value": "prod-network"}]},
+        tagged("prod-network", VpcId="vpc-own", CidrBlockAssociationSet=[BLOCK]),
+        tagged("prod-network-2", VpcId="vpc-c"),
+    ],
+    "describe_subnets": SUBNETS,
+    "describe_addresses": [{"PublicIp": "192.0.2.1"}, tagged("prod-network", PublicIp="192.0.2.2")],
+    "describe_internet_gateways": [{}, tagged("prod-network"), tagged("lab-network")],
+    "describe_nat_gateways": [
+        {"SubnetId": "subnet-5", "State": "available"},
+        {"SubnetId": "subnet-5", "State": "deleting"},
+        {"SubnetId": "subnet-5", "State": "deleted"},
+        {"SubnetId": "subnet-5", "State": "failed"},
+        {"SubnetId": "subnet-4", "State": "pending"},
+        tagged("prod-network", SubnetId="subnet-own", State="available"),
+        {"State": "available"},
+    ],
+    "describe_network_interfaces": [
+        {"VpcId": "vpc-a", "SubnetId": "subnet-5"},
+        {"VpcId": "vpc-a", "SubnetId": "subnet-4"},
+        {"VpcId": "vpc-own", "SubnetId": "subnet-own"},
+        {"VpcId": "vpc-a", "SubnetId": "subnet-5", "TagSet": tagged("prod-storage")["Tags"]},
+    ],
+    "describe_security_groups": [{"VpcId": "vpc-a"}, {"VpcId": "vpc-own"}, tagged("prod-storage", VpcId="vpc-b")],
+    "describe_vpc_endpoints": [
+        {"VpcEndpointType": "Gateway", "VpcId": "vpc-a"},
+        {"VpcEndpointType": "Interface", "VpcId": "vpc-a"},
+        {"VpcEndpointType": "Interface", "VpcId": "vpc-b"},
+        tagged("prod-network", VpcEndpointType="Gateway", VpcId="vpc-own"),
+    ],
+    "list_clusters": ["prod-eks", "lab", "old"],
+    "describe_file_systems": [
+        {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}},
+        {
+            "FileSystemType": "LUSTRE",
+            "StorageCapacity": 2400,
+            "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"},
+        },
+        {"FileSystemType": "WINDOWS", "StorageCapacity": 300},
+        tagged(
+            "prod-storage",
+            FileSystemType="LUSTRE",
+            StorageCapacity=4800,
+            LustreConfiguration={"DeploymentType": "PERSISTENT_2"},
+        ),
+    ],
+    "list_training_plans": [
+        {
+            "Status": "Active",
+            "ReservedCapacitySummaries": [{"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 4}],
+        },
+        {
+            "Status": "Scheduled",
+            "ReservedCapacitySummaries": [
+                {"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 8},
+                {"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 8},
+            ],
+        },
+        {
+            "Status": "Expired",
+            "ReservedCapacitySummaries": [{"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 64}],
+        },
+        {"Status": "Pending"},
+    ],
+}
+KINDS: Mapping[str, float] = {
+    "vpcs": 3,
+    "elastic_ips": 1,
+    "internet_gateways": 2,
+    "nat_gateways:use1-az5": 2,
+    "nat_gateways:use1-az4": 1,
+    "nat_gateways:use1-az6": 0,
+    "network_interfaces": 2,
+    "network_interfaces:use1-az5": 1,
+    "security_groups": 1,
+    "gateway_endpoints": 1,
+    "interface_endpoints:vpc-a": 1,
+    "subnets:vpc-a": 2,
+    "subnets:vpc-own": 0,
+    "cidrs:vpc-a": 2,
+    "cidrs:vpc-own": 0,
+    "eks_clusters": 2,
+    "lustre_file_systems": 2,
+    "lustre_file_systems:PERSISTENT_2": 1,
+    "lustre_capacity_gib": 3600,
+    "lustre_capacity_gib:PERSISTENT_2": 2400,
+    "training_plans": 3,
+    "reserved_instances:ml.p5.48xlarge": 12,
+    "reserved_instances:ml.trn2.48xlarge": 0,
+}
+
+
+@pytest.mark.parametrize(("kind", "count"), KINDS.items())
+def test_use_of_others(kind: str, count: float) -> None:
+    api = FakeApi(lists=THINGS)
+    assert used(api, kind, OWN) == count
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "hyperpod_instances", "hyperpod_spot_instances:ml.p5.48xlarge"])
+def test_the_actions_of_a_kind_are_the_calls_it_makes(kind: str) -> None:
+    api = FakeApi(lists=CLUSTERS.lists, clusters=CLUSTERS.clusters) if "hyperpod" in kind else FakeApi(lists=THINGS)
+    used(api, kind, OWN)
+    made = {f"{service}:{_camel(name)}" for service, _, name in (each.partition(":") for each in api.asked)}
+    assert made == set(calls_of(kind))
+
+
+def test_every_kind_has_its_actions() -> None:
+    assert reading._COUNTS.keys() == reading._ACTIONS.keys()
+
+
+def test_an_unknown_kind() -> None:
+    with pytest.raises(ValueError, match=r'^no such kind of use: "gpus"; the kinds are hyperpod_instances, '):
+        used(FakeApi(), "gpus", OWN)
+
+
+def test_without_own_things_everything_counts() -> None:
+    assert used(FakeApi(lists=THINGS), "vpcs", Own()) == 4
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))

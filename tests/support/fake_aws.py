@@ -1,0 +1,248 @@
+"""An AWS for tests of checks: every answer is a field that the test sets, everything else is not answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+from hyperpod_cdk.checks.answers import (
+    AddonVersions,
+    BucketAnswer,
+    Caller,
+    Decision,
+    EksClusterAnswer,
+    Endpoint,
+    HyperPodClusterAnswer,
+    InstalledAddon,
+    KubernetesVersionAnswer,
+    LustreAnswer,
+    NotAnswered,
+    Offering,
+    QuotaRequest,
+    QuotaValue,
+    RoleAnswer,
+    RouteTable,
+    SecurityGroupAnswer,
+    StackAnswer,
+    SubnetAnswer,
+    TrainingPlan,
+    VpcAnswer,
+    Zone,
+)
+
+NOT_SET = "not set in this test"
+
+KeyT = TypeVar("KeyT")
+AnswerT = TypeVar("AnswerT")
+
+By: TypeAlias = dict[KeyT, AnswerT | NotAnswered] | NotAnswered
+Whole: TypeAlias = AnswerT | NotAnswered
+
+
+def _unset() -> NotAnswered:
+    return NotAnswered(NOT_SET)
+
+
+@dataclass(kw_only=True)
+class Answers:
+    """One field for each question, of the question's name. A NotAnswered in place of an answer is raised.
+
+    A question without arguments has its answer as the field. Others have a dict from the argument in the comment; a
+    key that is missing is not answered, None as a value says that there is no such thing.
+    """
+
+    caller: Whole[Caller] = field(default_factory=_unset)
+    quota: By[str, QuotaValue | None] = field(default_factory=dict)  # name
+    usage: By[str, float] = field(default_factory=dict)  # kind
+    quota_requests: By[tuple[str, str], tuple[QuotaRequest, ...]] = field(default_factory=dict)  # (service, code)
+    training_plan: By[str, TrainingPlan | None] = field(default_factory=dict)  # ARN
+    # all there are; those of the type, count and duration that was asked for are given
+    training_plan_offerings: Whole[tuple[Offering, ...]] = field(default_factory=_unset)
+    hyperpod_clusters: Whole[tuple[HyperPodClusterAnswer, ...]] = field(default_factory=_unset)
+    zones: Whole[tuple[Zone, ...]] = field(default_factory=_unset)
+    # all there are, by EC2 name; a type that is missing is offered nowhere
+    instance_type_zones: Whole[Mapping[str, frozenset[str]]] = field(default_factory=_unset)
+    vpc: By[str, VpcAnswer | None] = field(default_factory=dict)  # VPC ID
+    # all there are, by ID; one that is missing does not exist
+    subnets: Whole[Mapping[str, SubnetAnswer]] = field(default_factory=_unset)
+    route_tables: By[str, tuple[RouteTable, ...]] = field(default_factory=dict)  # VPC ID
+    endpoints: By[str, tuple[Endpoint, ...]] = field(default_factory=dict)  # VPC ID
+    # all there are, by ID; one that is missing does not exist
+    security_groups: Whole[Mapping[str, SecurityGroupAnswer]] = field(default_factory=_unset)
+    kubernetes_versions: Whole[tuple[KubernetesVersionAnswer, ...]] = field(default_factory=_unset)
+    addon_versions: By[tuple[str, str], AddonVersions | None] = field(default_factory=dict)  # (add-on, Kubernetes)
+    eks_cluster: By[str, EksClusterAnswer | None] = field(default_factory=dict)  # name
+    installed_addons: By[str, tuple[InstalledAddon, ...]] = field(default_factory=dict)  # cluster
+    kubernetes_api_groups: By[str, frozenset[str]] = field(default_factory=dict)  # cluster
+    # by cluster and namespace
+    kubernetes_daemon_sets: By[tuple[str, str], Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    role: By[str, RoleAnswer | None] = field(default_factory=dict)  # name
+    policy_exists: By[str, bool] = field(default_factory=dict)  # ARN
+    # by action, or by "action resource" for one resource alone; an action that is missing is allowed
+    simulate: Whole[Mapping[str, Decision]] = field(default_factory=_unset)
+    bootstrap_version: By[str, int | None] = field(default_factory=dict)  # qualifier
+    lustre_file_systems: Whole[tuple[LustreAnswer, ...]] = field(default_factory=_unset)
+    bucket: By[str, BucketAnswer | None] = field(default_factory=dict)  # name
+    # all names there are; those with the prefix are given
+    log_groups: Whole[tuple[str, ...]] = field(default_factory=_unset)
+    stack: By[str, StackAnswer | None] = field(default_factory=dict)  # name
+
+
+@dataclass
+class FakeAws:
+    """Implements ``Aws`` from ``answers``; ``asked`` lists every question with its arguments, in order."""
+
+    answers: Answers = field(default_factory=Answers)
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+
+    def caller(self) -> Caller:
+        self.asked.append(("caller",))
+        return _whole(self.answers.caller)
+
+    def quota(self, service: str, name: str, code: str | None) -> QuotaValue | None:
+        self.asked.append(("quota", service, name, code))
+        return _by_key(self.answers.quota, name)
+
+    def usage(self, kind: str) -> float:
+        self.asked.append(("usage", kind))
+        return _by_key(self.answers.usage, kind)
+
+    def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
+        self.asked.append(("quota_requests", service, code))
+        return _by_key(self.answers.quota_requests, (service, code))
+
+    def training_plan(self, arn: str) -> TrainingPlan | None:
+        self.asked.append(("training_plan", arn))
+        return _by_key(self.answers.training_plan, arn)
+
+    def training_plan_offerings(
+        self,
+        *,
+        instance_type: str,
+        count: int,
+        duration_hours: int,
+        start_after: datetime | None,
+        end_before: datetime | None,
+    ) -> tuple[Offering, ...]:
+        self.asked.append(("training_plan_offerings", instance_type, count, duration_hours, start_after, end_before))
+        wanted = (instance_type, count, duration_hours)
+        return tuple(
+            each
+            for each in _whole(self.answers.training_plan_offerings)
+            if (each.instance_type, each.count, each.duration_hours) == wanted
+        )
+
+    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
+        self.asked.append(("hyperpod_clusters",))
+        return _whole(self.answers.hyperpod_clusters)
+
+    def zones(self) -> tuple[Zone, ...]:
+        self.asked.append(("zones",))
+        return _whole(self.answers.zones)
+
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        self.asked.append(("instance_type_zones", tuple(ec2_names)))
+        there = _whole(self.answers.instance_type_zones)
+        return {name: there.get(name, frozenset()) for name in ec2_names}
+
+    def vpc(self, vpc_id: str) -> VpcAnswer | None:
+        self.asked.append(("vpc", vpc_id))
+        return _by_key(self.answers.vpc, vpc_id)
+
+    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
+        self.asked.append(("subnets", tuple(subnet_ids)))
+        there = _whole(self.answers.subnets)
+        return {each: there[each] for each in subnet_ids if each in there}
+
+    def route_tables(self, vpc_id: str) -> tuple[RouteTable, ...]:
+        self.asked.append(("route_tables", vpc_id))
+        return _by_key(self.answers.route_tables, vpc_id)
+
+    def endpoints(self, vpc_id: str) -> tuple[Endpoint, ...]:
+        self.asked.append(("endpoints", vpc_id))
+        return _by_key(self.answers.endpoints, vpc_id)
+
+    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
+        self.asked.append(("security_groups", tuple(group_ids)))
+        there = _whole(self.answers.security_groups)
+        return {each: there[each] for each in group_ids if each in there}
+
+    def kubernetes_versions(self) -> tuple[KubernetesVersionAnswer, ...]:
+        self.asked.append(("kubernetes_versions",))
+        return _whole(self.answers.kubernetes_versions)
+
+    def addon_versions(self, addon: str, kubernetes_version: str) -> AddonVersions | None:
+        self.asked.append(("addon_versions", addon, kubernetes_version))
+        return _by_key(self.answers.addon_versions, (addon, kubernetes_version))
+
+    def eks_cluster(self, name: str) -> EksClusterAnswer | None:
+        self.asked.append(("eks_cluster", name))
+        return _by_key(self.answers.eks_cluster, name)
+
+    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
+        self.asked.append(("installed_addons", cluster))
+        return _by_key(self.answers.installed_addons, cluster)
+
+    def kubernetes_api_groups(self, cluster: str) -> frozenset[str]:
+        self.asked.append(("kubernetes_api_groups", cluster))
+        return _by_key(self.answers.kubernetes_api_groups, cluster)
+
+    def kubernetes_daemon_sets(self, cluster: str, namespace: str) -> Mapping[str, tuple[str, ...]]:
+        self.asked.append(("kubernetes_daemon_sets", cluster, namespace))
+        return _by_key(self.answers.kubernetes_daemon_sets, (cluster, namespace))
+
+    def role(self, name: str) -> RoleAnswer | None:
+        self.asked.append(("role", name))
+        return _by_key(self.answers.role, name)
+
+    def policy_exists(self, arn: str) -> bool:
+        self.asked.append(("policy_exists", arn))
+        return _by_key(self.answers.policy_exists, arn)
+
+    def simulate(
+        self,
+        principal_arn: str,
+        actions: Sequence[str],
+        *,
+        resource: str = "*",
+        context: Mapping[str, str] | None = None,
+    ) -> tuple[Decision, ...]:
+        self.asked.append(("simulate", principal_arn, tuple(actions), resource, dict(context or {})))
+        decided = _whole(self.answers.simulate)
+        allowed = (Decision(action=action, decision="allowed") for action in actions)
+        return tuple(decided.get(f"{each.action} {resource}", decided.get(each.action, each)) for each in allowed)
+
+    def bootstrap_version(self, qualifier: str) -> int | None:
+        self.asked.append(("bootstrap_version", qualifier))
+        return _by_key(self.answers.bootstrap_version, qualifier)
+
+    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
+        self.asked.append(("lustre_file_systems",))
+        return _whole(self.answers.lustre_file_systems)
+
+    def bucket(self, name: str) -> BucketAnswer | None:
+        self.asked.append(("bucket", name))
+        return _by_key(self.answers.bucket, name)
+
+    def log_groups(self, prefix: str) -> tuple[str, ...]:
+        self.asked.append(("log_groups", prefix))
+        return tuple(name for name in _whole(self.answers.log_groups) if name.startswith(prefix))
+
+    def stack(self, name: str) -> StackAnswer | None:
+        self.asked.append(("stack", name))
+        return _by_key(self.answers.stack, name)
+
+
+def _whole(answer: AnswerT | NotAnswered) -> AnswerT:
+    if isinstance(answer, NotAnswered):
+        raise answer
+    return answer
+
+
+def _by_key(answers: Mapping[KeyT, AnswerT | NotAnswered] | NotAnswered, key: KeyT) -> AnswerT:
+    there = _whole(answers)
+    if key not in there:
+        raise NotAnswered(NOT_SET)
+    return _whole(there[key])
