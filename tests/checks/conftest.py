@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from types import EllipsisType
 from typing import Any
 
 import pytest
 import yaml
 
-import hyperpod_cdk.checks
 from hyperpod_cdk.checks import run
 from hyperpod_cdk.checks.answers import Aws
-from hyperpod_cdk.checks.model import REGISTER, Case, Check, Result
+from hyperpod_cdk.checks.model import REGISTER, Case, Check, Result, Status
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.source import parse_path
 from tests.support.fake_aws import FakeAws
@@ -51,21 +48,46 @@ def case_of(project: Path) -> CaseOf:
     return make
 
 
+_ran: list[Result] = []
+
+_SHOWS: dict[str, Callable[[Result], bool]] = {
+    "fails": lambda result: bool(result.findings),
+    "passes": lambda result: result.status is Status.PASSED,
+    "skips": lambda result: bool(result.skipped),
+}
+
+
 @pytest.fixture(scope="session")
 def run_check() -> RunCheck:
     """Runs a registered check as preflight does; a question that its card does not list is an error of the test."""
 
-    def run_named(check: str | Check, case: Case, aws: Aws) -> Result:
-        return run.run_check(check if isinstance(check, Check) else _registered(check), case, aws)
+    def run_named(name: str | Check, case: Case, aws: Aws) -> Result:
+        result = run.run_check(REGISTER[name] if isinstance(name, str) else name, case, aws)
+        _ran.append(result)
+        return result
 
     return run_named
 
 
-def _registered(name: str) -> Check:
-    if name not in {check.name for check in REGISTER}:
-        for module in iter_modules(hyperpod_cdk.checks.__path__):
-            import_module(f"hyperpod_cdk.checks.{module.name}")
-    return next(check for check in REGISTER if check.name == name)
+@pytest.fixture(scope="module", autouse=True)
+def shown(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], bool]]:
+    """What the tests of a module are marked for (``check(name, case)``) must have happened in one of them."""
+    cases: dict[tuple[str, str], bool] = {}
+    yield cases
+    chosen = request.config.option.keyword or any("::" in argument for argument in request.config.args)
+    assert chosen or all(cases.values()), (
+        f"marked and not shown: {[case for case, shown in cases.items() if not shown]}"
+    )
+
+
+@pytest.fixture(autouse=True)
+def _looks_at_what_ran(request: pytest.FixtureRequest, shown: dict[tuple[str, str], bool]) -> Iterator[None]:
+    _ran.clear()
+    yield
+    for mark in request.node.iter_markers("check"):
+        name, case = mark.args
+        happened = any(_SHOWS[case](result) for result in _ran if result.check.name == name)
+        shown[name, case] = shown.get((name, case), False) or happened
 
 
 def _changed(text: str, changes: Mapping[str, Any]) -> str:

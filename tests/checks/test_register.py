@@ -12,7 +12,7 @@ import pytest
 
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws
 from hyperpod_cdk.checks.model import MODULES, REGISTER, Check
-from hyperpod_cdk.checks.policy import policy
+from hyperpod_cdk.checks.policy import policy, question
 
 CHECKS = {check.name: check for check in REGISTER}
 CASES = ("fails", "passes", "skips")
@@ -50,7 +50,8 @@ def test_names_are_unique_across_modules() -> None:
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 def test_card(check: Check) -> None:
     assert re.fullmatch(r"[a-z]+(_[a-z0-9]+){2,}", check.name), "a rule is a sentence"
-    assert set(check.asks) <= set(QUESTIONS)
+    assert all(question(ask).actions for ask in check.asks)
+    assert "usage" not in check.asks, "use is asked by kind, so that the card lists no more than is needed"
     for text in (check.inputs, check.passes, check.fails, check.skips, check.by_hand):
         assert text.strip()
         assert text == text.strip()
@@ -69,7 +70,7 @@ def test_marks_name_checks_that_exist(shown: set[tuple[str, str]]) -> None:
 
 
 def test_every_question_is_asked_by_a_check_or_a_verb(project: Path) -> None:
-    asked = {question for check in CHECKS.values() for question in check.asks}
+    asked = {ask.partition(":")[0] for check in CHECKS.values() for ask in check.asks}
     package = project / "constructs/hyperpod_cdk"
     files = [*package.glob("_cli/*.py"), package / "checks/plan_search.py"]
     verbs = "".join(path.read_text(encoding="utf-8") for path in files)

@@ -52,7 +52,7 @@ def embedded(
     """Give the embedded AWS with exactly the account of an account file's document.
 
     Its time goes on from ``now`` (default: the present). The process is shared: the account of the ``with`` before is
-    gone, so only one may be in use at a time.
+    gone, so only one may be in use at a time. Fails in the end where an operation of the embedded AWS failed inside.
     """
     if account not in _running:
         _running[account] = _Process.start(account)
@@ -65,6 +65,8 @@ def embedded(
         problem = json.load(answer)["problem"]
     assert not problem, problem
     yield Embedded(endpoint=endpoint, region=region)
+    failures = _running[account].failures()
+    assert not failures, failures
 
 
 @dataclass
@@ -72,6 +74,7 @@ class _Process:
     endpoint: str
     process: subprocess.Popen[str]
     scratch: tempfile.TemporaryDirectory[str] = field(repr=False)
+    read: int = 0
 
     @classmethod
     def start(cls, account: str) -> _Process:
@@ -84,6 +87,14 @@ class _Process:
         line = process.stdout.readline() if process.stdout else ""
         assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"
         return cls(endpoint=json.loads(line)["endpoint"], process=process, scratch=scratch)
+
+    def failures(self) -> str:
+        """Give what the embedded AWS logged since it was last asked, if an operation of it failed."""
+        with (Path(self.scratch.name) / "log").open(encoding="utf-8", errors="replace") as log:
+            log.seek(self.read)
+            said = log.read()
+            self.read = log.tell()
+        return said if "Traceback (most recent call last)" in said else ""
 
     def stop(self) -> None:
         self.process.terminate()

@@ -5,13 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hyperpod_cdk.findings import Finding, Severity
 
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33"}
+_WORDS = {
+    "passed": "32",
+    "ok": "32",
+    "warned": "33",
+    "warning": "33",
+    "failed": "31",
+    "error": "31",
+    "refused": "31",
+    "skipped": "36",
+}
 
 
 class Format(StrEnum):
@@ -69,6 +79,25 @@ def finding_line(finding: Finding) -> str:
     if finding.severity is Severity.WARNING:
         return f"{_painted('warning', _COLORS[finding.severity])} {place}{separator}{message}"
     return f"{_painted(place, _COLORS[finding.severity])}{separator}{message}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Give rows, of which the first is the header, as lines in columns.
+
+    No cell is ever broken: what is printed can be searched and copied, so the longest column stands last. A cell that
+    is the name of a result has its colour on a terminal.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        last = max((index for index, cell in enumerate(row) if cell), default=0)
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)][:last] + [row[last]]
+        yield "  ".join(painted_word(cell) for cell in cells)
+
+
+def painted_word(text: str) -> str:
+    """Give a word such as ``failed``, with the blanks behind it, in its colour on a terminal."""
+    color = _WORDS.get(text.rstrip())
+    return _painted(text, color) if color else text
 
 
 def _counted(findings: Sequence[Finding]) -> str:

@@ -78,7 +78,8 @@ class Check:
     """A registered check with its card.
 
     ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask (none: it
-    runs without AWS); asking another one is a mistake in the check. The other texts are its card in ``docs/checks.md``.
+    runs without AWS), those about use by kind (``usage:vpcs``); asking another one is a mistake in the check. The
+    other texts are its card in ``docs/checks.md``.
     """
 
     name: str

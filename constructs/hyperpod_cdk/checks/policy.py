@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from hyperpod_cdk.checks.answers import QUESTIONS
+from hyperpod_cdk._handlers.quota_gate.reading import calls_of as calls_of_kind
+from hyperpod_cdk.checks.answers import QUESTIONS, Question
 from hyperpod_cdk.checks.model import Check
 
 FIRST_QUESTION = "caller"
@@ -14,12 +15,18 @@ FIRST_QUESTION = "caller"
 
 def actions_of(check: Check) -> tuple[str, ...]:
     """Give the IAM actions that a check may need, sorted."""
-    return tuple(sorted({action for question in check.asks for action in QUESTIONS[question].actions}))
+    return tuple(sorted({action for ask in check.asks for action in question(ask).actions}))
 
 
 def calls_of(check: Check) -> tuple[str, ...]:
     """Give the API calls that a check may make, sorted."""
-    return tuple(sorted({call for question in check.asks for call in QUESTIONS[question].calls}))
+    return tuple(sorted({call for ask in check.asks for call in question(ask).calls}))
+
+
+def question(ask: str) -> Question:
+    """Give the calls and actions behind an entry of ``Check.asks``; raises KeyError where there is no such question."""
+    name, _, kind = ask.partition(":")
+    return Question(calls=calls_of_kind(kind), actions=calls_of_kind(kind)) if kind else QUESTIONS[name]
 
 
 def policy(checks: Iterable[Check]) -> dict[str, Any]:

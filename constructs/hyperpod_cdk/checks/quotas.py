@@ -33,7 +33,20 @@ from hyperpod_cdk.config import Environment
 
 _Quota: TypeAlias = QuotaValue | NotAnswered | None
 
-_ASKS = ("quota", "usage")
+_INSTANCES = ("usage:hyperpod_instances", "usage:hyperpod_spot_instances")
+_NETWORK = (
+    "usage:vpcs",
+    "usage:elastic_ips",
+    "usage:internet_gateways",
+    "usage:nat_gateways",
+    "usage:network_interfaces",
+    "usage:network_interfaces_beside_nodes",
+    "usage:security_groups",
+    "usage:gateway_endpoints",
+    "usage:interface_endpoints",
+    "usage:subnets",
+    "usage:cidrs",
+)
 _SKIPS = (
     "AWS did not tell a quota, or what others use of it; that one alone is skipped, and not even that where need"
     " already exceeds the quota."
@@ -75,7 +88,7 @@ def compare(environment: Environment, aws: Aws, requirements: Iterable[Requireme
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota", *_INSTANCES),
     inputs="Types, counts and capacity of the instance groups, hyperpod.node_recovery; the other HyperPod clusters of"
     " the account.",
     passes="The quota 'ml.X for cluster usage', or 'ml.X for cluster spot instance usage', of every type holds the"
@@ -94,7 +107,7 @@ def instance_type_quotas_cover_the_groups(case: Case, aws: Aws) -> Iterator[Foun
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota", *_INSTANCES),
     inputs="Counts of the instance groups; the other HyperPod clusters of the account.",
     passes="The quotas for instances, and for Spot instances, across all HyperPod clusters and in one cluster hold the"
     " groups' instances, those across clusters beside what other clusters have.",
@@ -111,7 +124,7 @@ def cluster_size_quotas_cover_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota",),
     inputs="volume_gib of the instance groups.",
     passes="The quota for the EBS volume of one HyperPod instance is at least the largest volume_gib.",
     fails="A volume is larger than the quota. A warning where the account has no value of its own: AWS documents 0 as"
@@ -127,7 +140,7 @@ def volume_quota_covers_the_largest_volume(case: Case, aws: Aws) -> Iterator[Fou
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota", *_NETWORK),
     inputs="The network section, instance groups and file systems; the VPCs, addresses, gateways, endpoints, security"
     " groups and interfaces of the account.",
     passes="The quotas for VPCs, Elastic IPs, NAT gateways in each zone, internet gateways, gateway endpoints, security"
@@ -145,7 +158,7 @@ def network_quotas_cover_the_network(case: Case, aws: Aws) -> Iterator[Found]:
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota", "usage:eks_clusters"),
     inputs="eks.existing; the EKS clusters of the account.",
     passes="The quota for EKS clusters leaves room for one more, or the environment joins an existing one.",
     fails="The account has as many EKS clusters as its quota allows.",
@@ -160,7 +173,7 @@ def eks_quota_leaves_room_for_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
 
 @check(
     area="quotas",
-    asks=_ASKS,
+    asks=("quota", "usage:lustre_file_systems", "usage:lustre_capacity_gib"),
     inputs="storage.lustre; the FSx for Lustre file systems of the account.",
     passes="The quotas for PERSISTENT_2 file systems and for their storage in GiB hold those of the environment beside"
     " the account's others of that deployment type.",

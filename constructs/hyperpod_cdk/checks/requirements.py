@@ -53,6 +53,7 @@ def own(environment: Environment) -> Own:
         stacks=tuple(f"{environment.name}-{stack}" for stack in STACKS),
         hyperpod_cluster=environment.hyperpod_cluster_name,
         eks_cluster=environment.eks_cluster_name,
+        account=environment.account,
     )
 
 
@@ -283,7 +284,8 @@ def _interfaces(environment: Environment) -> Iterator[Requirement]:
         needed=sum(of_nodes.values()) + others,
         spare=sum(replaced.values()),
         spare_for="replacing faulty nodes" if any(replaced.values()) else "",
-        usage="network_interfaces",
+        # a VPC of the environment's own tells its nodes' interfaces from others', one that exists does not
+        usage="network_interfaces_beside_nodes" if environment.network.is_existing else "network_interfaces",
         unit="network interfaces",
         path=f"{path}.count" if of_nodes else path,
     )

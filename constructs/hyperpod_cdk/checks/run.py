@@ -43,9 +43,16 @@ class _Asking:
         self._check = check
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._check.asks:
-            return getattr(self._aws, name)
-        raise UndeclaredQuestionError(f"the check {self._check.name} asks {name}, which its card does not list")
+        self._must_be_listed(name)
+        return getattr(self._aws, name)
+
+    def usage(self, kind: str) -> float:
+        self._must_be_listed(f"usage:{kind.partition(':')[0]}")
+        return self._aws.usage(kind)
+
+    def _must_be_listed(self, ask: str) -> None:
+        if ask not in self._check.asks:
+            raise UndeclaredQuestionError(f"the check {self._check.name} asks {ask}, which its card does not list")
 
 
 def offline() -> Aws:

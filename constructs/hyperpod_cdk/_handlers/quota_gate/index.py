@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -116,9 +116,10 @@ def handle(
     LOG.info("%s %s", event.get("RequestType"), event.get("LogicalResourceId"))
     url = str(event["ResponseURL"])
     seconds = float(context.get_remaining_time_in_millis()) / 1000 - ANSWER_SECONDS
-    outcome = _in_time(lambda: _outcome(event, api, region or os.environ["AWS_REGION"]), seconds)
+    forward = threading.Event()
+    outcome = _in_time(lambda: _outcome(event, api, region or os.environ["AWS_REGION"], forward), seconds)
     if isinstance(outcome, BaseException):
-        outcome = _crashed(event, outcome)
+        outcome = _crashed(event, outcome, is_forward=forward.is_set())
     _log(outcome)
     body = answer(event, outcome, log=f"{context.log_group_name} {context.log_stream_name}")
     _put_patiently(url, body, put, sleep)
@@ -192,8 +193,11 @@ def _in_time(function: Callable[[], Outcome], seconds: float) -> Outcome | BaseE
     return work.result or TimeoutError("it was still asking AWS when its time ran out")
 
 
-def _crashed(event: Mapping[str, Any], error: BaseException) -> Outcome:
-    """Say that the gate itself failed: what it is to guard stops, what it is only to warn about goes on."""
+def _crashed(event: Mapping[str, Any], error: BaseException, *, is_forward: bool) -> Outcome:
+    """Say that the gate itself failed: what it is to guard stops, what it is only to warn about goes on.
+
+    So does an update of which it is not known that it goes forward: a rollback that is refused leaves a stuck stack.
+    """
     LOG.error("the quota gate failed", exc_info=error)
     told = (
         str(error) if isinstance(error, GateError | ValueError | TimeoutError) else f"{type(error).__name__}: {error}"
@@ -201,23 +205,27 @@ def _crashed(event: Mapping[str, Any], error: BaseException) -> Outcome:
     line = f"the quota gate itself failed: {told}"
     properties = event.get("ResourceProperties")
     warns = isinstance(properties, dict) and properties.get("Mode") == WARN
-    if warns or event.get("RequestType") == "Delete":
+    if warns or event.get("RequestType") == "Delete" or (event.get("RequestType") == "Update" and not is_forward):
         return Outcome(skipped=[line])
     return Outcome(refused=True, findings=[f"{line}; deploy again, or {_GO_ON}"])
 
 
-def _outcome(event: Mapping[str, Any], api: Callable[[], Api], region: str) -> Outcome:
+def _outcome(event: Mapping[str, Any], api: Callable[[], Api], region: str, forward: threading.Event) -> Outcome:
+    """Do what the event asks for; ``forward`` is set once an update is known not to be taken back."""
     match event.get("RequestType"):
         case "Delete":
             return Outcome()
         case "Create":
-            return _compared(Question.of(_properties(event)), api(), region, old=())
+            return _compared(_question(event), api(), region, old=())
         case "Update":
             calls = api()
-            if _is_rolling_back(calls, str(event.get("StackId", ""))):
+            problem = _rolling_back(calls, str(event.get("StackId", "")), forward)
+            if problem is None:
                 return Outcome(skipped=["the stack is rolling back: nothing was compared"])
-            old = _accepted(event.get("OldResourceProperties"))
-            return _compared(Question.of(_properties(event)), calls, region, old=old)
+            outcome = _compared(_question(event), calls, region, old=_accepted(event.get("OldResourceProperties")))
+            if forward.is_set():
+                return outcome
+            return replace(outcome, refused=False, skipped=[problem, *outcome.skipped])
         case other:
             raise GateError(f"RequestType: must be Create, Update or Delete, got {_shown(other)}")
 
@@ -259,11 +267,11 @@ def _reading(api: Api, requirement: Requirement, own: Own) -> Reading:
     """Read a quota and its use by others; what AWS does not tell is a problem of the reading, not of the gate."""
     from .calling import Refused  # noqa: PLC0415 - see the module's docstring
     from .comparison import Reading  # noqa: PLC0415 - see the module's docstring
-    from .reading import NoSuchQuota, read_quota, used  # noqa: PLC0415 - see the module's docstring
+    from .reading import NoSuchQuota, NotTold, read_quota, used  # noqa: PLC0415 - see the module's docstring
 
     try:
         quota = read_quota(api, requirement.service, requirement.name, requirement.code)
-    except NoSuchQuota as error:
+    except (NoSuchQuota, NotTold) as error:
         return Reading(value=None, problem=str(error))
     except Refused as error:
         return Reading(value=None, problem=error.reason, action=error.action)
@@ -283,16 +291,28 @@ def _reading(api: Api, requirement: Requirement, own: Own) -> Reading:
     )
 
 
-def _is_rolling_back(api: Api, stack_id: str) -> bool:
-    """Ask CloudFormation: the event of an update that is taken back looks like that of any other update."""
+def _rolling_back(api: Api, stack_id: str, forward: threading.Event) -> str | None:
+    """Ask CloudFormation, since the event of an update that is taken back looks like that of any other update.
+
+    Gives None for one that is taken back. Else sets ``forward``, or gives the reason why that is not known.
+    """
     from .calling import Refused  # noqa: PLC0415 - see the module's docstring
 
     try:
         stacks = api.call("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
     except Refused as error:
-        LOG.warning("whether the stack is rolling back could not be asked: %s", error)
-        return False
-    return any("ROLLBACK" in str(stack.get("StackStatus", "")) for stack in stacks)
+        return f"whether the stack is rolling back could not be asked, so nothing is refused: {error}"
+    if any("ROLLBACK" in str(stack.get("StackStatus", "")) for stack in stacks):
+        return None
+    forward.set()
+    return ""
+
+
+def _question(event: Mapping[str, Any]) -> Question:
+    """Read the event's properties; the account is that of the stack."""
+    question = Question.of(_properties(event))
+    account = str(event.get("StackId", "")).split(":")[4:5]
+    return replace(question, own=replace(question.own, account="".join(account)))
 
 
 def _accepted(properties: Any) -> Sequence[Requirement]:

@@ -16,6 +16,10 @@ class NoSuchQuota(Exception):  # noqa: N818 - an answer of AWS, not a fault of t
     """Service Quotas knows no such quota, or has no applied value for it (its NoSuchResourceException)."""
 
 
+class NotTold(LookupError):  # noqa: N818 - an answer of AWS, not a fault of the program
+    """Service Quotas has the quota and could not find out its value; the default is then no answer."""
+
+
 class Api(Protocol):
     """A way to call AWS. Services and operations are those of boto3: ``ec2``, ``describe_vpcs``.
 
@@ -51,18 +55,21 @@ class Own:
     """What belongs to the environment itself, so that it is not counted as used by others.
 
     ``stacks`` are CloudFormation's stack names, found in the tag ``aws:cloudformation:stack-name``; the clusters are
-    known by their names.
+    known by their names. ``account`` is the environment's: VPCs that another account shares with it take nothing of its
+    quota. Empty: whoever owns them, VPCs count.
     """
 
     stacks: tuple[str, ...] = ()
     hyperpod_cluster: str = ""
     eks_cluster: str = ""
+    account: str = ""
 
 
 def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Quota:
-    """Give the quota whose normalised name is ``name``; raises NoSuchQuota where the service has none of that name.
+    """Give the quota whose normalised name is ``name``.
 
-    ``code`` is tried first. Where it leads to another name, or nowhere, all pages of the applied values and of AWS's
+    Raises NoSuchQuota where the service has none of that name, NotTold where AWS does not know its value.
+        ``code`` is tried first. Where it leads to another name, or nowhere, all pages of the applied values and of AWS's
     defaults are read: a quota without an applied value is missing from the former, which does not mean zero.
     """
     wanted = normalized(name)
@@ -72,7 +79,7 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
                 row = api.call("service-quotas", operation, ServiceCode=service, QuotaCode=code)["Quota"]
             except NoSuchQuota:
                 continue
-            if not _is(row, wanted):
+            if normalized(row["QuotaName"]) != wanted:
                 break
             return _quota(row, is_default=is_default)
     applied, defaults = api.each(
@@ -81,7 +88,7 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
     )
     for rows, is_default in ((applied, False), (defaults, True)):
         for row in rows:
-            if _is(row, wanted):
+            if normalized(row["QuotaName"]) == wanted:
                 return _quota(row, is_default=is_default)
     raise NoSuchQuota(f'Service Quotas has no quota "{name}" of {service}')
 
@@ -92,7 +99,8 @@ def used(api: Api, kind: str, own: Own) -> float:
     Kinds: ``hyperpod_instances`` (all, Spot or not; with ``:<ml type>`` only those of a type that are not Spot),
     ``hyperpod_spot_instances`` (all Spot ones, or ``:<ml type>``),
     ``reserved_instances:<ml type>``, ``training_plans``, ``vpcs``, ``elastic_ips``, ``internet_gateways``,
-    ``nat_gateways:<AZ ID>``, ``network_interfaces`` (``:<AZ ID>``), ``security_groups``, ``gateway_endpoints``,
+    ``nat_gateways:<AZ ID>``, ``network_interfaces`` (``:<AZ ID>``), ``network_interfaces_beside_nodes`` (without
+    those of the environment's own nodes, for a VPC that is not its own), ``security_groups``, ``gateway_endpoints``,
     ``interface_endpoints:<VPC ID>``, ``subnets:<VPC ID>``, ``cidrs:<VPC ID>``, ``eks_clusters``,
     ``lustre_file_systems`` and ``lustre_capacity_gib`` (both ``:<deployment type>``). Raises ValueError for another.
     """
@@ -108,12 +116,10 @@ def calls_of(kind: str) -> tuple[str, ...]:
     return _ACTIONS[kind.partition(":")[0]]
 
 
-def _is(row: Mapping[str, Any], wanted: str) -> bool:
-    # a quota whose value AWS could not fetch has an ErrorReason and no Value
-    return normalized(row["QuotaName"]) == wanted and row.get("Value") is not None
-
-
 def _quota(row: Mapping[str, Any], *, is_default: bool) -> Quota:
+    if row.get("Value") is None:
+        reason = row.get("ErrorReason", {}).get("ErrorCode") or "it gives no reason"
+        raise NotTold(f'Service Quotas could not find out the value of "{row["QuotaName"]}" ({reason})')
     return Quota(
         name=row["QuotaName"],
         code=row["QuotaCode"],
@@ -136,16 +142,20 @@ def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, .
     names = [each["ClusterName"] for each in summaries if each["ClusterName"] != own.hyperpod_cluster]
     clusters = api.each(lambda name: api.call("sagemaker", "describe_cluster", ClusterName=name), names)
     return sum(
-        _instances_of(group, instance_type)
+        _instances_of(group, instance_type, is_ending=cluster.get("ClusterStatus") in _ENDING_CLUSTERS)
         for cluster in clusters
         for group in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ()))
         if ("Spot" in group.get("CapacityRequirements", {})) in markets
     )
 
 
-def _instances_of(group: Mapping[str, Any], instance_type: str) -> float:
-    """Count the instances of a group, those that are still to come too; a flexible group's are of its first type."""
-    present, target = group.get("CurrentCount", 0), group.get("TargetCount", 0)
+def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bool) -> float:
+    """Count the instances of a group, those that are still to come too; a flexible group's are of its first type.
+
+    To a cluster that failed, or that is being deleted, none will come.
+    """
+    present = group.get("CurrentCount", 0)
+    target = 0 if is_ending else group.get("TargetCount", 0)
     count = max(present, target)
     if not instance_type:
         return float(count)
@@ -177,7 +187,8 @@ def _plans(api: Api) -> list[Any]:
 
 
 def _vpcs(api: Api, own: Own, _detail: str) -> float:
-    return _of_others(api.pages("ec2", "describe_vpcs", "Vpcs"), own)
+    vpcs = api.pages("ec2", "describe_vpcs", "Vpcs")
+    return _of_others([vpc for vpc in vpcs if not own.account or vpc.get("OwnerId", own.account) == own.account], own)
 
 
 def _elastic_ips(api: Api, own: Own, _detail: str) -> float:
@@ -205,6 +216,35 @@ def _nat_gateways(api: Api, own: Own, az_id: str) -> float:
 
 
 def _network_interfaces(api: Api, own: Own, az_id: str) -> float:
+    return len(_interfaces_of_others(api, own, az_id))
+
+
+def _network_interfaces_beside_nodes(api: Api, own: Own, az_id: str) -> float:
+    interfaces, places = api.each(
+        lambda ask: ask(), (lambda: _interfaces_of_others(api, own, az_id), lambda: _places_of_nodes(api, own))
+    )
+    return len([each for each in interfaces if not any(_stands_in(each, place) for place in places)])
+
+
+def _places_of_nodes(api: Api, own: Own) -> list[Mapping[str, Any]]:
+    """Give where the nodes of the environment's cluster stand: subnets and security groups, none before it stands."""
+    summaries = api.pages("sagemaker", "list_clusters", "ClusterSummaries")
+    if own.hyperpod_cluster not in {each["ClusterName"] for each in summaries}:
+        return []
+    cluster = api.call("sagemaker", "describe_cluster", ClusterName=own.hyperpod_cluster)
+    places = [
+        cluster.get("VpcConfig"),
+        *(group.get("OverrideVpcConfig") for group in cluster.get("InstanceGroups", ())),
+    ]
+    return [place for place in places if place]
+
+
+def _stands_in(interface: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
+    groups = {group["GroupId"] for group in interface.get("Groups", ())}
+    return interface.get("SubnetId") in place["Subnets"] and groups.issuperset(place["SecurityGroupIds"])
+
+
+def _interfaces_of_others(api: Api, own: Own, az_id: str) -> list[Mapping[str, Any]]:
     interfaces, vpcs, subnets = api.each(
         lambda question: api.pages("ec2", *question),
         (
@@ -216,15 +256,13 @@ def _network_interfaces(api: Api, own: Own, az_id: str) -> float:
     # the interfaces of nodes, of EKS and of FSx carry no tag of a stack; those in the environment's own VPC are its own
     ours = {vpc["VpcId"] for vpc in vpcs if _is_own(vpc, own)}
     zones = {subnet["SubnetId"]: subnet.get("AvailabilityZoneId", "") for subnet in subnets}
-    return len(
-        [
-            each
-            for each in interfaces
-            if each.get("VpcId") not in ours
-            and not _is_own(each, own)
-            and az_id in {"", zones.get(each.get("SubnetId", ""))}
-        ]
-    )
+    return [
+        each
+        for each in interfaces
+        if each.get("VpcId") not in ours
+        and not _is_own(each, own)
+        and az_id in {"", zones.get(each.get("SubnetId", ""))}
+    ]
 
 
 def _security_groups(api: Api, own: Own, _detail: str) -> float:
@@ -290,10 +328,17 @@ def _of_others(things: Iterable[Mapping[str, Any]], own: Own) -> float:
 
 def _is_own(thing: Mapping[str, Any], own: Own) -> bool:
     tags = thing.get("Tags") or thing.get("TagSet") or ()
-    return any(tag.get("Key") == _STACK_TAG and tag.get("Value") in own.stacks for tag in tags)
+    return any(
+        (tag.get("Key") == _STACK_TAG and tag.get("Value") in own.stacks)
+        # EKS makes a group for its cluster that carries no stack's tag
+        or (tag.get("Key") == _EKS_TAG and tag.get("Value") == own.eks_cluster)
+        for tag in tags
+    )
 
 
 _STACK_TAG = "aws:cloudformation:stack-name"
+_EKS_TAG = "aws:eks:cluster-name"
+_ENDING_CLUSTERS = ("Deleting", "Failed")
 _LIVE_PLANS = ("Pending", "Scheduled", "Active")
 _LIVE_GATEWAYS = ("pending", "available", "deleting")
 _LIVE_BLOCKS = ("associating", "associated")
@@ -308,6 +353,7 @@ _COUNTS: Mapping[str, Callable[[Api, Own, str], float]] = {
     "internet_gateways": _internet_gateways,
     "nat_gateways": _nat_gateways,
     "network_interfaces": _network_interfaces,
+    "network_interfaces_beside_nodes": _network_interfaces_beside_nodes,
     "security_groups": _security_groups,
     "gateway_endpoints": _gateway_endpoints,
     "interface_endpoints": _interface_endpoints,
@@ -319,6 +365,7 @@ _COUNTS: Mapping[str, Callable[[Api, Own, str], float]] = {
 }
 
 _CLUSTERS = ("sagemaker:ListClusters", "sagemaker:DescribeCluster")
+_INTERFACES = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeVpcs", "ec2:DescribeSubnets")
 
 _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "hyperpod_instances": _CLUSTERS,
@@ -329,7 +376,8 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "elastic_ips": ("ec2:DescribeAddresses",),
     "internet_gateways": ("ec2:DescribeInternetGateways",),
     "nat_gateways": ("ec2:DescribeNatGateways", "ec2:DescribeSubnets"),
-    "network_interfaces": ("ec2:DescribeNetworkInterfaces", "ec2:DescribeVpcs", "ec2:DescribeSubnets"),
+    "network_interfaces": _INTERFACES,
+    "network_interfaces_beside_nodes": (*_INTERFACES, *_CLUSTERS),
     "security_groups": ("ec2:DescribeSecurityGroups", "ec2:DescribeVpcs"),
     "gateway_endpoints": ("ec2:DescribeVpcEndpoints",),
     "interface_endpoints": ("ec2:DescribeVpcEndpoints",),
