@@ -276,6 +276,24 @@ def test_a_type_that_is_offered_in_other_zones(
     assert run_check(OFFERED, case_of(), account).status is Status.PASSED
 
 
+def test_a_group_without_nodes_is_only_warned(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
+    account.answers.instance_type_zones = {
+        "m5.2xlarge": frozenset({"use1-az4"}),
+        "p5.48xlarge": frozenset({"use1-az4"}),
+    }
+    empty = {**ON_DEMAND, f"{GROUP}.count": 0, "task_governance": ..., "storage.lustre[0].claim": ...}
+    result = run_check(OFFERED, case_of(empty), account)
+    assert (result.status, messages(result)) == (
+        Status.WARNED,
+        [
+            (
+                f"{GROUP}.availability_zone_id: should be a zone where EC2 offers ml.p5.48xlarge, got use1-az5;"
+                " set availability_zone_id: use1-az4"
+            )
+        ],
+    )
+
+
 def test_a_type_that_ec2_lists_nowhere_is_a_warning(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:
     account.answers.instance_type_zones = {"m5.2xlarge": frozenset({"use1-az4"})}
     result = run_check(OFFERED, case_of(ON_DEMAND), account)

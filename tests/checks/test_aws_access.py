@@ -133,14 +133,8 @@ def test_nothing_answers(monkeypatch: pytest.MonkeyPatch) -> None:
             "sts:GetCallerIdentity",
         ),
         (Fails("Throttling", "Rate exceeded"), "AWS throttled sts:GetCallerIdentity; run it again later", ""),
-        (
-            errors.ReadTimeoutError(endpoint_url="https://sts"),
-            "sts:GetCallerIdentity gave no answer within 8 s",
-            "",
-        ),
-        ({}, "the answer to sts:GetCallerIdentity cannot be read: 'Account' is missing", ""),
     ],
-    ids=["denied", "throttled", "silent", "garbage"],
+    ids=["denied", "throttled"],
 )
 def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object, reason: str, action: str) -> None:
     aws = open_with(answer)
@@ -154,6 +148,57 @@ def test_where_it_stays_unknown_who_asks_no_question_is_answered(answer: object,
         action,
     )
     assert [call.name for call in aws.calls] == ["sts:GetCallerIdentity"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (errors.ReadTimeoutError(endpoint_url="https://sts"), "sts:GetCallerIdentity gave no answer within 8 s"),
+        (
+            errors.ConnectionClosedError(endpoint_url="https://sts"),
+            "the connection broke off during sts:GetCallerIdentity",
+        ),
+        (KeyError("Result"), "the answer to sts:GetCallerIdentity cannot be read: 'Result'"),
+        ({}, "the answer to sts:GetCallerIdentity cannot be read: 'Account' is missing"),
+    ],
+    ids=["silent", "broken off", "not AWS", "garbage"],
+)
+def test_what_is_no_aws_is_said_once(answer: object, reason: str) -> None:
+    with pytest.raises(AwsAccessError) as caught:
+        open_with(answer)
+    assert str(caught.value) == f"AWS is out of reach: {reason}; check the network, its proxy and AWS_ENDPOINT_URL"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            WHO,
+            (
+                f"the credentials belong to account {ACCOUNT}, the environment to 999988887777; set AWS_PROFILE to a"
+                " profile of 999988887777"
+            ),
+        ),
+        (
+            Fails("AccessDenied", "", 403),
+            (
+                "it is not known whose the credentials are: no permission for sts:GetCallerIdentity; allow"
+                " sts:GetCallerIdentity"
+            ),
+        ),
+        (
+            Fails("Throttling", "Rate exceeded"),
+            "it is not known whose the credentials are: AWS throttled sts:GetCallerIdentity; run it again later",
+        ),
+    ],
+    ids=["another", "denied", "throttled"],
+)
+def test_who_needs_the_account_needs_its_credentials(answer: object, said: str) -> None:
+    aws = open_with(answer, account="999988887777")
+    with pytest.raises(AwsAccessError) as caught:
+        aws.require_account()
+    assert str(caught.value) == said
+    open_with(WHO).require_account()
 
 
 def test_another_account_is_asked_nothing() -> None:

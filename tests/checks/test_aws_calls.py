@@ -266,7 +266,7 @@ DENIED_BY_SCP = (
         (Fails("ThrottlingException", "Rate"), f"AWS throttled {ZONES}; run it again later", ""),
         (
             Fails("ExpiredTokenException", "expired"),
-            f"the credentials expired before {ZONES}; renew them and run it again",
+            "the credentials expired during the run; renew them and run it again",
             "",
         ),
         (

@@ -484,6 +484,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                                 "ToPort": 443,
                                 "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
                                 "Ipv6Ranges": [{"CidrIpv6": "::/0"}],
+                                "PrefixListIds": [{"PrefixListId": "pl-1"}],
                             }
                         ],
                     }
@@ -499,7 +500,12 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                 ),
                 egress=(
                     SecurityGroupRule(
-                        protocol="tcp", from_port=443, to_port=443, group_ids=(), cidrs=("0.0.0.0/0", "::/0")
+                        protocol="tcp",
+                        from_port=443,
+                        to_port=443,
+                        group_ids=(),
+                        cidrs=("0.0.0.0/0", "::/0"),
+                        prefix_list_ids=("pl-1",),
                     ),
                 ),
             )
@@ -634,6 +640,14 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                     {
                         "EvalActionName": "fsx:CreateFileSystem",
                         "EvalDecision": "implicitDeny",
+                        "MissingContextValues": ["aws:ViaAWSService"],
+                        "ResourceSpecificResults": [
+                            {
+                                "EvalResourceName": "*",
+                                "EvalResourceDecision": "implicitDeny",
+                                "MissingContextValues": ["aws:PrincipalTag/team", "aws:ViaAWSService"],
+                            }
+                        ],
                         "OrganizationsDecisionDetail": {"AllowedByOrganizations": True},
                         "PermissionsBoundaryDecisionDetail": {"AllowedByPermissionsBoundary": False},
                     },
@@ -643,7 +657,12 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         (
             Decision(action="eks:CreateCluster", decision="allowed"),
             Decision(action="ec2:CreateVpc", decision="implicitDeny", denied_by_organization=True),
-            Decision(action="fsx:CreateFileSystem", decision="implicitDeny", denied_by_boundary=True),
+            Decision(
+                action="fsx:CreateFileSystem",
+                decision="implicitDeny",
+                denied_by_boundary=True,
+                unknown_keys=("aws:PrincipalTag/team", "aws:ViaAWSService"),
+            ),
         ),
     ),
     "bootstrap_version": (

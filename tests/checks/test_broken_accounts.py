@@ -239,10 +239,10 @@ def loaded(file: str, changes: Mapping[str, Any]) -> LoadedEnvironment:
 
 def merged(document: Any, changes: Mapping[Any, Any]) -> Any:
     """Give a document with changes: mappings are merged, lists by number, null takes a key away."""
-    result = copy.deepcopy(document)
+    result: Any = copy.deepcopy(document)
     for key, value in changes.items():
         if value is None:
-            result.pop(key, None)
+            del result[key]
         elif isinstance(value, Mapping) and (isinstance(result, list) or isinstance(result.get(key), Mapping | list)):
             result[key] = merged(result[key], value)
         else:

@@ -307,14 +307,15 @@ def test_the_version_of_the_cni(run: Run, cluster: Answers, version: str, ok: bo
     cluster.installed_addons = {"platform": (*without("vpc-cni"), addon("vpc-cni", version))}
     add_on = (
         f"error: eks.existing.cluster_name: needs the Amazon VPC CNI 1.18.3 or newer for HyperPod, got {version} on"
-        " platform; run 'aws eks update-addon --cluster-name platform --addon-name vpc-cni'"
+        " platform; run 'aws eks update-addon --addon-version VERSION --cluster-name platform --addon-name"
+        " vpc-cni'"
     )
     assert everything(run) == ([] if ok else [add_on])
     cluster.installed_addons = {"platform": without("vpc-cni")}
     cluster.kubernetes_daemon_sets = {
         ("platform", "kube-system"): {"aws-node": (f"{REGISTRY}/amazon-k8s-cni:{version}", f"{REGISTRY}/agent:v1")}
     }
-    own = add_on.replace("update-addon", "create-addon --resolve-conflicts OVERWRITE")
+    own = add_on.replace("update-addon --addon-version VERSION", "create-addon --resolve-conflicts OVERWRITE")
     assert everything(run) == ([] if ok else [own])
 
 

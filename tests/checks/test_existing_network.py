@@ -17,6 +17,7 @@ from hyperpod_cdk.checks.answers import (
     RouteTable,
     SecurityGroupAnswer,
     SecurityGroupRule,
+    StackAnswer,
     SubnetAnswer,
     VpcAnswer,
 )
@@ -352,6 +353,74 @@ def test_ways_out(run: Run, network: Answers, target: str) -> None:
     assert everything(run) == []
 
 
+def routed(*routes: tuple[str, str]) -> tuple[RouteTable, ...]:
+    """The route tables, that of the nodes with these routes alone."""
+    here = tuple(Route(destination=destination, target=target) for destination, target in routes)
+    nodes = RouteTable(route_table_id="rtb-nodes", is_main=False, subnet_ids=(NODES6, NODES4), routes=here)
+    return nodes, table("rtb-main", is_main=True)
+
+
+def test_everywhere_in_two_halves_is_a_way_out(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: routed(("0.0.0.0/1", "tgw-01"), ("128.0.0.0/1", "tgw-01"))}
+    assert everything(run) == []
+
+
+@pytest.mark.parametrize("route", [("0.0.0.0/1", "tgw-01"), ("10.0.0.0/8", "pcx-01"), ("pl-0a1b", "nat-01")])
+def test_endpoints_of_another_network_are_not_known(run: Run, network: Answers, route: tuple[str, str]) -> None:
+    network.route_tables = {VPC: routed(route)}
+    network.endpoints = {VPC: ()}
+    out, s3 = everything(run)
+    assert out.startswith(f"warning: network.existing.node_subnet_ids.use1-az6: should have a way out of {NODES6}, ")
+    assert out.endswith(f"or create the endpoints, unless {route[1]} leads to them")
+    assert s3.startswith("warning: network.existing.node_subnet_ids.use1-az6: should have a way to S3")
+    assert s3.endswith(f"or create one, unless {route[1]} leads to them")
+
+
+def test_a_gateway_endpoint_is_no_way_elsewhere(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: routed(("pl-63a5400a", "vpce-01"))}
+    assert [each.partition(":")[0] for each in everything(run)] == ["error"]
+
+
+def test_names_of_endpoints_may_come_from_a_private_zone(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: CLOSED}
+    nameless = (replace(endpoint(service), private_dns=False) for service in NODE_ENDPOINTS)
+    network.endpoints = {VPC: (S3_GATEWAY, *nameless)}
+    (said_once,) = everything(run)
+    assert said_once.startswith("warning: ")
+    assert said_once.endswith(
+        "unless a private hosted zone leads to the endpoints that are there without private names"
+    )
+
+
+def test_ec2messages_may_be_missing(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: CLOSED}
+    network.endpoints = {VPC: (S3_GATEWAY, *(endpoint(each) for each in NODE_ENDPOINTS if each != "ec2messages"))}
+    (said_once,) = everything(run)
+    assert said_once.startswith("warning: ")
+    assert said_once.endswith(
+        "for ec2messages; route 0.0.0.0/0 to a NAT gateway, or create the endpoints, unless the"
+        " nodes' SSM Agent is 3.3.40 or newer"
+    )
+
+
+def test_a_route_table_that_is_not_shown_claims_nothing(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: ()}
+    network.endpoints = {VPC: ()}
+    assert everything(run) == []
+    assert run(WAY_OUT).status is Status.SKIPPED
+    assert run(S3).status is Status.SKIPPED
+
+
+def test_another_route_to_the_internet_warns(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: routed(("0.0.0.0/0", NAT), ("::/0", IGW))}
+    assert everything(run) == [
+        (
+            f"warning: network.existing.node_subnet_ids.use1-az6: should be a private subnet, got {NODES6}, {NODES4},"
+            " whose route table rtb-nodes leads ::/0 to an internet gateway; name a subnet without such a route"
+        )
+    ]
+
+
 def test_no_way_out_and_not_all_endpoints(run: Run, network: Answers) -> None:
     network.route_tables = {VPC: CLOSED}
     services = [endpoint(service) for service in NODE_ENDPOINTS]
@@ -424,8 +493,38 @@ def test_endpoints_that_do_not_know_the_nodes(run: Run, network: Answers, let_in
     ]
 
 
+def test_a_group_that_was_made_may_be_on_the_list(run: Run, network: Answers, fake_aws: FakeAws) -> None:
+    closed(network, rule(groups=(SG,)))
+    name = "shared-network"
+    fake_aws.answers.stack = {name: StackAnswer(name=name, status="CREATE_COMPLETE")}
+    result = run(ENDPOINTS, security_group_id=None, eks=False)
+    assert said(result) == []
+    assert [each.reason for each in result.skipped] == [
+        (
+            f"whether {ENDPOINT_SG} lets in {NODES6}, {NODES4} is not known: it lets in {SG}, which may be the group"
+            f" that {name} made"
+        )
+    ]
+
+
+def test_a_prefix_list_may_hold_the_nodes(run: Run, network: Answers) -> None:
+    listed = SecurityGroupRule(
+        protocol="tcp", from_port=443, to_port=443, group_ids=(), cidrs=(), prefix_list_ids=("pl-0a1b",)
+    )
+    closed(network, listed)
+    result = run(ENDPOINTS)
+    assert said(result) == []
+    assert [each.reason for each in result.skipped] == [
+        (
+            f"whether {ENDPOINT_SG} lets in {NODES6}, {NODES4} is not known: it lets in pl-0a1b, and prefix lists are"
+            " not looked at"
+        )
+    ]
+
+
 def test_a_group_that_is_made_is_on_no_list(run: Run, network: Answers) -> None:
     closed(network, rule(groups=(SG,)))
+    network.stack = {"shared-network": None}
     services = ", ".join(NODE_ENDPOINTS)
     assert everything(run, security_group_id=None, eks=False) == [
         (
@@ -505,8 +604,7 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
             (
                 f"warning: network.existing.security_group_id: should let HTTPS out to AWS, got {SG} with no"
                 f" outward rule by"
-                " address for port 443; add one to 0.0.0.0/0 or to the blocks of the endpoints, unless a prefix"
-                " list does it"
+                " address for port 443; add one to 0.0.0.0/0 or to the blocks of the endpoints"
             ),
         ),
         (
@@ -523,6 +621,30 @@ def test_a_security_group_that_stops_efa(run: Run, network: Answers, change: Any
     assert isinstance(network.security_groups, dict)
     network.security_groups[SG] = replace(network.security_groups[SG], **change)
     assert everything(run) == [message]
+
+
+def test_without_efa_the_rules_are_only_advised(
+    project: Path, case_of: Any, run_check: Any, fake_aws: FakeAws, network: Answers
+) -> None:
+    assert isinstance(network.security_groups, dict)
+    network.security_groups[SG] = replace(network.security_groups[SG], egress=(ANYWHERE,))
+    text = (project / "examples/existing-vpc-and-eks.yaml").read_text(encoding="utf-8")
+    assert "ml.g6e.12xlarge" in text
+    result = run_check(GROUP, case_of(text.replace("ml.g6e.12xlarge", "ml.g5.2xlarge")), fake_aws)
+    (finding,) = result.findings
+    assert finding.severity.value == "warning"
+    assert finding.message.startswith(
+        f"should have, though no instance type here has EFA, a rule of {SG} that lets everything out to itself"
+    )
+
+
+def test_rules_by_prefix_list_let_https_out(run: Run, network: Answers) -> None:
+    listed = SecurityGroupRule(
+        protocol="tcp", from_port=443, to_port=443, group_ids=(), cidrs=(), prefix_list_ids=("pl-0a1b",)
+    )
+    assert isinstance(network.security_groups, dict)
+    network.security_groups[SG] = replace(network.security_groups[SG], egress=(ITSELF, listed))
+    assert everything(run) == []
 
 
 def test_a_security_group_that_does_not_exist(run: Run, network: Answers) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from hyperpod_cdk.catalog import deployer_actions, iam
 from hyperpod_cdk.checks.answers import Caller, Decision, NotAnswered, RoleAnswer
-from hyperpod_cdk.checks.iam import WHEN, needed_types
+from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
 from tests.support.fake_aws import FakeAws
@@ -257,6 +257,30 @@ def test_a_caller_who_may_do_neither(run: Run, fake_aws: FakeAws, decision: Deci
     ]
 
 
+def test_a_caller_who_may_not_pass_the_execution_role(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.simulate = {
+        f"sts:AssumeRole {DEPLOY}": denied("sts:AssumeRole"),
+        f"iam:PassRole {EXECUTOR}": denied("iam:PassRole"),
+    }
+    (told,) = said(run(CALLER))
+    assert told.startswith(f"error: account: needs sts:AssumeRole on {DEPLOY}, got no policy that allows it for {ME};")
+    assert told.endswith("cloudformation:UpdateTerminationProtection, iam:PassRole")
+
+
+def test_a_caller_with_a_condition_is_warned(run: Run, fake_aws: FakeAws) -> None:
+    wants_mfa = Decision(action="sts:AssumeRole", decision="explicitDeny", unknown_keys=("aws:MultiFactorAuthPresent",))
+    fake_aws.answers.simulate = {
+        f"sts:AssumeRole {PUBLISH}": wants_mfa,
+        "s3:PutObject": denied("s3:PutObject"),
+    }
+    assert said(run(CALLER)) == [
+        (
+            f"warning: account: needs sts:AssumeRole on {PUBLISH}, got a refusal by a policy (without knowing"
+            f" aws:MultiFactorAuthPresent) for {ME}; allow it, or give the caller s3:GetObject, s3:PutObject"
+        )
+    ]
+
+
 @pytest.mark.check("caller_may_use_the_bootstrap_roles", "skips")
 def test_a_caller_whom_nobody_simulates(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.simulate = NO_SIMULATOR
@@ -333,6 +357,55 @@ def test_what_is_no_certain_failure_warns(run: Run, fake_aws: FakeAws, decision:
             f" {listed}; allow them where they are not allowed for single resources already"
         )
     ]
+
+
+def test_a_policy_with_conditions_is_no_certain_refusal(run: Run, fake_aws: FakeAws) -> None:
+    """As one that lets roles be made with a boundary only, or by a principal with a tag."""
+    key = "aws:PrincipalTag/team"
+    fake_aws.answers.simulate = {
+        "iam:CreateRole": Decision(action="iam:CreateRole", decision="implicitDeny", unknown_keys=(key,)),
+        "sagemaker:CreateCluster": Decision(
+            action="sagemaker:CreateCluster", decision="explicitDeny", unknown_keys=(key,)
+        ),
+    }
+    assert said(run(DEPLOYER)) == [
+        (
+            "warning: account: CloudFormation may need actions that the policy simulator refuses to"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE} for all resources (registry schemas, {deployer_actions.AS_OF}):"
+            f" no policy that allows it (without knowing {key}): iam:CreateRole; a refusal by a policy (without knowing"
+            f" {key}): sagemaker:CreateCluster; allow them where they are not allowed for single resources already"
+        )
+    ]
+
+
+def test_the_boundary_is_part_of_what_is_simulated(run: Run, fake_aws: FakeAws) -> None:
+    run(DEPLOYER, {"permissions_boundary": "developer"})
+    contexts = [question[4] for question in fake_aws.asked if question[0] == "simulate"]
+    assert contexts == [{"iam:PermissionsBoundary": "arn:aws:iam::111122223333:policy/developer"}]
+
+
+def test_the_qualifier_of_the_project_is_asked_for(
+    case_of: Any, run_check: Any, fake_aws: FakeAws, tmp_path: Path
+) -> None:
+    (tmp_path / "cdk.json").write_text('{"context": {"@aws-cdk/core:bootstrapQualifier": "ours"}}', encoding="utf-8")
+    fake_aws.answers.bootstrap_version = {"ours": 33}
+    fake_aws.answers.simulate = {}
+    fake_aws.answers.caller = Caller(account="111122223333", arn=ME)
+    case = case_of({}, project=tmp_path)
+    for check in (BOOTSTRAP, DEPLOYER, CALLER):
+        assert run_check(check, case, fake_aws).status is Status.PASSED
+    simulated = [question for question in fake_aws.asked if question[0] == "simulate"]
+    assert simulated[0][1] == f"arn:aws:iam::111122223333:role/cdk-ours-cfn-exec-role-{PLACE}"
+    assert {question[3] for question in simulated[1:]} == {
+        f"arn:aws:iam::111122223333:role/cdk-ours-{role}-role-{PLACE}" for role in ("deploy", "file-publishing")
+    }
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"context": []}', '{"context": {}}', "\xff"])
+def test_without_a_qualifier_it_is_cdks(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "cdk.json").write_bytes(text.encode("latin-1"))
+    assert qualifier(tmp_path) == "hnb659fds"
 
 
 def test_a_role_that_may_do_nothing_is_told_in_one_line(run: Run, fake_aws: FakeAws) -> None:

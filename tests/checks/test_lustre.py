@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hyperpod_cdk.checks.answers import BucketAnswer, LustreAnswer, NotAnswered
+from hyperpod_cdk.checks.answers import BucketAnswer, LustreAnswer, NotAnswered, StackAnswer
 from hyperpod_cdk.checks.model import Case, Result, Status
 from hyperpod_cdk.checks.run import offline
 from tests.support.fake_aws import FakeAws
@@ -24,6 +25,9 @@ LINKS: Mapping[str, Any] = {
         {"path": "/datasets", "s3_uri": "s3://my-datasets/"},
         {"path": "/models", "s3_uri": "s3://my-models/large/"},
     ]
+}
+STACK_STANDS: dict[str, StackAnswer | NotAnswered | None] = {
+    "prod-storage": StackAnswer(name="prod-storage", status="UPDATE_COMPLETE")
 }
 EFA: Mapping[str, Any] = {f"{SYSTEM}.efa": True, f"{SYSTEM}.capacity_gib": 19200}
 
@@ -88,6 +92,19 @@ def test_buckets_elsewhere_or_nowhere(case_of: CaseOf, run_check: RunCheck, fake
     ]
 
 
+def test_a_bucket_elsewhere_than_in_us_east_1_is_made_with_its_place(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws
+) -> None:
+    fake_aws.answers.bucket = {"my-datasets": None, "my-models": bucket("my-models", "eu-west-1")}
+    case = case_of(LINKS)
+    elsewhere = replace(case, environment=case.environment.model_copy(update={"region": "eu-west-1"}))
+    (finding,) = run_check(BUCKETS, elsewhere, fake_aws).findings
+    assert finding.message.endswith(
+        "make it with 'aws s3api create-bucket --bucket my-datasets --region eu-west-1"
+        " --create-bucket-configuration LocationConstraint=eu-west-1'"
+    )
+
+
 def test_one_bucket_is_asked_and_reported_once(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     links = [
         {"path": "/a", "s3_uri": "s3://my-datasets/a/"},
@@ -132,13 +149,33 @@ def test_capacities_that_grow(
     case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, standing: tuple[LustreAnswer, ...]
 ) -> None:
     fake_aws.answers.lustre_file_systems = standing
+    fake_aws.answers.stack = STACK_STANDS
     result = run_check(GROWTH, case_of(), fake_aws)
     assert (result.status, messages(result)) == (Status.PASSED, [])
+
+
+@pytest.mark.parametrize("status", ["", "REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
+def test_a_file_system_that_a_destroyed_stack_left_may_be_larger(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, status: str
+) -> None:
+    fake_aws.answers.lustre_file_systems = (file_system(9600),)
+    fake_aws.answers.stack = {"prod-storage": StackAnswer(name="prod-storage", status=status) if status else None}
+    assert run_check(GROWTH, case_of(), fake_aws).status is Status.PASSED
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_beside_one_that_a_destroyed_stack_left_the_smaller_counts(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, order: int
+) -> None:
+    fake_aws.answers.lustre_file_systems = (file_system(9600), file_system(4800))[::order]
+    fake_aws.answers.stack = STACK_STANDS
+    assert run_check(GROWTH, case_of(), fake_aws).status is Status.PASSED
 
 
 @pytest.mark.check("file_systems_only_grow", "fails")
 def test_a_capacity_that_shrinks(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.lustre_file_systems = (file_system(7200),)
+    fake_aws.answers.stack = STACK_STANDS
     assert messages(run_check(GROWTH, case_of(), fake_aws)) == [
         (
             f"{SYSTEM}.capacity_gib: must be at least 7200, the capacity of fs-0a1b2c3d4e5f67890, which can grow and"

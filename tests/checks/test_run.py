@@ -175,7 +175,17 @@ class TestSelect:
             assert run.select([change(check.name)]) == (check,)
 
     def test_skip_wins(self) -> None:
-        assert run.select(["quotas"], ["quotas"]) == ()
+        assert {check.area for check in run.select(["quotas", "eks"], ["quotas"])} == {"eks"}
+
+    def test_nothing_left(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            run.select(["quotas"], ["quotas"])
+        assert str(caught.value) == "must leave a check to run, got none; skip fewer"
+
+    def test_several_in_one_word(self) -> None:
+        with pytest.raises(UsageError) as caught:
+            run.select(["quotas,eks"])
+        assert str(caught.value) == 'must be one area or check, got "quotas,eks"; give the option once for each'
 
     def test_unknown_word(self) -> None:
         with pytest.raises(UsageError) as caught:

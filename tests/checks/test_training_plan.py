@@ -403,6 +403,28 @@ def test_room(
     assert says(result) == [f"error {GROUP}.count: {needs} or {fix}"]
 
 
+def test_an_unhealthy_instance_of_ones_own_refuses_no_update(check_plan: Callable[..., Result], aws: FakeAws) -> None:
+    aws.answers.hyperpod_clusters = (cluster("prod", 4, current=3),)
+    found = plan(block(count=4), total=4, available=0, in_use=3, unhealthy=1)
+    assert says(check_plan(CHECKS[5], found, count=4)) == [
+        (
+            f"warning {GROUP}.count: plan h100-april has 1 unhealthy of 4 instances, and the groups need 4; a node may"
+            " come late"
+        )
+    ]
+    assert check_plan(CHECKS[5], found, count=3).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"), [("Failed", Status.PASSED), ("Deleting", Status.PASSED), ("Creating", Status.FAILED)]
+)
+def test_a_cluster_that_ends_takes_no_more_than_it_has(
+    check_plan: Callable[..., Result], aws: FakeAws, *, status: str, ends: Status
+) -> None:
+    aws.answers.hyperpod_clusters = (replace(cluster("other", 4, current=0), status=status),)
+    assert check_plan(CHECKS[5], plan(block(count=4), total=4, available=4), count=4).status is ends
+
+
 def test_nodes_that_have_yet_to_come_count(check_plan: Callable[..., Result], aws: FakeAws) -> None:
     aws.answers.hyperpod_clusters = (cluster("other", 2, current=0),)
     found = plan(block(count=4), total=4, available=2, in_use=2)

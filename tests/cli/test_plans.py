@@ -264,6 +264,9 @@ def test_zones_that_are_not_known(run: Plans, aws: Account) -> None:
     assert done.exit_code == 0
     assert done.stdout.splitlines()[1] == "zones by name only: no permission to list zones"
     assert "us-east-1f (a name)" in done.stdout
+    aws.answers.training_plan_offerings = ()
+    done = run("search", *P5, "--every-day")
+    assert done.stdout.splitlines()[1:] == ["try fewer instances, a later start or another region"]
 
 
 def test_the_command_is_quoted_for_the_shell(run: Plans, aws: Account) -> None:
@@ -592,7 +595,24 @@ def test_an_unreadable_record_is_replaced_aloud(run: Plans, aws: Account) -> Non
     aws.answers.training_plan = {ARN: plan()}
     done = run("record", "prod")
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, NEW)
-    assert done.stderr.startswith(f"replaces a record that could not be read: {RECORD}:2: is not JSON: ")
+    assert done.stderr == (
+        f"replaces a record that could not be read: {RECORD}:2: is not JSON: expecting property name enclosed in double"
+        " quotes\n"
+    )
+
+
+def test_a_record_of_a_newer_version_is_kept(run: Plans, aws: Account) -> None:
+    RECORD.write_text('{"schema_version": 2}', encoding="utf-8")
+    aws.answers.training_plan = {ARN: plan()}
+    done = run("record", "prod")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        (
+            f"{RECORD}:1 schema_version: must be 1, which this hyperpod-cdk reads, got 2; update hyperpod-cdk; nothing"
+            " was written\n"
+        ),
+    )
+    assert RECORD.read_text(encoding="utf-8") == '{"schema_version": 2}'
 
 
 def test_an_environment_without_a_plan(run: Plans, aws: Account) -> None:

@@ -44,7 +44,7 @@ def test_ip_budget_alone_draws_the_blocks(run: Run) -> None:
     done = run("preflight", "dev", "--only", "ip-budget", "--offline")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "/16" in done.stdout
-    areas = [line for line in done.stdout.splitlines() if line.endswith("passed") and line.startswith(AREAS)]
+    areas = [line for line in done.stdout.splitlines() if "  passed  " in line and line.startswith(AREAS)]
     assert [line.split()[0] for line in areas] == ["ip-budget"]
 
 
@@ -76,8 +76,18 @@ def test_no_credentials(run: Run) -> None:
     [
         (("nowhere",), 'no environment "nowhere" in environments; there are dev'),
         (("dve",), 'no environment "dve" in environments; did you mean dev?'),
-        (("dev", "--only", "qotas"), 'must be an area or the name of a check, got "qotas"; did you mean quotas?'),
-        (("dev", "--skip", "lustr"), 'must be an area or the name of a check, got "lustr"; did you mean lustre?'),
+        (
+            ("dev", "--only", "qotas"),
+            '--only and --skip: must be an area or the name of a check, got "qotas"; did you mean quotas?',
+        ),
+        (
+            ("dev", "--skip", "lustr"),
+            '--only and --skip: must be an area or the name of a check, got "lustr"; did you mean lustre?',
+        ),
+        (
+            ("dev", "--only", "eks", "--skip", "eks"),
+            "--only and --skip: must leave a check to run, got none; skip fewer",
+        ),
     ],
 )
 def test_wrong_words(run: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -98,9 +98,9 @@ def test_show(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("show", "prod")
     shown = lines(done.stdout)
     assert done.exit_code == 0, done.output
-    assert shown[0] == "quota needed spare used by others quota value verdict"
-    assert "ml.p5.48xlarge for cluster usage 2 1 3 8 passed" in shown
-    assert "NAT gateways per Availability Zone (use1-az5) 1 0 1000000 passed" in shown
+    assert shown[0] == "verdict needed spare used by others value quota"
+    assert "passed 2 1 3 8 ml.p5.48xlarge for cluster usage" in shown
+    assert "passed 1 0 1000000 NAT gateways per Availability Zone (use1-az5)" in shown
     assert "group type count largest today bound by" in shown
     assert "h100 ml.p5.48xlarge 2 5 ml.p5.48xlarge for cluster usage" in shown
     assert shown[-1] == "all groups together fit 2 times over, bound by ml.p5.48xlarge for cluster usage"
@@ -111,7 +111,7 @@ def test_show_what_does_not_suffice(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("show", "prod")
     shown = lines(done.stdout)
     assert done.exit_code == 1
-    assert "ml.p5.48xlarge for cluster usage 2 1 0 0 (default) error" in shown
+    assert "error 2 1 0 0 (default) ml.p5.48xlarge for cluster usage" in shown
     (found,) = (line for line in shown if line.startswith(f"{FILE}:"))
     assert found.partition(" ")[2] == (
         "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is at its default of 0 in "
@@ -125,13 +125,27 @@ def test_show_what_could_not_be_read(invoke: Invoke, aws: WritableAws) -> None:
     done = invoke("show", "prod")
     shown = lines(done.stdout)
     assert done.exit_code == 0
-    assert "ml.p5.48xlarge for cluster usage 2 1 0 unknown skipped" in shown
+    assert "skipped 2 1 0 unknown ml.p5.48xlarge for cluster usage" in shown
     assert (
         f'skipped the quota "{P5}" could not be read in us-east-1: not allowed; allow servicequotas:GetServiceQuota'
     ) in shown
     assert f"(not read: {P5})" in done.stdout
     aws.answers.quota = NotAnswered("AWS does not answer")
-    assert lines(invoke("show", "prod").stdout)[-1] == "all groups together: unknown, no quota could be read"
+    shown = lines(invoke("show", "prod").stdout)
+    assert [line for line in shown if line.startswith("skipped ") and "quotas" in line] == [
+        "skipped 17 quotas could not be compared: AWS does not answer"
+    ]
+    assert "h100 ml.p5.48xlarge 2 unknown (not read: 4 quotas)" in shown
+    assert shown[-1] == "all groups together: unknown, no quota could be read"
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_a_row_is_a_line_however_narrow(invoke: Invoke, columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = invoke("show", "prod").stdout.splitlines()
+    assert [line.rstrip() for line in shown] == shown
+    (row,) = (line for line in shown if "EBS volume" in line)
+    assert row.endswith("  Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance")
 
 
 def test_show_json(invoke: Invoke, aws: WritableAws) -> None:
@@ -158,12 +172,12 @@ def test_request_after_yes(invoke: Invoke, aws: WritableAws) -> None:
     assert done.exit_code == 0, done.output
     assert aws.requested == [("sagemaker", P5_CODE, 2 + 4 + 1)]
     assert lines(done.stdout) == [
-        "quota now to request last request",
-        "ml.p5.48xlarge for cluster usage 0 7",
+        "now to request last request quota",
+        "0 7 none ml.p5.48xlarge for cluster usage",
         "request 1 increase from AWS?",
         "requested 1; AWS takes one to three business days for most",
-        "open request value status id age case",
-        "ml.p5.48xlarge for cluster usage 7 PENDING new 0 h none",
+        "value status id age case open request",
+        "7 PENDING new 0 h none ml.p5.48xlarge for cluster usage",
     ]
 
 
@@ -205,8 +219,8 @@ def test_an_open_request_is_shown_and_not_repeated(invoke: Invoke, aws: Writable
     done = invoke("request", "prod", *arguments)
     assert (done.exit_code, aws.requested) == (0, [])
     assert lines(done.stdout) == [
-        "open request value status id age case",
-        "ml.p5.48xlarge for cluster usage 3 CASE_OPENED 0123abcd 3 d 170001",
+        "value status id age case open request",
+        "3 CASE_OPENED 0123abcd 3 d 170001 ml.p5.48xlarge for cluster usage",
     ]
 
 
@@ -222,7 +236,7 @@ def test_an_open_request_that_is_not_needed_is_shown_too(invoke: Invoke, aws: Wr
     aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(created=None),)  # type: ignore[index]
     done = invoke("request", "prod")
     assert (done.exit_code, aws.requested) == (0, [])
-    assert lines(done.stdout)[-1] == "ml.p5.48xlarge for cluster usage 3 PENDING 0123abcd unknown none"
+    assert lines(done.stdout)[-1] == "3 PENDING 0123abcd unknown none ml.p5.48xlarge for cluster usage"
 
 
 def test_a_denied_request_is_asked_again_and_told(invoke: Invoke, aws: WritableAws) -> None:
@@ -230,7 +244,7 @@ def test_a_denied_request_is_asked_again_and_told(invoke: Invoke, aws: WritableA
     aws.answers.quota_requests["sagemaker", P5_CODE] = (opened(status="DENIED"),)  # type: ignore[index]
     done = invoke("request", "prod", "--yes")
     assert aws.requested == [("sagemaker", P5_CODE, 3)]
-    assert "ml.p5.48xlarge for cluster usage 0 3 DENIED 3 d ago" in lines(done.stdout)
+    assert "0 3 DENIED 3 d ago ml.p5.48xlarge for cluster usage" in lines(done.stdout)
 
 
 def test_what_aws_does_not_raise(invoke: Invoke, aws: WritableAws) -> None:

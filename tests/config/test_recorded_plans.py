@@ -182,14 +182,14 @@ CONTRADICTIONS: Mapping[str, tuple[dict[str, Any], str]] = {
     "another account": (
         {**record(block={"availability_zone_id": "use1-az4"}), "account": "999922223333"},
         (
-            f"{RECORD} account: must be a record of account 111122223333 in us-east-1, the environment's, got one of"
+            f"{RECORD}:4 account: must be a record of account 111122223333 in us-east-1, the environment's, got one of"
             f" account 999922223333 in us-east-1; {ANEW}"
         ),
     ),
     "another region": (
         {**record(), "region": "us-east-2"},
         (
-            f"{RECORD} region: must be a record of account 111122223333 in us-east-1, the environment's, got one of"
+            f"{RECORD}:5 region: must be a record of account 111122223333 in us-east-1, the environment's, got one of"
             f" account 111122223333 in us-east-2; {ANEW}"
         ),
     ),
@@ -258,10 +258,20 @@ def test_the_hour_before_the_end_can_fall_on_the_day_before(judge: Judge) -> Non
 def test_an_old_record(judge: Judge, age: int, stale: bool) -> None:  # noqa: FBT001 - a column of the table
     document = {**record(), "recorded": (TODAY - timedelta(days=age)).isoformat()}
     says = (
-        f"warning {RECORD} recorded: is {age} days old on {TODAY}, and a plan may have been extended since; run"
+        f"warning {RECORD}:3 recorded: is {age} days old on {TODAY}, and a plan may have been extended since; run"
         " 'hyperpod-cdk plans record prod'"
     )
     assert judge(document) == ([says] if stale else [])
+
+
+def test_a_record_of_a_day_to_come(judge: Judge) -> None:
+    ahead = TODAY + timedelta(days=2)
+    assert judge({**record(), "recorded": ahead.isoformat()}) == [
+        (
+            f"warning {RECORD}:3 recorded: must be a day that has come, got {ahead} on {TODAY}, so its age"
+            " is not known; run 'hyperpod-cdk plans record prod'"
+        )
+    ]
 
 
 TEXT = json.dumps(record(), indent=2)

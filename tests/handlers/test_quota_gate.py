@@ -203,6 +203,28 @@ def test_the_stacks_own_use_does_not_count() -> None:
     assert answer_to(event(), FakeApi(vpc_stacks=["prod-network"] * 5))["Status"] == "SUCCESS"
 
 
+def test_vpcs_that_another_account_shares_do_not_count() -> None:
+    class Shared(FakeApi):
+        def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+            return [{**vpc, "OwnerId": "444455556666"} for vpc in super().pages(service, operation, key, **params)]
+
+    assert answer_to(event(), Shared(vpc_stacks=["other"] * 5))["Status"] == "SUCCESS"
+
+
+def test_a_value_that_aws_does_not_know_is_said_and_refuses_nothing() -> None:
+    class Unknown(FakeApi):
+        def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+            quota = dict(super().call(service, operation, **params)["Quota"])
+            del quota["Value"]
+            return {"Quota": {**quota, "ErrorReason": {"ErrorCode": "DEPENDENCY_SERVICE_ERROR"}}}
+
+    answer = answer_to(event(wanted=properties(p5(16))), Unknown())
+    assert answer["Status"] == "SUCCESS"
+    assert answer["Data"]["Skipped"].endswith(
+        'Service Quotas could not find out the value of "ml.p5.48xlarge for cluster usage" (DEPENDENCY_SERVICE_ERROR)'
+    )
+
+
 def test_warn_mode_only_tells() -> None:
     answer = answer_to(event(wanted=properties(p5(16), vpcs(), mode="warn")), FakeApi(vpc_stacks=["other"] * 5))
     assert answer["Status"] == "SUCCESS"
@@ -283,13 +305,43 @@ class TestUpdate:
         }
         assert api.asked == ["describe_stacks"]
 
-    def test_without_leave_to_ask_for_a_rollback_growth_decides(self) -> None:
+    def test_without_leave_to_ask_for_a_rollback_nothing_is_refused(self) -> None:
+        # taking back an update that lowered p5 looks like growth
         api = FakeApi(errors={"describe_stacks": Refused("no permission", action="cloudformation:DescribeStacks")})
-        # taking back an update that grew: nothing grows, so nothing is refused
-        back = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(24)))
-        assert answer_to(back, api)["Status"] == "SUCCESS"
-        forth = event("Update", properties(p5(24)), OldResourceProperties=properties(p5(16)))
-        assert answer_to(forth, api)["Status"] == "FAILED"
+        answer = answer_to(event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8))), api)
+        assert answer["Status"] == "SUCCESS"
+        assert answer["Data"] == {
+            "Findings": P5_FINDING,
+            "Skipped": "whether the stack is rolling back could not be asked, so nothing is refused: no permission",
+            "Compared": "1",
+        }
+
+    @pytest.mark.parametrize("error", [KeyError("Stacks"), SystemExit(3)])
+    def test_a_crash_before_it_is_known_to_go_forward_refuses_nothing(self, error: BaseException) -> None:
+        sent = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8)))
+        answer = answer_to(sent, FakeApi(errors={"describe_stacks": error}))
+        assert answer["Status"] == "SUCCESS"
+        assert answer["Data"]["Skipped"] == f"the quota gate itself failed: {type(error).__name__}: {error}"
+
+    @pytest.mark.parametrize(("hangs", "status"), [("describe_stacks", "SUCCESS"), ("get_service_quota", "FAILED")])
+    def test_a_call_that_hangs_refuses_only_what_goes_forward(self, hangs: str, status: str) -> None:
+        class Hanging(FakeApi):
+            def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+                if operation == hangs:
+                    never.wait()
+                return super().call(service, operation, **params)
+
+        never = threading.Event()
+        try:
+            sent = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8)))
+            answer = answer_to(sent, Hanging(), seconds=index.ANSWER_SECONDS + 0.2)
+        finally:
+            never.set()
+        assert answer["Status"] == status
+
+    def test_a_crash_of_an_update_that_goes_forward_is_refused(self) -> None:
+        sent = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8)))
+        assert answer_to(sent, FakeApi(errors={"get_service_quota": KeyError("Quota")}))["Status"] == "FAILED"
 
     def test_the_physical_id_stays(self) -> None:
         sent = event("Update", PhysicalResourceId="made-by-an-earlier-version", OldResourceProperties=properties(p5(1)))

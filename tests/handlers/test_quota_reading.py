@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from hyperpod_cdk._handlers.quota_gate import reading
-from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, Own, calls_of, read_quota, used
+from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, NotTold, Own, calls_of, read_quota, used
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -105,11 +105,12 @@ def test_a_default_under_a_wrong_code_is_not_believed() -> None:
     assert read_quota(api, "sagemaker", P5, "L-1").value == 4.0
 
 
-def test_a_value_that_aws_could_not_fetch_is_not_zero() -> None:
-    broken = row(P5, "L-1", None, ErrorReason={"ErrorCode": "SERVICE_QUOTA_NOT_AVAILABLE_ERROR"})
-    api = FakeApi(applied=[broken], defaults=[row(P5, "L-1", 2.0)])
-    found = read_quota(api, "sagemaker", P5, "L-1")
-    assert (found.value, found.is_default) == (2.0, True)
+@pytest.mark.parametrize("code", ["L-1", None])
+def test_a_value_that_aws_could_not_fetch_is_not_the_default(code: str | None) -> None:
+    broken = row(P5, "L-1", None, ErrorReason={"ErrorCode": "DEPENDENCY_SERVICE_ERROR"})
+    with pytest.raises(NotTold) as told:
+        read_quota(FakeApi(applied=[broken], defaults=[row(P5, "L-1", 0.0)]), "sagemaker", P5, code)
+    assert str(told.value) == (f'Service Quotas could not find out the value of "{P5}" (DEPENDENCY_SERVICE_ERROR)')
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,60 @@ CLUSTERS = FakeApi(
 )
 def test_instances_in_other_clusters(kind: str, count: int) -> None:
     assert used(CLUSTERS, kind, OWN) == count
+
+
+@pytest.mark.parametrize(("status", "count"), [("Failed", 2), ("Deleting", 2), ("InService", 16), ("Creating", 16)])
+def test_no_instance_comes_to_a_cluster_that_ends(status: str, count: int) -> None:
+    cluster = {"ClusterStatus": status, "InstanceGroups": [group("ml.p5.48xlarge", 2, 16)]}
+    api = FakeApi(lists={"list_clusters": [{"ClusterName": "lab"}]}, clusters={"lab": cluster})
+    assert used(api, "hyperpod_instances:ml.p5.48xlarge", OWN) == count
+    assert used(api, "hyperpod_instances", OWN) == count
+
+
+NODES_STAND_IN = {"Subnets": ["subnet-5", "subnet-4"], "SecurityGroupIds": ["sg-nodes", "sg-eks"]}
+INTERFACES = [
+    {"SubnetId": "subnet-5", "Groups": [{"GroupId": "sg-nodes"}, {"GroupId": "sg-eks"}]},
+    {"SubnetId": "subnet-6", "Groups": [{"GroupId": "sg-eks"}, {"GroupId": "sg-nodes"}]},
+    {"SubnetId": "subnet-5", "Groups": [{"GroupId": "sg-eks"}]},
+    {"SubnetId": "subnet-7", "Groups": [{"GroupId": "sg-nodes"}, {"GroupId": "sg-eks"}]},
+    {"SubnetId": "subnet-5"},
+]
+
+
+@pytest.mark.parametrize(("own_cluster", "count"), [("prod", 3), ("not-made-yet", 5)])
+def test_the_nodes_of_the_environment_in_a_vpc_of_others_are_its_own(own_cluster: str, count: int) -> None:
+    groups = [
+        group("ml.p5.48xlarge", 1, 1),
+        group("ml.p5.48xlarge", 1, 1, OverrideVpcConfig={**NODES_STAND_IN, "Subnets": ["subnet-6"]}),
+    ]
+    api = FakeApi(
+        lists={
+            "list_clusters": [{"ClusterName": "prod"}],
+            "describe_network_interfaces": INTERFACES,
+            "describe_vpcs": [],
+            "describe_subnets": [],
+        },
+        clusters={"prod": {"VpcConfig": NODES_STAND_IN, "InstanceGroups": groups}},
+    )
+    own = Own(stacks=("prod-network",), hyperpod_cluster=own_cluster)
+    assert used(api, "network_interfaces_beside_nodes", own) == count
+    made = {"sagemaker:describe_cluster"} & set(api.asked)
+    assert made == ({"sagemaker:describe_cluster"} if own_cluster == "prod" else set())
+
+
+def test_a_vpc_that_another_account_shares_takes_nothing_of_the_quota() -> None:
+    vpcs = [{"OwnerId": "111122223333"}, {"OwnerId": "444455556666"}, tagged("prod-network", OwnerId="111122223333")]
+    api = FakeApi(lists={"describe_vpcs": vpcs})
+    assert used(api, "vpcs", Own(stacks=("prod-network",), account="111122223333")) == 1
+    assert used(api, "vpcs", Own(stacks=("prod-network",))) == 2
+
+
+def test_the_group_that_eks_makes_for_the_environments_cluster_is_its_own() -> None:
+    groups = [
+        {"VpcId": "vpc-a", "Tags": [{"Key": "aws:eks:cluster-name", "Value": name}]} for name in ("prod-eks", "lab")
+    ]
+    api = FakeApi(lists={"describe_security_groups": groups, "describe_vpcs": []})
+    assert used(api, "security_groups", OWN) == 1
 
 
 def test_the_environments_own_cluster_is_not_even_described() -> None:

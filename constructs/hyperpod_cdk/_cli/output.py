@@ -89,9 +89,10 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
+        # padding behind the last cell would wrap around in a narrow terminal
         last = max((index for index, cell in enumerate(row) if cell), default=0)
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)][:last] + [row[last]]
-        yield "  ".join(painted_word(cell) for cell in cells)
+        cells = [cell.ljust(width) for cell, width in zip(row[:last], widths, strict=False)]
+        yield "  ".join(painted_word(cell) for cell in (*cells, row[last]))
 
 
 def painted_word(text: str) -> str:

@@ -208,7 +208,9 @@ def _open(region: str, account: str) -> Aws:
     from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
 
-    return LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
+    aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
+    aws.require_account()
+    return aws
 
 
 def _loaded(environment: str | None, project: Path | None, output: Format, now: datetime) -> LoadedEnvironment | None:
@@ -383,6 +385,7 @@ def _check_window(after: datetime | None, before: datetime | None, now: datetime
 
 
 def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
+    from hyperpod_cdk.catalog import hyperpod  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.plan_search import plan_name  # noqa: PLC0415 - as above
 
     wish = found.wish
@@ -394,11 +397,12 @@ def _search_lines(found: Search, region: str, *, name: str) -> Iterator[str]:
     )
     for refusal in found.refusals:
         yield from _refusal_lines(refusal, found, region)
-    if found.zones_missing:
+    if found.zones_missing and found.offers:
         yield f"zones by name only: {found.zones_missing}"
     if not found.offers:
         if not found.refusals:
-            yield "try other durations (--every-day), fewer instances, a later start or another region"
+            more = "" if len(wish.days) == len(hyperpod.TRAINING_PLAN_DAYS) else "other durations (--every-day), "
+            yield f"try {more}fewer instances, a later start or another region"
         return
     rows = [_HEADER] + [row for number, offer in enumerate(found.offers, 1) for row in _rows(number, offer)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -481,7 +485,7 @@ def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoRe
 
 
 def _old_record(path: Path, shown: Path, *, name: str) -> RecordedPlans | None:
-    from hyperpod_cdk.config.recorded_plans import RecordError, read_record  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import RecordError, read_record, written_anew  # noqa: PLC0415 - as above
 
     if not os.path.lexists(path):
         return None
@@ -490,7 +494,11 @@ def _old_record(path: Path, shown: Path, *, name: str) -> RecordedPlans | None:
     except RecordError as error:
         if path.exists() and not path.is_file():
             usage(f"{shown} is no file; remove it")
-        print(f"replaces a record that could not be read: {error.finding.render()}", file=sys.stderr)
+        if error.is_newer:
+            usage(f"{error.finding.render()}; nothing was written")
+        # the rest of the sentence says to do what is being done
+        said = error.finding.render().removesuffix(f"; {written_anew(name)}")
+        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
         return None
 
 

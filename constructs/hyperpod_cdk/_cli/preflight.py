@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-from rich.table import Table
-
-from hyperpod_cdk._cli.common import console
-from hyperpod_cdk._cli.output import Format, finding_line, print_json
+from hyperpod_cdk._cli.causes import Cause, Gap, causes
+from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
-from hyperpod_cdk.checks.run import OFFLINE_REASON, offline, preflight
+from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.findings import Finding, by_place
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.aws import LiveAws
 
-_STYLES = {Status.PASSED: "green", Status.WARNED: "yellow", Status.FAILED: "red", Status.SKIPPED: "cyan"}
+_FEW = 2
+"""So many checks are named where several are skipped for one reason; of more, the areas."""
 
 
 def open_aws(loaded: LoadedEnvironment) -> LiveAws:
-    """Open AWS for an environment; raises ``checks.aws.AwsAccessError`` where there is nobody to ask as."""
+    """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` where there is nobody to ask as."""
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 takes longer to load than an offline run
     from hyperpod_cdk.checks.requirements import own  # noqa: PLC0415 - as above
 
@@ -40,7 +39,7 @@ def run(
     is_offline: bool,
 ) -> tuple[Report, dict[str, Any]]:
     """Run the checks; the second value says how AWS was asked: calls, the deepest chain of them, seconds."""
-    if is_offline:
+    if is_offline or not asks_aws(loaded.environment, select(only, skip)):
         return preflight(loaded, offline(), project=project, only=only, skip=skip), {}
     aws = open_aws(loaded)
     report = preflight(loaded, aws, project=project, only=only, skip=skip)
@@ -54,48 +53,44 @@ def print_report(report: Report, asked: dict[str, Any], *, output: Format, verbo
             {
                 "passed": report.passed,
                 "file": report.loaded.file,
+                "counts": {status.value: count for status, count in report.counts().items()},
                 "checks": [result.as_dict() for result in report.results],
                 "aws": asked,
             }
         )
         return
-    terminal = console(highlight=False, soft_wrap=True)
     for result in report.results:
         if verbose:
             for detail in result.details:
-                terminal.print(escape(detail.text))
-    terminal.print(_table(report.results, verbose=verbose))
+                print(detail.text)
+    for line in table(_rows(report.results, verbose=verbose)):
+        print(line)
     for finding in by_place(_findings(report)):
         print(finding_line(finding))
     if not is_offline:
         for line in _skipped(report.results, verbose=verbose):
-            terminal.print(f"[cyan]skipped[/cyan] {escape(line)}")
-    terminal.print(_summary(report, asked, is_offline=is_offline))
+            print(f"{painted_word('skipped')} {line}")
+    print(_summary(report, asked, is_offline=is_offline))
 
 
-def _table(results: Sequence[Result], *, verbose: bool) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("area")
-    table.add_column("check", overflow="fold")
-    table.add_column("result")
+def _rows(results: Sequence[Result], *, verbose: bool) -> list[tuple[str, str, str]]:
+    rows = [("area", "result", "check")]
     area = ""
-    passed: dict[str, int] = {}
-    for result in results:
-        passed[result.check.area] = passed.get(result.check.area, 0) + (result.status is Status.PASSED)
+    passed = Counter(result.check.area for result in results if result.status is Status.PASSED)
     told: set[str] = set()
     for result in results:
         name = result.check.area
+        shown = result.check.title
+        if not verbose and result.status is Status.NOT_NEEDED:
+            continue
         if not verbose and result.status is Status.PASSED:
             if name in told:
                 continue
             told.add(name)
-            count = passed[name]
-            shown = escape(result.check.title) if count == 1 else f"{count} checks"
-        else:
-            shown = escape(result.check.title)
-        table.add_row(name if name != area else "", shown, f"[{_STYLES[result.status]}]{result.status.value}[/]")
+            shown = shown if passed[name] == 1 else f"{passed[name]} checks"
+        rows.append((name if name != area else "", result.status.value, shown))
         area = name
-    return table
+    return rows
 
 
 def _findings(report: Report) -> list[Finding]:
@@ -103,31 +98,45 @@ def _findings(report: Report) -> list[Finding]:
 
 
 def _skipped(results: Sequence[Result], *, verbose: bool) -> list[str]:
-    """Give why something was not compared: a line for each missing permission, else for each check; all if verbose."""
-    found = [(result.check.title, each) for result in results for each in result.skipped]
+    """Give why something was not compared: a line for each reason, each with all that it hides; all if verbose."""
+    found = [(result.check, each) for result in results for each in result.skipped]
     if verbose:
-        return [f"{title}: {_reason(each)}" for title, each in found]
-    groups: dict[str, list[tuple[str, Skipped]]] = {}
-    for title, each in found:
-        groups.setdefault(each.action or title, []).append((title, each))
-    lines = []
-    for members in groups.values():
-        titles = list(dict.fromkeys(title for title, _ in members))
-        more = f", and {len(members) - 1} more like it" if len(members) > 1 else ""
-        lines.append(f"{', '.join(titles)}: {_reason(members[0][1])}{more}")
-    return lines
+        return [f"{check.title}: {_reason(each)}" for check, each in found]
+    areas = {check.title: check.area for check, _ in found}
+    gaps = [Gap(what=check.title, reason=_placed(each), action=each.action) for check, each in found]
+    return [f"{_checks(cause, areas)}: {cause}" for cause in causes(gaps)]
+
+
+def _checks(cause: Cause, areas: Mapping[str, str]) -> str:
+    titles = cause.what
+    if len(titles) <= _FEW:
+        return ", ".join(titles)
+    return f"{len(titles)} checks of {', '.join(dict.fromkeys(areas[title] for title in titles))}"
+
+
+def _placed(each: Skipped) -> str:
+    return f"{each.path}: {each.reason}" if each.path else each.reason
 
 
 def _reason(each: Skipped) -> str:
-    text = f"{each.path}: {each.reason}" if each.path else each.reason
+    text = _placed(each)
     return f"{text}; allow {each.action}" if each.action and each.action not in text else text
 
 
 def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     counts = report.counts()
-    parts = [f"{counts[status]} {status.value}" for status in Status if counts[status]]
-    calls = f", {asked['calls']} AWS calls" if asked else ""
-    if is_offline and counts[Status.SKIPPED]:
-        calls = f": {OFFLINE_REASON}"
-    verdict = "[green]ok[/green]" if report.passed else "[red]refused[/red]"
-    return f"{escape(report.loaded.file)}: {verdict}, {', '.join(parts) or 'no check chosen'}{calls}"
+    skipped = counts[Status.SKIPPED]
+    told = set(Status)
+    verdict = painted_word("ok" if report.passed else "refused")
+    if report.passed and skipped and not is_offline:
+        told.discard(Status.SKIPPED)
+        verdict = f"nothing failed, but {skipped} of {len(report.results)} checks could not be made in full"
+    parts = [f"{counts[status]} {status.value}" for status in Status if counts[status] and status in told]
+    end = ""
+    if asked:
+        end = f", {asked['calls']} AWS call{'' if asked['calls'] == 1 else 's'}"
+    if is_offline and skipped:
+        parts = [f"{part} ({OFFLINE_REASON})" if part.endswith(Status.SKIPPED) else part for part in parts]
+    elif any(each.action for result in report.results for each in result.skipped):
+        end += f"; 'hyperpod-cdk preflight {report.loaded.environment.name} --iam-policy' prints the policy for all"
+    return f"{report.loaded.file}: {', '.join([verdict, *parts])}{end}"

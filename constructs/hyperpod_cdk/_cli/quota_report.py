@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rich.markup import escape
-from rich.table import Table
-
-from hyperpod_cdk._cli.common import console
-from hyperpod_cdk._cli.output import Format, finding_line, print_json
-from hyperpod_cdk._cli.quota_requests import Plan, Sent
+from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
+from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
 from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
 from hyperpod_cdk.checks.capacity import Largest, LargestMix, largest_groups, largest_mix
@@ -21,7 +17,6 @@ from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.findings import Finding, Severity, by_place
 
-_STYLES = {"passed": "green", "warning": "yellow", "error": "red", "skipped": "cyan"}
 _FINDINGS = {"error": Severity.ERROR, "warning": Severity.WARNING}
 _HOUR_SECONDS = 3600
 _DAY_HOURS = 24
@@ -67,28 +62,24 @@ def print_shown(shown: Shown, *, output: Format) -> None:
             }
         )
         return
-    terminal = console(highlight=False, soft_wrap=True)
-    terminal.print(_quotas(shown.compared))
+    _print_table(_quotas(shown.compared))
     for finding in by_place(_findings(shown)):
         print(finding_line(finding))
-    for each in shown.compared:
-        if each.verdict.severity == "skipped":
-            allow = f"; allow {each.verdict.action}" if each.verdict.action else ""
-            terminal.print(f"[cyan]skipped[/cyan] {escape(each.verdict.message)}{escape(allow)}")
-    terminal.print()
-    terminal.print(_largest(shown.groups))
-    terminal.print(escape(_mix(shown.mix)))
+    for line in unread(shown.compared):
+        print(f"{painted_word('skipped')} {line}")
+    print()
+    _print_table(_largest(shown.groups))
+    print(_mix(shown.mix))
 
 
 def print_plan(plan: Plan, *, now: datetime) -> None:
     """Print what would be requested, and the requests that are open."""
-    terminal = console(highlight=False, soft_wrap=True)
     if plan.wanted:
-        table = _table("quota", "now", "to request", "last request")
+        rows = [("now", "to request", "last request", "quota")]
         for each in plan.wanted:
-            last = f"{each.last.status} {_age(each.last, now)} ago" if each.last else ""
-            table.add_row(escape(each.name), number(each.present), number(each.desired), last)
-        terminal.print(table)
+            last = f"{each.last.status} {_age(each.last, now)} ago" if each.last else "none"
+            rows.append((number(each.present), number(each.desired), last, each.name))
+        _print_table(rows)
     elif not plan.pending and not plan.problems:
         print("the quotas suffice, nothing to request")
     _print_open([request for request, _ in plan.pending], now)
@@ -121,32 +112,33 @@ def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Forma
             print(each.problem, file=sys.stderr)
 
 
-def _quotas(compared: Sequence[Compared]) -> Table:
-    table = _table("quota", "needed", "spare", "used by others", "quota value", "verdict")
+def _quotas(compared: Sequence[Compared]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("verdict", "needed", "spare", "used by others", "value", "quota")]
     for each in compared:
         need, reading = each.requirement, each.reading
-        severity = each.verdict.severity
         place = f" ({need.key.partition(':')[2]})" if need.key.startswith("nat_gateways") else ""
         value = "unknown" if reading.value is None else number(reading.value)
-        used = "" if not need.usage else "unknown" if reading.used is None else number(reading.used)
-        table.add_row(
-            escape(f"{need.name}{place}"),
-            number(need.needed),
-            number(need.spare) if need.spare else "",
-            used,
-            f"{value} (default)" if reading.is_default else value,
-            f"[{_STYLES[severity]}]{severity}[/]",
+        rows.append(
+            (
+                each.verdict.severity,
+                number(need.needed),
+                number(need.spare) if need.spare else "",
+                "" if not need.usage else "unknown" if reading.used is None else number(reading.used),
+                f"{value} (default)" if reading.is_default else value,
+                f"{need.name}{place}",
+            )
         )
-    return table
+    return rows
 
 
-def _largest(groups: Sequence[Largest]) -> Table:
-    table = _table("group", "type", "count", "largest today", "bound by")
+def _largest(groups: Sequence[Largest]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("group", "type", "count", "largest today", "bound by")]
     for each in groups:
-        bound = each.bound_by + (f" (not read: {', '.join(each.unread)})" if each.unread else "")
+        rest = each.unread[0] if len(each.unread) == 1 else f"{len(each.unread)} quotas"
+        bound = f"{each.bound_by} (not read: {rest})" if each.unread else each.bound_by
         largest = "unknown" if each.count is None else f"{'at most ' if each.unread else ''}{each.count}"
-        table.add_row(escape(each.group), each.instance_type, str(each.present), largest, escape(bound.strip()))
-    return table
+        rows.append((each.group, each.instance_type, str(each.present), largest, bound.strip()))
+    return rows
 
 
 def _mix(mix: LargestMix) -> str:
@@ -159,17 +151,12 @@ def _mix(mix: LargestMix) -> str:
 def _print_open(requests: Sequence[QuotaRequest], now: datetime) -> None:
     if not requests:
         return
-    table = _table("open request", "value", "status", "id", "age", "case")
-    for each in requests:
-        table.add_row(
-            escape(each.name),
-            number(each.desired),
-            each.status,
-            each.request_id,
-            _age(each, now),
-            each.case_id or "none",
-        )
-    console(highlight=False, soft_wrap=True).print(table)
+    rows = [("value", "status", "id", "age", "case", "open request")]
+    rows += [
+        (number(each.desired), each.status, each.request_id, _age(each, now), each.case_id or "none", each.name)
+        for each in requests
+    ]
+    _print_table(rows)
 
 
 def _findings(shown: Shown) -> list[Finding]:
@@ -207,8 +194,6 @@ def _as_dict(request: QuotaRequest, now: datetime, *, needed: float | None) -> d
     }
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    for line in table(rows):
+        print(line)

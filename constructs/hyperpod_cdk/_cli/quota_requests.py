@@ -10,6 +10,7 @@ from typing import Protocol
 
 import typer
 
+from hyperpod_cdk._cli.causes import Gap, causes
 from hyperpod_cdk._cli.preflight import open_aws
 from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest
@@ -40,9 +41,19 @@ class Tools:
         """Real AWS, the terminal and the clock."""
 
         def ask(question: str) -> bool:
-            return typer.confirm(question, default=False, err=True)
+            try:
+                return typer.confirm(question, default=False, err=True)
+            except typer.Abort:
+                # the end of the input, or Ctrl-C: whoever asked is gone, and that is no yes
+                print(file=sys.stderr)
+                return False
 
-        return Tools(open_aws=open_aws, confirm=ask if sys.stdin.isatty() else None, now=lambda: datetime.now(UTC))
+        def open_account(loaded: LoadedEnvironment) -> QuotaAws:
+            aws = open_aws(loaded)
+            aws.require_account()
+            return aws
+
+        return Tools(open_aws=open_account, confirm=ask if sys.stdin.isatty() else None, now=lambda: datetime.now(UTC))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +120,21 @@ def plan(environment: Environment, aws: Aws) -> Plan:
                     last=next(iter(requests), None),
                 )
             )
-    problems += [each.verdict.message for each in compared if each.verdict.severity == "skipped"]
+    problems += unread(compared)
     return Plan(wanted=tuple(wanted), pending=tuple(pending), problems=tuple(dict.fromkeys(problems)))
+
+
+def unread(compared: Sequence[Compared]) -> list[str]:
+    """Give why quotas could not be compared: a line for each reason."""
+    gaps = [
+        Gap(what=each.requirement.name, reason=each.verdict.message, action=each.verdict.action)
+        for each in compared
+        if each.verdict.severity == "skipped"
+    ]
+    return [
+        f"{len(cause.what)} quotas could not be compared: {cause}" if len(cause.what) > 1 else str(cause)
+        for cause in causes(gaps)
+    ]
 
 
 def send(todo: Plan, aws: QuotaAws) -> tuple[Sent, ...]:

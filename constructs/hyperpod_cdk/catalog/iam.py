@@ -47,11 +47,13 @@ SERVICE_LINKED_ROLES: tuple[ServiceLinkedRole, ...] = tuple(
 )
 
 
-def bootstrap_role_arn(role: str, *, partition: str, account: str, region: str) -> str:
+def bootstrap_role_arn(
+    role: str, *, partition: str, account: str, region: str, qualifier: str = BOOTSTRAP_QUALIFIER
+) -> str:
     """Give the ARN of a bootstrap role by its part of the name: ``deploy``, ``file-publishing``, ``cfn-exec``."""
-    return f"arn:{partition}:iam::{account}:role/cdk-{BOOTSTRAP_QUALIFIER}-{role}-role-{account}-{region}"
+    return f"arn:{partition}:iam::{account}:role/cdk-{qualifier}-{role}-role-{account}-{region}"
 
 
-def bootstrap_bucket(*, account: str, region: str) -> str:
+def bootstrap_bucket(*, account: str, region: str, qualifier: str = BOOTSTRAP_QUALIFIER) -> str:
     """Give the name of the bucket that takes templates and assets."""
-    return f"cdk-{BOOTSTRAP_QUALIFIER}-assets-{account}-{region}"
+    return f"cdk-{qualifier}-assets-{account}-{region}"

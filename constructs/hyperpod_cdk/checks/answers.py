@@ -202,13 +202,14 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class SecurityGroupRule:
-    """One rule; ``protocol`` is ``-1`` for all. ``group_ids`` and ``cidrs`` are the other side."""
+    """One rule; ``protocol`` is ``-1`` for all. Groups, blocks and prefix lists are the other side."""
 
     protocol: str
     from_port: int | None
     to_port: int | None
     group_ids: tuple[str, ...]
     cidrs: tuple[str, ...]
+    prefix_list_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,12 +285,17 @@ class RoleAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What the policy simulator says of one action: ``allowed``, ``explicitDeny`` or ``implicitDeny``."""
+    """What the policy simulator says of one action: ``allowed``, ``explicitDeny`` or ``implicitDeny``.
+
+    ``unknown_keys`` are condition keys that a policy looks at and that the simulated request did not have: a real one
+    may have them, and be judged otherwise.
+    """
 
     action: str
     decision: str
     denied_by_organization: bool = False
     denied_by_boundary: bool = False
+    unknown_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,7 +113,8 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     passes="EC2 offers the type (without ml.) in the group's zone; of a flexible group, all its types.",
     fails="EC2 offers the type in other zones of the region only. The message names those of the file that have it. A"
     " warning where EC2 lists the type nowhere in the region, since HyperPod may have types that EC2 does not list"
-    " there, and where a flexible group has types that its zone lacks. That a type is offered promises no capacity.",
+    " there, where a flexible group has types that its zone lacks, and where a group has a count of 0 as yet. That a"
+    " type is offered promises no capacity.",
     skips="AWS gives no answer about the offerings. Zones that the account lacks are another check's to report.",
     by_hand="aws ec2 describe-instance-type-offerings --location-type availability-zone-id"
     " --filters Name=instance-type,Values=p5.48xlarge",
@@ -215,9 +216,10 @@ def _offered(
             " or region",
         )
         return
-    yield error(
+    say, must = (error, "must") if group.count else (warning, "should")
+    yield say(
         f"{path}.availability_zone_id",
-        f"must be a zone where EC2 offers {_listing(missing, 'or')}, got {az_id}; {_move(environment, elsewhere)}",
+        f"{must} be a zone where EC2 offers {_listing(missing, 'or')}, got {az_id}; {_move(environment, elsewhere)}",
     )
 
 

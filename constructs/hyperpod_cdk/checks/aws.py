@@ -195,6 +195,10 @@ class _Refused(NotAnswered):
         self.message = message
 
 
+class _OtherAccount(NotAnswered):
+    """The credentials are those of an account that is not the environment's."""
+
+
 class _NoClient(NotAnswered):
     """botocore cannot even be set up: a profile that is not there, a setting that it cannot read."""
 
@@ -229,8 +233,8 @@ class LiveAws:
 
         ``AWS_ENDPOINT_URL`` is honoured. ``account`` is whose answers count, empty for that of the credentials.
         ``own`` is what ``usage`` does not count. Raises AwsAccessError, one sentence with the fix, where there are no
-        credentials that AWS accepts or where AWS is out of reach. Where STS answers anything else the questions say
-        so, one by one.
+        credentials that AWS accepts or where no answer of AWS comes. Where STS refuses for another reason the questions
+        say so, one by one.
         """
         start()
         aws = cls(
@@ -274,6 +278,16 @@ class LiveAws:
         self._answering = threading.Lock()
         self._out_of_reach: dict[str, NotAnswered] = {}
         self._current = threading.local()
+
+    def require_account(self) -> None:
+        """Raise AwsAccessError where no question can have an answer: the credentials are not the environment's."""
+        try:
+            self._hold_account()
+        except _OtherAccount as missing:
+            raise AwsAccessError(f"{missing.reason}; set AWS_PROFILE to a profile of {self._account}") from None
+        except NotAnswered as missing:
+            allow = f"; allow {missing.action}" if missing.action else ""
+            raise AwsAccessError(f"{missing.reason}{allow}") from None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -741,7 +755,9 @@ class LiveAws:
                 f"it is not known whose the credentials are: {missing.reason}", action=missing.action
             ) from None
         if self._account and caller.account != self._account:
-            raise NotAnswered(f"the credentials belong to account {caller.account}, the environment to {self._account}")
+            raise _OtherAccount(
+                f"the credentials belong to account {caller.account}, the environment to {self._account}"
+            )
 
     def _client(self, service: str) -> Any:
         with self._making_client:
@@ -833,7 +849,8 @@ class LiveAws:
         if _DENIED.search(code):
             return _denied(name, code, message)
         if code in _EXPIRED:
-            reason = f"the credentials expired before {name}; renew them and run it again"
+            # the same for every call: one thing is wrong
+            reason = "the credentials expired during the run; renew them and run it again"
         elif code in _NOT_ACCEPTED:
             reason = f"AWS does not accept the credentials for {name} ({code}); is the region enabled in the account?"
         elif _THROTTLED.search(code):
@@ -930,7 +947,7 @@ def _no_access(missing: NotAnswered, region: str) -> str:
         if isinstance(error, kinds):
             return sentence.format(error=_line(error))
     if not isinstance(error, errors.ClientError):
-        return ""
+        return f"AWS is out of reach: {missing.reason}; check the network, its proxy and AWS_ENDPOINT_URL"
     code = error.response.get("Error", {}).get("Code", "")
     if error.operation_name != "GetCallerIdentity":
         return f"no AWS credentials: {error.operation_name} gave {code}; mend the profile"
@@ -993,5 +1010,5 @@ def _frozen(params: Mapping[str, Any]) -> str:
 
 def _line(said: object) -> str:
     """Give what a library or AWS says as one line of bounded length."""
-    line = " ".join("".join(each if each.isprintable() else " " for each in str(said)).split()).rstrip(". ")
+    line = " ".join("".join(each if each.isprintable() else " " for each in str(said)).split()).rstrip(".: ")
     return line if len(line) <= _LONGEST_REASON else f"{line[:_LONGEST_REASON].rstrip()} ..."

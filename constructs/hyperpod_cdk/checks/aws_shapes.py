@@ -308,11 +308,14 @@ def decision(row: Answer) -> Decision:
     """Read one row of SimulatePrincipalPolicy."""
     organization = row.get("OrganizationsDecisionDetail", {})
     boundary = row.get("PermissionsBoundaryDecisionDetail", {})
+    # for a named resource they are told with it
+    told = (row, *row.get("ResourceSpecificResults", ()))
     return Decision(
         action=row["EvalActionName"],
         decision=row["EvalDecision"],
         denied_by_organization=organization.get("AllowedByOrganizations") is False,
         denied_by_boundary=boundary.get("AllowedByPermissionsBoundary") is False,
+        unknown_keys=tuple(sorted({key for each in told for key in each.get("MissingContextValues", ())})),
     )
 
 
@@ -356,6 +359,7 @@ def _rule(row: Answer) -> SecurityGroupRule:
             *(each["CidrIp"] for each in row.get("IpRanges", ())),
             *(each["CidrIpv6"] for each in row.get("Ipv6Ranges", ())),
         ),
+        prefix_list_ids=tuple(each["PrefixListId"] for each in row.get("PrefixListIds", ())),
     )
 
 

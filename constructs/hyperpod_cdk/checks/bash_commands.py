@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _SEPARATORS = frozenset(";&|()\n")
 _BLANKS = frozenset(" \t")
@@ -50,9 +51,7 @@ def commands(text: str) -> tuple[Command, ...]:
 
 def assignments(text: str) -> Iterator[tuple[str, str]]:
     """Give name and value of every assignment at the front of a command, the value without the quotes around it."""
-    reader = _Reader(text=text)
-    reader.read(closing="")
-    for _, words in reader.found:
+    for _, words in _read(text, first_line=1, nested=0):
         rest = words[1:] if words and words[0] in {"export", "local", "declare", "readonly", "typeset"} else words
         for word in rest:
             name, equals, value = word.partition("=")
@@ -61,9 +60,7 @@ def assignments(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _commands(text: str, *, first_line: int, nested: int) -> Iterator[Command]:
-    reader = _Reader(text=text, line=first_line, nested=nested)
-    reader.read(closing="")
-    for line, raw in reader.found:
+    for line, raw in _read(text, first_line=first_line, nested=nested):
         words = _bare(raw)
         if not words:
             continue
@@ -72,6 +69,14 @@ def _commands(text: str, *, first_line: int, nested: int) -> Iterator[Command]:
         inner = _behind_c(command)
         if inner is not None and nested < _MOST_NESTED:
             yield from _commands(inner, first_line=line, nested=nested + 1)
+
+
+# several checks look at the same scripts
+@lru_cache(maxsize=256)
+def _read(text: str, *, first_line: int, nested: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    reader = _Reader(text=text, line=first_line, nested=nested)
+    reader.read(closing="")
+    return tuple((line, tuple(words)) for line, words in reader.found)
 
 
 def _behind_c(command: Command) -> str | None:

@@ -180,7 +180,7 @@ def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[
             f"the VPC CNI of {cluster.name} has the version {version}, which is none that can be compared"
         )
     elif got < (addons.release(least) or ()):
-        how = "update-addon" if addon else "create-addon --resolve-conflicts OVERWRITE"
+        how = "update-addon --addon-version VERSION" if addon else "create-addon --resolve-conflicts OVERWRITE"
         yield error(
             _NAME,
             f"needs the Amazon VPC CNI {least} or newer for HyperPod, got {version} on {cluster.name}; run 'aws eks"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, collapse_addresses
 from typing import cast
 
 from hyperpod_cdk.checks.answers import (
     Aws,
     Endpoint,
     NotAnswered,
+    Route,
     RouteTable,
     SecurityGroupAnswer,
     SecurityGroupRule,
@@ -30,12 +31,16 @@ NODE_ENDPOINTS = ("ecr.api", "ecr.dkr", "ec2messages", "eks-auth", "logs", "sage
 KUBECTL_ENDPOINTS = ("eks", "lambda", "sts")
 """What the functions that run kubectl call, beside S3. From CDK's sources and users' reports, not from a guide."""
 
+DISPENSABLE_ENDPOINTS = frozenset({"ec2messages"})
+"""Those among them without which nodes may come all the same: SSM Agent does without since its version 3.3.40."""
+
 _HERE = "network.existing"
 _S3 = "s3"
 _ANYWHERE = IPv4Network("0.0.0.0/0")
 _ALL = "-1"
 _TCP = frozenset({"tcp", "6"})
 _HTTPS = 443
+_INTERNET = "igw-"
 # targets that lead out of a VPC without giving its instances public addresses
 _WAYS_OUT = ("nat-", "tgw-", "vgw-", "eni-", "vpce-", "pcx-", "lgw-", "arn:", "i-", "cagw-")
 
@@ -108,21 +113,42 @@ class _Routed:
         return any(each.is_for_nodes for each in self.members)
 
     @property
+    def routes(self) -> tuple[Route, ...]:
+        return () if self.table is None else self.table.routes
+
+    @property
     def internet_gateway(self) -> str:
-        routes = () if self.table is None else self.table.routes
-        return next((route.target for route in routes if route.target.startswith("igw-")), "")
+        return next((target for target, _ in self.defaults() if target.startswith(_INTERNET)), "")
+
+    @property
+    def route_to_the_internet(self) -> str:
+        """The destination of a route to an internet gateway that is not the one to everywhere."""
+        public = (route for route in self.routes if route.target.startswith(_INTERNET))
+        return next((route.destination for route in public if route.destination != str(_ANYWHERE)), "")
 
     @property
     def has_way_out(self) -> bool:
-        return any(state == "active" and target.startswith(_WAYS_OUT) for target, state in self.defaults())
+        # everywhere may be written as its two halves
+        blocks = [IPv4Network(route.destination) for route in self._ways() if "." in route.destination]
+        return _ANYWHERE in collapse_addresses(blocks)
+
+    @property
+    def way_elsewhere(self) -> str:
+        """The target of a route that leads out of the VPC to somewhere, if not everywhere."""
+        return next((route.target for route in self._ways()), "")
+
+    def _ways(self) -> Iterator[Route]:
+        for route in self.routes:
+            is_gateway_endpoint = route.target.startswith("vpce-") and route.destination.startswith("pl-")
+            if route.state == "active" and route.target.startswith(_WAYS_OUT) and not is_gateway_endpoint:
+                yield route
 
     @property
     def dead_way_out(self) -> str:
         return next((target for target, state in self.defaults() if state != "active"), "")
 
     def defaults(self) -> list[tuple[str, str]]:
-        routes = () if self.table is None else self.table.routes
-        return [(route.target, route.state) for route in routes if route.destination == str(_ANYWHERE)]
+        return [(route.target, route.state) for route in self.routes if route.destination == str(_ANYWHERE)]
 
 
 @check(
@@ -250,8 +276,9 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
     asks=("vpc", "subnets", "route_tables"),
     inputs="network.existing.node_subnet_ids and control_plane_subnet_ids, their route tables.",
     passes="No route of a subnet leads to an internet gateway, and none gives its interfaces public addresses.",
-    fails="A subnet is public: it has a route to an internet gateway, which does nothing for a node without a public"
-    " address, and HyperPod takes private subnets only. A warning where a private one gives public addresses.",
+    fails="A subnet is public: its route to everywhere leads to an internet gateway, which does nothing for a node"
+    " without a public address, and HyperPod takes private subnets only. A warning where only another route leads"
+    " there, such as that of IPv6, and where a private subnet gives public addresses.",
     skips="AWS does not answer about the VPC, the subnets or the route tables.",
     by_hand="aws ec2 describe-route-tables --filters Name=association.subnet-id,Values=subnet-0a1b2c3d4e5f67890",
 )
@@ -268,6 +295,13 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
             f"needs a private subnet, got {routed.ids}, whose route table {routed.name} leads to the internet gateway"
             f" {routed.internet_gateway}; name a private subnet, or route it to a NAT gateway instead",
         )
+    for routed in seen.by_table():
+        if routed.route_to_the_internet and not routed.internet_gateway:
+            yield warning(
+                routed.path,
+                f"should be a private subnet, got {routed.ids}, whose route table {routed.name} leads"
+                f" {routed.route_to_the_internet} to an internet gateway; name a subnet without such a route",
+            )
     told = {each.subnet_id for routed in public for each in routed.members}
     for each, subnet in seen.standing():
         if subnet.assigns_public_addresses and each.subnet_id not in told:
@@ -283,15 +317,14 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("vpc", "subnets", "route_tables", "endpoints"),
     inputs="The route tables of the subnets of network.existing and the endpoints of the VPC.",
     passes="The subnet has a route to everywhere through a NAT gateway, transit gateway or the like, or the VPC has"
-    " every"
-    f" interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Public subnets are another check's"
-    " to report. Where a transit gateway leads is not looked at.",
-    fails="The route's target is gone (blackhole), or there is neither a route nor all of the endpoints. A warning"
-    " for a"
-    f" control-plane subnet without the endpoints that kubectl's function calls ({', '.join(KUBECTL_ENDPOINTS)}), a"
-    f" list"
-    " that no AWS guide states.",
-    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints.",
+    f" every interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Public subnets are another"
+    " check's to report. Where a transit gateway leads is not looked at.",
+    fails="The route's target is gone (blackhole), or there is neither a route nor all of the endpoints. A warning for"
+    f" a control-plane subnet without the endpoints that kubectl's function calls ({', '.join(KUBECTL_ENDPOINTS)}), a"
+    " list that no AWS guide states; and where the endpoints may be reached all the same: through a route to another"
+    " network, by a private hosted zone for endpoints without private names, or where only ec2messages is missing.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
+    " of a subnet, as in a VPC that another account shares.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=vpc-id,Values=vpc-0a1b2c3d4e5f67890"
     " --query 'VpcEndpoints[].[ServiceName,State,PrivateDnsEnabled]'",
 )
@@ -302,6 +335,9 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     if seen is None:
         return
     for routed in seen.by_table():
+        if routed.table is None:
+            yield Skipped(reason=f"AWS shows no route table of {routed.ids}", path=routed.path)
+            continue
         if routed.internet_gateway or routed.has_way_out:
             continue
         if routed.dead_way_out:
@@ -319,10 +355,12 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("vpc", "subnets", "route_tables", "endpoints"),
     inputs="The route tables of network.existing.node_subnet_ids and the S3 endpoints of the VPC.",
     passes="A gateway endpoint of S3 is on the route table of every node subnet, or an S3 interface endpoint answers.",
-    fails="There is no way to S3 at all: no endpoint and no other way out. A warning where S3 is reached through"
-    " the NAT"
-    " gateway only, which bills every byte; the SageMaker developer guide asks for the endpoint.",
-    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints.",
+    fails="There is no way to S3 at all: no endpoint and no other way out. A warning where S3 is reached through the"
+    " NAT gateway only, which bills every byte; the SageMaker developer guide asks for the endpoint. A warning, too,"
+    " where S3 may answer through a route to another network, or by a private hosted zone for an endpoint without"
+    " private names.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
+    " of a subnet.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=service-name,Values=com.amazonaws.us-east-1.s3",
 )
 def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
@@ -334,29 +372,34 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
     for routed in seen.by_table():
         if not routed.has_nodes or routed.internet_gateway or _reaches_s3(routed.table, seen.endpoints):
             continue
-        if routed.has_way_out:
+        unless = _unless(routed, seen, (_S3,))
+        if routed.table is None:
+            yield Skipped(reason=f"AWS shows no route table of {routed.ids}", path=routed.path)
+        elif routed.has_way_out:
             yield warning(
                 routed.path,
                 f"should reach S3 through a gateway endpoint, got {routed.ids} with none on {routed.name}: the NAT"
                 f" gateway bills every byte; add {routed.name} to the VPC's S3 gateway endpoint, or create one",
             )
         elif not routed.dead_way_out:
-            yield error(
+            say, must = (warning, "should have") if unless else (error, "needs")
+            yield say(
                 routed.path,
-                f"needs a way to S3, got {routed.ids} with no S3 endpoint on {routed.name}; add {routed.name} to the"
-                " VPC's S3 gateway endpoint, or create one",
+                f"{must} a way to S3, got {routed.ids} with no S3 endpoint on {routed.name}; add {routed.name} to the"
+                f" VPC's S3 gateway endpoint, or create one{unless}",
             )
 
 
 @check(
     area=AREA,
-    asks=("vpc", "subnets", "route_tables", "endpoints", "security_groups"),
+    asks=("vpc", "subnets", "route_tables", "endpoints", "security_groups", "stack"),
     inputs="The security groups of the interface endpoints that nodes without a way out need;"
     " network.existing.security_group_id, eks.existing.security_group_id and the CIDR blocks of the node subnets.",
     passes="Every such endpoint lets port 443 in from the nodes, by one of their groups or by the block of their"
     " subnet.",
     fails="An endpoint does not: nodes resolve its name and then wait for an answer.",
-    skips="AWS does not answer about the VPC, the subnets, the route tables, the endpoints or their groups.",
+    skips="AWS does not answer about the VPC, the subnets, the route tables, the endpoints or their groups; an endpoint"
+    " lets in a prefix list, which is not looked at, or a group that may be the one which an earlier deployment made.",
     by_hand="aws ec2 describe-vpc-endpoints --query 'VpcEndpoints[].[ServiceName,Groups]'",
 )
 def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]:
@@ -377,15 +420,15 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
         own.add(case.environment.eks.existing.security_group_id)
     refused: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Endpoint]] = {}
     for endpoint in needed:
-        rules = [rule for group in endpoint.security_group_ids if group in groups for rule in groups[group].ingress]
-        shut = tuple(
-            subnet.subnet_id
-            for subnet in closed
-            if not any(_takes_https(rule, own, IPv4Network(subnet.cidr)) for rule in rules)
-        )
+        shut = _shut(_https_rules(endpoint.security_group_ids, groups), own, closed)
         if shut:
             refused.setdefault((endpoint.security_group_ids, shut), []).append(endpoint)
     for (gates, shut), endpoints in refused.items():
+        if doubt := _doubt(case.environment, _https_rules(gates, groups), aws):
+            yield Skipped(
+                reason=f"whether {', '.join(gates)} lets in {', '.join(shut)} is not known: {doubt}", path=_HERE
+            )
+            continue
         whose = existing.security_group_id or "the nodes, whose group is made by the deployment"
         yield error(
             f"{_HERE}.security_group_id" if existing.security_group_id else _HERE,
@@ -399,12 +442,11 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
     area=AREA,
     asks=("vpc", "security_groups"),
     inputs="network.existing.security_group_id.",
-    passes="The group exists, in the VPC of the file, lets everything in from itself and everything out to itself,"
-    " by its"
-    " own ID in both rules, and lets HTTPS out.",
+    passes="The group exists, in the VPC of the file, lets everything in from itself and everything out to itself, by"
+    " its own ID in both rules, and lets HTTPS out.",
     fails="The group does not exist or is another VPC's, or one of the two rules is missing: EFA's health check then"
-    " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no rule by address lets HTTPS out; rules by"
-    " prefix list are not seen.",
+    " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no instance type of the file has EFA, and"
+    " where no rule by address or prefix list lets HTTPS out.",
     skips="AWS does not answer about the VPC or the group.",
     by_hand="aws ec2 describe-security-group-rules --filters Name=group-id,Values=sg-0a1b2c3d4e5f67890",
 )
@@ -432,7 +474,7 @@ def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[F
             f" {existing.vpc_id}, or leave it out to have one made",
         )
     else:
-        yield from _rules(path, group)
+        yield from _rules(path, group, has_efa=_has_efa(case.environment))
 
 
 def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
@@ -502,7 +544,11 @@ def _one_zone(
 
 def _answers(endpoint: Endpoint) -> bool:
     """Whether the usual name of the service leads to the endpoint."""
-    return endpoint.kind == "Interface" and endpoint.state.lower() == "available" and endpoint.private_dns
+    return endpoint.kind == "Interface" and _is_available(endpoint) and endpoint.private_dns
+
+
+def _is_available(endpoint: Endpoint) -> bool:
+    return endpoint.state.lower() == "available"
 
 
 def _closed(routed: _Routed, seen: _Seen) -> Iterator[Found]:
@@ -511,14 +557,27 @@ def _closed(routed: _Routed, seen: _Seen) -> Iterator[Found]:
     missing = [service for service in needed if service not in there]
     if not missing:
         return
-    say, must = (error, "needs") if routed.has_nodes else (warning, "should have")
+    unless = _unless(routed, seen, missing) if routed.has_nodes else ""
+    say, must = (error, "needs") if routed.has_nodes and not unless else (warning, "should have")
     whose = "nodes" if routed.has_nodes else "the function that runs kubectl"
     yield say(
         routed.path,
         f"{must} a way out of {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
         f" endpoint with private names for {', '.join(missing)}; route 0.0.0.0/0 to a NAT gateway, or create the"
-        " endpoints",
+        f" endpoints{unless}",
     )
+
+
+def _unless(routed: _Routed, seen: _Seen, missing: Sequence[str]) -> str:
+    """Say why services that no endpoint answers for may be reached all the same; empty where they surely are not."""
+    if routed.way_elsewhere:
+        return f", unless {routed.way_elsewhere} leads to them"
+    nameless = {each.service for each in seen.endpoints if each.kind == "Interface" and _is_available(each)}
+    if all(service in nameless for service in missing):
+        return ", unless a private hosted zone leads to the endpoints that are there without private names"
+    if DISPENSABLE_ENDPOINTS.issuperset(missing):
+        return ", unless the nodes' SSM Agent is 3.3.40 or newer"
+    return ""
 
 
 def _reaches_s3(table: RouteTable | None, endpoints: Sequence[Endpoint]) -> bool:
@@ -528,7 +587,7 @@ def _reaches_s3(table: RouteTable | None, endpoints: Sequence[Endpoint]) -> bool
             _answers(endpoint)
             or (
                 endpoint.kind == "Gateway"
-                and endpoint.state.lower() == "available"
+                and _is_available(endpoint)
                 and table is not None
                 and table.route_table_id in endpoint.route_table_ids
             )
@@ -537,11 +596,36 @@ def _reaches_s3(table: RouteTable | None, endpoints: Sequence[Endpoint]) -> bool
     )
 
 
-def _takes_https(rule: SecurityGroupRule, groups: Iterable[str | None], block: IPv4Network) -> bool:
-    return _covers_https(rule) and (
-        any(group in rule.group_ids for group in groups if group)
-        or any(block.subnet_of(IPv4Network(cidr)) for cidr in rule.cidrs if "." in cidr)
+def _https_rules(group_ids: Iterable[str], groups: Mapping[str, SecurityGroupAnswer]) -> tuple[SecurityGroupRule, ...]:
+    rules = (rule for group_id in group_ids if group_id in groups for rule in groups[group_id].ingress)
+    return tuple(rule for rule in rules if _covers_https(rule))
+
+
+def _shut(
+    rules: Iterable[SecurityGroupRule], own: Iterable[str | None], subnets: Iterable[SubnetAnswer]
+) -> tuple[str, ...]:
+    """Give the subnets that rules let in neither by a group of the nodes nor by address."""
+    let_in = tuple(rules)
+    if any(group in rule.group_ids for rule in let_in for group in own if group):
+        return ()
+    blocks = tuple(collapse_addresses(IPv4Network(cidr) for rule in let_in for cidr in rule.cidrs if "." in cidr))
+    return tuple(
+        subnet.subnet_id for subnet in subnets if not any(IPv4Network(subnet.cidr).subnet_of(block) for block in blocks)
     )
+
+
+def _doubt(environment: Environment, rules: Sequence[SecurityGroupRule], aws: Aws) -> str:
+    """Say why rules may let the nodes in all the same; empty where they surely do not."""
+    lists = sorted({each for rule in rules for each in rule.prefix_list_ids})
+    if lists:
+        return f"it lets in {', '.join(lists)}, and prefix lists are not looked at"
+    existing = environment.network.existing
+    is_made = existing is not None and existing.security_group_id is None
+    groups = sorted({each for rule in rules for each in rule.group_ids})
+    stack = f"{environment.name}-network"
+    if is_made and groups and aws.stack(stack) is not None:
+        return f"it lets in {', '.join(groups)}, which may be the group that {stack} made"
+    return ""
 
 
 def _covers_https(rule: SecurityGroupRule) -> bool:
@@ -551,8 +635,14 @@ def _covers_https(rule: SecurityGroupRule) -> bool:
     return rule.protocol in _TCP and low is not None and high is not None and low <= _HTTPS <= high
 
 
-def _rules(path: str, group: SecurityGroupAnswer) -> Iterator[Found]:
+def _has_efa(environment: Environment) -> bool:
+    names = (name for group in environment.hyperpod.instance_groups for name in group.all_instance_types)
+    return any(row is not None and row.efa_supported for row in map(environment.instance_type, names))
+
+
+def _rules(path: str, group: SecurityGroupAnswer, *, has_efa: bool) -> Iterator[Found]:
     own = group.group_id
+    say, must = (error, "needs") if has_efa else (warning, "should have, though no instance type here has EFA,")
     for rules, what, verb in (
         (group.ingress, "everything in from itself", "authorize-security-group-ingress"),
         (group.egress, "everything out to itself", "authorize-security-group-egress"),
@@ -561,14 +651,14 @@ def _rules(path: str, group: SecurityGroupAnswer) -> Iterator[Found]:
             continue
         blocks = any(rule.protocol == _ALL and str(_ANYWHERE) in rule.cidrs for rule in rules)
         got = "only 0.0.0.0/0, which EFA does not count" if blocks else "no such rule"
-        yield error(
+        yield say(
             path,
-            f"needs a rule of {own} that lets {what} by its own ID, got {got}; run 'aws ec2 {verb} --group-id {own}"
+            f"{must} a rule of {own} that lets {what} by its own ID, got {got}; run 'aws ec2 {verb} --group-id {own}"
             f" --ip-permissions IpProtocol=-1,UserIdGroupPairs=[{{GroupId={own}}}]'",
         )
-    if not any(_covers_https(rule) and rule.cidrs for rule in group.egress):
+    if not any(_covers_https(rule) and (rule.cidrs or rule.prefix_list_ids) for rule in group.egress):
         yield warning(
             path,
             f"should let HTTPS out to AWS, got {own} with no outward rule by address for port 443; add one to 0.0.0.0/0"
-            " or to the blocks of the endpoints, unless a prefix list does it",
+            " or to the blocks of the endpoints",
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
@@ -15,6 +17,7 @@ from hyperpod_cdk.config import Environment
 
 _CREATE_ROLE = "iam:CreateServiceLinkedRole"
 _ASSUME = "sts:AssumeRole"
+_QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
 _SHOWN_ACTIONS = 12
 _NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
 
@@ -67,6 +70,7 @@ _INSTEAD_OF_DEPLOY = (
     "cloudformation:GetTemplate",
     "cloudformation:UpdateTerminationProtection",
 )
+_PASS_ROLE = "iam:PassRole"  # noqa: S105 - the name of an action
 _INSTEAD_OF_PUBLISHING = ("s3:GetObject", "s3:PutObject")
 
 
@@ -80,21 +84,31 @@ def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
     )
 
 
+def qualifier(project: Path) -> str:
+    """Give the qualifier of CDK's bootstrap stack: that of the project's ``cdk.json``, or CDK's default."""
+    try:
+        context = json.loads((project / "cdk.json").read_text(encoding="utf-8"))["context"]
+        return str(context[_QUALIFIER])
+    except (OSError, ValueError, LookupError, TypeError):
+        # the CDK CLI is the one to complain about a file that is broken
+        return iam.BOOTSTRAP_QUALIFIER
+
+
 @check(
     area="iam",
     asks=("bootstrap_version",),
-    inputs="account, region; the SSM parameter /cdk-bootstrap/hnb659fds/version. The templates ask for version"
+    inputs="account, region; the SSM parameter /cdk-bootstrap/hnb659fds/version, or that of the qualifier which"
+    " cdk.json sets in @aws-cdk/core:bootstrapQualifier. The templates ask for version"
     f" {iam.MINIMUM_BOOTSTRAP_VERSION} (table of {iam.AS_OF}).",
     passes="The region is bootstrapped with this version or a newer one.",
     fails="It is not bootstrapped, or older: CloudFormation then refuses every template.",
-    skips="AWS does not answer about the parameter. A project with another qualifier in cdk.json gets a wrong"
-    " answer here.",
+    skips="AWS does not answer about the parameter. A qualifier that is given elsewhere than in cdk.json is not seen.",
     by_hand="aws ssm get-parameter --name /cdk-bootstrap/hnb659fds/version",
 )
 def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     """The bucket, the roles and the version that 'cdk bootstrap' leaves in a region."""
     environment = case.environment
-    version = aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER)
+    version = aws.bootstrap_version(qualifier(case.project))
     command = f"run 'cdk bootstrap aws://{environment.account}/{environment.region}'"
     if version is None:
         yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none; {command}")
@@ -119,13 +133,11 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
 def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
     """IAM refuses a role with a boundary that is not there."""
     environment = case.environment
-    boundary = environment.permissions_boundary
-    if boundary is None:
+    arn = _boundary_arn(environment)
+    if arn is None:
         return
-    is_arn = boundary.startswith("arn:")
-    arn = boundary if is_arn else f"arn:{environment.partition}:iam::{environment.account}:policy/{boundary}"
     if not aws.policy_exists(arn):
-        hint = "" if is_arn else ", or write its ARN if it has a path"
+        hint = "" if arn == environment.permissions_boundary else ", or write its ARN if it has a path"
         yield error(
             "permissions_boundary",
             f"needs the policy {arn}, got none in account {environment.account}; create it, correct the name{hint}",
@@ -140,7 +152,7 @@ def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
     f" repositories (table of {iam.AS_OF}).",
     passes="The role exists, or the policy simulator lets CDK's execution role create it for that service.",
     fails="It does not exist and the execution role may not create it. A warning where only a service control policy"
-    " forbids it: the simulator reads those without all of a request's conditions.",
+    " forbids it, or a policy with conditions: the simulator reads those without all that a real request has.",
     skips="The role could not be asked for, IAM could not simulate, or CDK is not bootstrapped; each role by itself.",
     by_hand="aws iam get-role --role-name AWSServiceRoleForSageMakerHyperPod",
 )
@@ -149,15 +161,16 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
     " that."""
     environment = case.environment
     roles = [role for role in iam.SERVICE_LINKED_ROLES if WHEN[role.when](environment)]
-    for role, answer in zip(roles, together(lambda role: _creation(role, environment, aws), roles), strict=True):
+    for role, answer in zip(roles, together(lambda role: _creation(role, case, aws), roles), strict=True):
         if isinstance(answer, NotAnswered):
             yield Skipped(reason=f"{role.name}: {answer.reason}", action=answer.action, path=_role_path(role))
         elif answer is not None and answer.decision != "allowed":
-            say = warning if _only_organization(answer) else error
+            say = warning if _is_uncertain(answer) else error
             yield say(
                 _role_path(role),
                 f"needs the service-linked role {role.name} for {role.needed_for}, got none, and {_who_denies(answer)}"
-                f" {_CREATE_ROLE} to {_executor(environment).rpartition('/')[2]}; allow it there{_or_make(role)}",
+                f" {_CREATE_ROLE} to {_executor(case).rpartition('/')[2]}{_unknown(answer)};"
+                f" allow it there{_or_make(role)}",
             )
 
 
@@ -167,7 +180,8 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
     inputs="The caller and CDK's roles cdk-hnb659fds-deploy-role and -file-publishing-role in the environment's account"
     " and region.",
     passes="The policy simulator lets the caller assume both, or do itself what the CDK CLI then does in their place.",
-    fails="It lets the caller do neither. A warning where only a service control policy forbids it. CDK's lookup and"
+    fails="It lets the caller do neither. A warning where only a service control policy forbids it, or a policy with"
+    " conditions on what a simulated request does not have. CDK's lookup and"
     " image-publishing roles do not matter: nothing is looked up, no image is built. Whether a role's trust policy"
     " takes the caller is not simulated.",
     skips="IAM could not simulate the caller, such as the root user.",
@@ -176,20 +190,20 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
 )
 def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     """The CDK CLI deploys as these roles; where it may not, it goes on with the caller's own rights."""
-    environment, caller = case.environment, aws.caller()
+    caller = aws.caller()
     ways = (
-        ("deploy", _INSTEAD_OF_DEPLOY, _stack_arn(environment)),
-        ("file-publishing", _INSTEAD_OF_PUBLISHING, _asset_arn(environment)),
+        ("deploy", (*_INSTEAD_OF_DEPLOY, _PASS_ROLE), partial(_may_deploy, aws, case)),
+        ("file-publishing", _INSTEAD_OF_PUBLISHING, partial(_may_publish, aws, case)),
     )
-    arns = [_bootstrap_role(role, environment) for role, _, _ in ways]
+    arns = [_bootstrap_role(role, case) for role, _, _ in ways]
     answers = together(lambda arn: aws.simulate(caller.arn, (_ASSUME,), resource=arn)[0], arns)
-    for (role, instead, resource), arn, answer in zip(ways, arns, answers, strict=True):
+    for (role, instead, may_do_without), arn, answer in zip(ways, arns, answers, strict=True):
         if isinstance(answer, NotAnswered):
             yield Skipped(
                 reason=f"{_ASSUME} on cdk-…-{role}-role: {answer.reason}", action=answer.action, path="account"
             )
-        elif answer.decision != "allowed" and not _may_all(aws, caller.arn, instead, resource):
-            say = warning if _only_organization(answer) else error
+        elif answer.decision != "allowed" and not may_do_without(caller.arn):
+            say = warning if _is_uncertain(answer) else error
             yield say(
                 "account",
                 f"needs {_ASSUME} on {arn}, got {_refusal(answer)} for {caller.arn}; allow it, or give the caller"
@@ -206,8 +220,8 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     " an administrator.",
     fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it."
     " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
-    " allowed for some resources only, and where only a service control policy refuses: the simulator reads those"
-    " without all of a request's conditions. One finding names all, by service.",
+    " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
+    " the simulator reads those without all that a real request has. One finding names all, by service.",
     skips="IAM could not simulate, or CDK is not bootstrapped.",
     by_hand="aws iam simulate-principal-policy --action-names sagemaker:CreateCluster eks:CreateCluster"
     " --policy-source-arn arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
@@ -215,18 +229,20 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
 def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     """CloudFormation works as the execution role; one missing right shows after everything before it was made."""
     environment = case.environment
-    if aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER) is None:
+    if aws.bootstrap_version(qualifier(case.project)) is None:
         yield Skipped(reason=_NOT_BOOTSTRAPPED, path="account")
         return
     types = needed_types(environment)
     actions = sorted({action for each in types for action in each.actions})
-    executor = _executor(environment)
-    refused = {each.action: each for each in aws.simulate(executor, actions) if each.decision != "allowed"}
-    surely = _surely_refused(aws, environment, types, refused)
-    for action in {action for each in types for action in each.certain} - surely:
+    executor, context = _executor(case), _context(environment)
+    decisions = aws.simulate(executor, actions, context=context)
+    refused = {each.action: each for each in decisions if each.decision != "allowed"}
+    surely = _surely_refused(aws, case, types, refused)
+    for action in {action for each in types for action in each.certain} - surely.keys():
         refused.pop(action, None)
+    refused |= surely
     if refused:
-        yield _denied(environment, refused, surely)
+        yield _denied(case, refused, surely)
     yield Detail(
         text=f"{len(actions) - len(refused)} of {len(actions)} actions are allowed to {executor.rpartition('/')[2]}",
         data={"denied": sorted(refused), "actions": actions},
@@ -234,9 +250,10 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
 
 
 def _surely_refused(
-    aws: Aws, environment: Environment, types: Iterable[ResourceType], refused: Mapping[str, Decision]
-) -> set[str]:
+    aws: Aws, case: Case, types: Iterable[ResourceType], refused: Mapping[str, Decision]
+) -> dict[str, Decision]:
     """Ask again for a named resource where a policy may allow an action for some resources only."""
+    environment = case.environment
     certain = {action: each.resource for each in types for action in each.certain if action in refused}
     doubtful = [
         (action, resource)
@@ -252,23 +269,22 @@ def _surely_refused(
             account=environment.account,
             name=environment.name,
         )
-        return aws.simulate(_executor(environment), (action,), resource=named)[0]
+        return aws.simulate(_executor(case), (action,), resource=named, context=_context(environment))[0]
 
-    allowed = set()
+    found = {action: refused[action] for action in certain}
     for (action, _), answer in zip(doubtful, together(again, doubtful), strict=True):
         if isinstance(answer, NotAnswered):
             raise answer
-        if answer.decision == "allowed":
-            allowed.add(action)
-    return set(certain) - allowed
+        found[action] = answer
+    return {action: decision for action, decision in found.items() if decision.decision != "allowed"}
 
 
-def _denied(environment: Environment, refused: Mapping[str, Decision], surely: set[str]) -> Found:
-    is_certain = any(not refused[action].denied_by_organization for action in surely)
+def _denied(case: Case, refused: Mapping[str, Decision], surely: Mapping[str, Decision]) -> Found:
+    is_certain = any(not _is_uncertain(decision) for decision in surely.values())
     listed = "; ".join(
         f"{who}: {_by_service(actions, surely)}" for who, actions in _by_refusal(refused.values(), surely).items()
     )
-    role = _executor(environment).rpartition("/")[2]
+    role = _executor(case).rpartition("/")[2]
     if is_certain:
         text = (
             f"needs {len(refused)} more actions allowed to {role}"
@@ -284,7 +300,7 @@ def _denied(environment: Environment, refused: Mapping[str, Decision], surely: s
     )
 
 
-def _by_refusal(refused: Iterable[Decision], surely: set[str]) -> dict[str, list[str]]:
+def _by_refusal(refused: Iterable[Decision], surely: Container[str]) -> dict[str, list[str]]:
     """Group actions by who refuses them, those that are surely called first."""
     groups: dict[str, list[str]] = {}
     for decision in sorted(refused, key=lambda each: (each.action not in surely, each.action)):
@@ -292,7 +308,7 @@ def _by_refusal(refused: Iterable[Decision], surely: set[str]) -> dict[str, list
     return groups
 
 
-def _by_service(actions: Sequence[str], surely: set[str]) -> str:
+def _by_service(actions: Sequence[str], surely: Container[str]) -> str:
     """Write actions by service, cut where a line would never end: ``ec2 CreateVpc, CreateSubnet and 3 more``."""
     services: dict[str, list[str]] = {}
     shown = actions[: max(_SHOWN_ACTIONS, sum(action in surely for action in actions))]
@@ -304,30 +320,61 @@ def _by_service(actions: Sequence[str], surely: set[str]) -> str:
     return f"{text} and {rest} more" if rest else text
 
 
-def _creation(role: ServiceLinkedRole, environment: Environment, aws: Aws) -> Decision | None:
+def _creation(role: ServiceLinkedRole, case: Case, aws: Aws) -> Decision | None:
     """Say whether the role may be created; None where it need not be, because it exists."""
     if not role.is_made_anew and aws.role(role.name) is not None:
         return None
-    if aws.bootstrap_version(iam.BOOTSTRAP_QUALIFIER) is None:
+    if aws.bootstrap_version(qualifier(case.project)) is None:
         raise NotAnswered(f"there is none, and {_NOT_BOOTSTRAPPED}")
     return aws.simulate(
-        _executor(environment),
+        _executor(case),
         (_CREATE_ROLE,),
-        resource=role.arn(partition=environment.partition, account=environment.account),
+        resource=role.arn(partition=case.environment.partition, account=case.environment.account),
         context={"iam:AWSServiceName": role.service},
     )[0]
 
 
-def _may_all(aws: Aws, principal_arn: str, actions: Sequence[str], resource: str) -> bool:
-    return all(each.decision == "allowed" for each in aws.simulate(principal_arn, actions, resource=resource))
+def _may_deploy(aws: Aws, case: Case, principal_arn: str) -> bool:
+    passing = {"iam:PassedToService": "cloudformation.amazonaws.com"}
+    decisions = (
+        *aws.simulate(principal_arn, _INSTEAD_OF_DEPLOY, resource=_stack_arn(case.environment)),
+        *aws.simulate(principal_arn, (_PASS_ROLE,), resource=_executor(case), context=passing),
+    )
+    return all(each.decision == "allowed" for each in decisions)
 
 
-def _only_organization(decision: Decision) -> bool:
-    # the simulator judges conditions of these policies without a real request (github.com/aws/aws-sdk, issue 102)
-    return decision.denied_by_organization
+def _may_publish(aws: Aws, case: Case, principal_arn: str) -> bool:
+    decisions = aws.simulate(principal_arn, _INSTEAD_OF_PUBLISHING, resource=_asset_arn(case))
+    return all(each.decision == "allowed" for each in decisions)
+
+
+def _context(environment: Environment) -> dict[str, str]:
+    """Give the condition keys of a request that makes a role of the stacks."""
+    boundary = _boundary_arn(environment)
+    return {} if boundary is None else {"iam:PermissionsBoundary": boundary}
+
+
+def _boundary_arn(environment: Environment) -> str | None:
+    boundary = environment.permissions_boundary
+    if boundary is None or boundary.startswith("arn:"):
+        return boundary
+    return f"arn:{environment.partition}:iam::{environment.account}:policy/{boundary}"
+
+
+def _is_uncertain(decision: Decision) -> bool:
+    """Whether a real request may be judged otherwise.
+
+    The simulator judges conditions of an organization's policies without a real request (github.com/aws/aws-sdk, issue
+    102), and those of other policies without the keys that it was not given.
+    """
+    return decision.denied_by_organization or bool(decision.unknown_keys)
 
 
 def _refusal(decision: Decision) -> str:
+    return f"{_refuser(decision)}{_unknown(decision)}"
+
+
+def _refuser(decision: Decision) -> str:
     if decision.denied_by_organization:
         return "a refusal by a service control policy"
     if decision.denied_by_boundary:
@@ -343,6 +390,10 @@ def _who_denies(decision: Decision) -> str:
     return "a policy refuses" if decision.decision == "explicitDeny" else "no policy allows"
 
 
+def _unknown(decision: Decision) -> str:
+    return f" (without knowing {', '.join(decision.unknown_keys)})" if decision.unknown_keys else ""
+
+
 def _or_make(role: ServiceLinkedRole) -> str:
     if role.is_made_anew:
         return ""
@@ -355,9 +406,14 @@ def _role_path(role: ServiceLinkedRole) -> str:
     )
 
 
-def _bootstrap_role(role: str, environment: Environment) -> str:
+def _bootstrap_role(role: str, case: Case) -> str:
+    environment = case.environment
     return iam.bootstrap_role_arn(
-        role, partition=environment.partition, account=environment.account, region=environment.region
+        role,
+        partition=environment.partition,
+        account=environment.account,
+        region=environment.region,
+        qualifier=qualifier(case.project),
     )
 
 
@@ -369,6 +425,9 @@ def _stack_arn(environment: Environment) -> str:
     return f"arn:{place}:stack/{environment.name}-control-plane/*"
 
 
-def _asset_arn(environment: Environment) -> str:
-    bucket = iam.bootstrap_bucket(account=environment.account, region=environment.region)
+def _asset_arn(case: Case) -> str:
+    environment = case.environment
+    bucket = iam.bootstrap_bucket(
+        account=environment.account, region=environment.region, qualifier=qualifier(case.project)
+    )
     return f"arn:{environment.partition}:s3:::{bucket}/*"

@@ -66,8 +66,9 @@ def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  
     passes="Every existing subnet has as many free addresses as nodes, one spare node for each group, file systems, EKS"
     " and the function that runs kubectl will take, those that this environment has taken already left out. Subnets"
     " that do not exist are another check's to report.",
-    fails="A subnet has too few free addresses. A warning where the shortage rests on estimates, or where EKS has"
-    " the 6 addresses it needs but not the 16 it recommends.",
+    fails="A subnet has too few free addresses. A warning where only the spare nodes find none, where the shortage"
+    " rests on estimates, where nodes of this environment that leave may make room, or where EKS has the 6 addresses it"
+    " needs but not the 16 it recommends.",
     skips="AWS gives no answer about the subnets, or about what this environment has taken in one that is too small;"
     " nobody states how many addresses a node of an instance type takes.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
@@ -93,7 +94,7 @@ def existing_subnets_have_enough_free_addresses(case: Case, aws: Aws) -> Iterato
         if subnet is None:
             continue
         left = _left(environment, budget, own)
-        yield from _compared(budget, left, subnet, own)
+        yield from _compared(budget, left, subnet, own, leaving=_leaving(environment, own))
         in_use = catalog.usable_addresses(subnet.cidr) - subnet.free
         zone = subnet.availability_zone_id
         drawn.append(address_map.Subnet(budget=left, cidr=subnet.cidr, in_use=max(0, in_use), zone=zone))
@@ -151,24 +152,34 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
     return replace(budget, needs=tuple(need for need in needs if need.count))
 
 
-def _compared(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, own: _Own) -> Iterator[Found]:
+def _leaving(environment: Environment, own: _Own) -> tuple[str, ...]:
+    """Give the groups of the standing cluster that have more nodes than the file says, or are not in it."""
+    counts = {group.name: group.count for group in environment.hyperpod.instance_groups}
+    groups = own.cluster.groups if own.cluster else ()
+    return tuple(each.group for each in groups if each.current > counts.get(each.group, 0))
+
+
+def _compared(
+    budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, own: _Own, *, leaving: tuple[str, ...]
+) -> Iterator[Found]:
     if left.needed > subnet.free:
         if own.missing is not None:
             # what is missing may be what this environment has taken itself
             yield Skipped(reason=own.missing.reason, action=own.missing.action, path=budget.path)
             return
-        found = error if left.needed - left.estimated() > subnet.free else warning
-        yield found(budget.path, _too_few(budget, left, subnet))
+        # without room for replacing nodes the environment stands, and what leaves makes room that is not counted
+        is_certain = left.running - left.estimated(running=True) > subnet.free and not leaving
+        yield (error if is_certain else warning)(budget.path, _too_few(budget, left, subnet, leaving))
     elif any(need.kind == "EKS" for need in left.needs) and subnet.free - left.needed < budget.advised:
         best = left.needed + budget.advised
         yield warning(
             budget.path,
-            f"{subnet.subnet_id} has {subnet.free} free addresses; {best} are better ({parts(left)}), since EKS"
+            f"{subnet.subnet_id} has {subnet.free} free addresses; {best} are better ({_parts(left)}), since EKS"
             f" recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself; name a subnet with {best} free addresses",
         )
 
 
-def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer) -> str:
+def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer, leaving: tuple[str, ...]) -> str:
     try:
         prefix = catalog.smallest_prefix_for(left.needed)
         fix = f"name a subnet with {left.needed} free addresses (an empty /{prefix})"
@@ -176,10 +187,20 @@ def _too_few(budget: AddressBudget, left: AddressBudget, subnet: SubnetAnswer) -
         fix = f"spread the groups over more availability zones (a /{catalog.SHORTEST_PREFIX} is the largest subnet)"
     taken = budget.needed - left.needed
     lower = lower_count(budget, subnet.free + taken)
+    must = "must" if left.running > subnet.free else "should"
+    unless = f", unless nodes of {' and '.join(leaving)} leave before" if leaving else ""
     return (
-        f"must have {left.needed} free addresses ({parts(left)}), got {subnet.free} in {subnet.subnet_id}"
-        f" ({subnet.cidr}); {fix}{f', or {lower}' if lower else ''}{estimate_note(left)}"
+        f"{must} have {left.needed} free addresses ({_parts(left)}), got {subnet.free} in {subnet.subnet_id}"
+        f" ({subnet.cidr}); {fix}{f', or {lower}' if lower else ''}{unless}{estimate_note(left)}"
     )
+
+
+def _parts(left: AddressBudget) -> str:
+    """List what has yet to come; a spare node also where all the others of its group stand already."""
+    coming = {need.path for need in left.needs if need.kind == "nodes"}
+    spares = [need for need in left.needs if need.kind == "spare" and need.path not in coming]
+    alone = [f"{need.name}: {need.count} spare of {need.instance_type}, {need.each} each" for need in spares]
+    return "; ".join([*([said] if (said := parts(left)) else []), *alone])
 
 
 def _unknown(budget: AddressBudget) -> Iterator[Skipped]:

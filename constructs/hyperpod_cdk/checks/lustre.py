@@ -13,6 +13,8 @@ AREA = "lustre"
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _NAME_TAG = "Name"
+# states of a stack in which a deployment makes it as if there were none
+_MADE_ANEW = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
 
 
 @check(
@@ -41,8 +43,8 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
             also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
             yield error(
                 places[0],
-                f"must name a bucket that exists, got {name}{also}; correct the name, or make it with 'aws s3api"
-                f" create-bucket --bucket {name} --region {environment.region}'",
+                f"must name a bucket that exists, got {name}{also}; correct the name, or make it with"
+                f" {_made(name, environment.region)}",
             )
         elif answer.region != environment.region:
             yield error(
@@ -54,11 +56,12 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
 
 @check(
     area=AREA,
-    asks=("lustre_file_systems",),
-    inputs="capacity_gib and name of every file system; what the environment's storage stack has made already.",
-    passes="No file system that stands is larger than the file says.",
+    asks=("lustre_file_systems", "stack"),
+    inputs="capacity_gib and name of every file system; the stack <name>-storage and what it has made already.",
+    passes="No file system that stands is larger than the file says. One that was retained when an earlier environment"
+    " of the name was destroyed does not count: the stack makes another.",
     fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back.",
-    skips="AWS gives no answer about the file systems of the account.",
+    skips="AWS gives no answer about the file systems of the account or the stack.",
     by_hand="aws fsx describe-file-systems --query 'FileSystems[].[FileSystemId,StorageCapacity,Tags]'",
 )
 def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
@@ -66,11 +69,7 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
     environment = case.environment
     if not environment.storage.lustre:
         return
-    standing = {
-        each.tags.get(_NAME_TAG, ""): each
-        for each in aws.lustre_file_systems()
-        if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"
-    }
+    standing = _standing(environment, aws)
     for index, system in enumerate(environment.storage.lustre):
         present = standing.get(f"{environment.name}-{system.name}")
         if present is not None and system.capacity_gib < present.capacity_gib:
@@ -118,6 +117,25 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
                 f" {system.availability_zone_id}, and traffic between zones is slow and billed;"
                 f" {_nearer(environment, system)}",
             )
+
+
+def _standing(environment: Environment, aws: Aws) -> dict[str, LustreAnswer]:
+    """Give the file systems of the storage stack by name; the smallest, where one of a destroyed stack is left too."""
+    stack = f"{environment.name}-storage"
+    systems = [each for each in aws.lustre_file_systems() if each.tags.get(_STACK_TAG) == stack]
+    if not systems:
+        return {}
+    standing = aws.stack(stack)
+    if standing is None or standing.status in _MADE_ANEW:
+        return {}
+    largest_first = sorted(systems, key=lambda each: -each.capacity_gib)
+    return {each.tags.get(_NAME_TAG, ""): each for each in largest_first}
+
+
+def _made(bucket: str, region: str) -> str:
+    # everywhere else the API wants the region a second time
+    place = "" if region == "us-east-1" else f" --create-bucket-configuration LocationConstraint={region}"
+    return f"'aws s3api create-bucket --bucket {bucket} --region {region}{place}'"
 
 
 def _shrunk(path: str, system: Lustre, present: LustreAnswer) -> Found:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 class Status(StrEnum):
-    """How a check ended. ``SKIPPED`` says that something could not be asked: it never counts as passed."""
+    """How a check ended. ``SKIPPED`` says that something could not be asked: it never counts as passed.
+
+    ``NOT_NEEDED`` is a check of something that the environment does not have, such as an existing network.
+    """
 
     PASSED = "passed"
     WARNED = "warned"
     FAILED = "failed"
     SKIPPED = "skipped"
+    NOT_NEEDED = "not needed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +110,7 @@ class Result:
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     details: tuple[Detail, ...] = ()
+    is_needed: bool = True
 
     @property
     def status(self) -> Status:
@@ -114,6 +119,8 @@ class Result:
             return Status.FAILED
         if self.skipped:
             return Status.SKIPPED
+        if not self.is_needed:
+            return Status.NOT_NEEDED
         return Status.WARNED if self.findings else Status.PASSED
 
     def as_dict(self) -> dict[str, Any]:

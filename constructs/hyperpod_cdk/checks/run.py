@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog._closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import LoadedEnvironment, UsageError
+from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
 from hyperpod_cdk.findings import Finding, by_place
 
 OFFLINE_REASON = "AWS is not asked with --offline"
@@ -76,15 +76,39 @@ def preflight(
     """
     case = Case(environment=loaded.environment, now=now or datetime.now(UTC), project=project)
     chosen = select(only, skip)
-    results = together(lambda check: run_check(check, case, aws), chosen)
+    # a thread is worth its start only where AWS is waited for
+    asking = [check for check in chosen if _asks(check, case.environment) and not isinstance(aws, Offline)]
+    answered = dict(zip(asking, together(lambda check: run_check(check, case, aws), asking), strict=True))
+    results = (
+        answered.get(check)
+        or (run_check(check, case, aws) if is_needed(check, case.environment) else Result(check=check, is_needed=False))
+        for check in chosen
+    )
     return Report(loaded=loaded, results=tuple(_placed(cast("Result", result), loaded) for result in results))
 
 
+def asks_aws(environment: Environment, checks: Iterable[Check]) -> bool:
+    """Say whether any of the checks asks AWS about this environment; else nobody needs credentials."""
+    return any(_asks(check, environment) for check in checks)
+
+
+def is_needed(check: Check, environment: Environment) -> bool:
+    """Say whether the environment has what the check is about."""
+    has = _HAS.get(check.name) or _HAS.get(check.area)
+    return has is None or has(environment)
+
+
 def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, ...]:
-    """Give the checks that ``only`` names (default: all) without those that ``skip`` names, in the register's order."""
+    """Give the checks that ``only`` names (default: all) without those that ``skip`` names, in the register's order.
+
+    Raises UsageError for a word that is neither an area nor a check, and where no check is left.
+    """
     wanted = {check.name for word in only for check in _named(word)} or {check.name for check in REGISTER}
     unwanted = {check.name for word in skip for check in _named(word)}
-    return tuple(check for check in REGISTER if check.name in wanted - unwanted)
+    chosen = tuple(check for check in REGISTER if check.name in wanted - unwanted)
+    if not chosen:
+        raise UsageError("must leave a check to run, got none; skip fewer")
+    return chosen
 
 
 def run_check(check: Check, case: Case, aws: Aws) -> Result:
@@ -102,12 +126,28 @@ def run_check(check: Check, case: Case, aws: Aws) -> Result:
     )
 
 
+def _asks(check: Check, environment: Environment) -> bool:
+    return bool(check.asks) and is_needed(check, environment)
+
+
+_HAS: Mapping[str, Callable[[Environment], bool]] = {
+    "training-plan": lambda environment: any(group.training_plan_arn for group in environment.hyperpod.instance_groups),
+    "existing-network": lambda environment: environment.network.is_existing,
+    "existing-cluster": lambda environment: environment.eks.is_existing,
+    "existing_subnets_have_enough_free_addresses": lambda environment: environment.network.is_existing,
+    "lustre": lambda environment: bool(environment.storage.lustre),
+}
+"""What an environment must have for the checks of an area, or for one check by name, to be about anything."""
+
+
 def _named(word: str) -> list[Check]:
     name = word.strip().lower()
     found = [check for check in REGISTER if name == check.area or name.replace("-", "_") == check.name]
     if found:
         return found
     words = [*REGISTER.areas(), *(check.name for check in REGISTER)]
+    if "," in name:
+        raise UsageError(f'must be one area or check, got "{word}"; give the option once for each')
     near = closest(name, words)
     fix = f"did you mean {near}?" if near else f"the areas are {', '.join(REGISTER.areas())}"
     raise UsageError(f'must be an area or the name of a check, got "{word}"; {fix}')

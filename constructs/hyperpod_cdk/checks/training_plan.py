@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, NotAnswered, ReservedCapacity, TrainingPlan
+from hyperpod_cdk.checks.answers import (
+    Aws,
+    HyperPodClusterAnswer,
+    InstancesInCluster,
+    NotAnswered,
+    ReservedCapacity,
+    TrainingPlan,
+)
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import InstanceGroup
@@ -18,6 +25,9 @@ AREA = "training-plan"
 
 SOON = timedelta(hours=24)
 """A plan whose nodes leave within this time is reported: deep health checks alone take two hours of it."""
+
+_ENDING = frozenset({"Deleting", "Failed"})
+"""States of a cluster to which no node comes any more."""
 
 Clusters = tuple[HyperPodClusterAnswer, ...] | NotAnswered
 
@@ -372,8 +382,7 @@ def _seats(plan: TrainingPlan, now: datetime) -> int:
 
 def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: tuple[HyperPodClusterAnswer, ...]) -> _Shares:
     taken = {
-        # a group counts as using what it is to have: before the plan starts it has no node yet
-        cluster.name: sum(max(g.current, g.target) for g in cluster.groups if g.training_plan_arn == use.arn)
+        cluster.name: sum(_taken(cluster, group) for group in cluster.groups if group.training_plan_arn == use.arn)
         for cluster in clusters
     }
     own = taken.pop(case.environment.hyperpod_cluster_name, 0)
@@ -386,11 +395,18 @@ def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: tuple[HyperPodC
     )
 
 
+def _taken(cluster: HyperPodClusterAnswer, group: InstancesInCluster) -> int:
+    """Give what a group has or is to have: before the plan starts it has no node yet. No node comes to an end's."""
+    return group.current if cluster.status in _ENDING else max(group.current, group.target)
+
+
 def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterator[Found]:
     total = _seats(plan, case.now)
     path = use.path("count", index=use.groups[-1][0])
     counted = plan.available + plan.in_use + plan.unhealthy > 0
-    healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use)) if counted else total
+    # unhealthy instances that this environment has already are its own to have replaced
+    healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use + plan.unhealthy))
+    healthy = healthy if counted else total - shares.others
     free = max(healthy, 0)
     if use.needed > free:
         users = f" by {_listing(shares.names)}" if shares.names else " by others"

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-from pydantic import Field, PlainSerializer, Strict, ValidationError, WithJsonSchema
+from pydantic import Field, PlainSerializer, PrivateAttr, Strict, ValidationError, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
 from pydantic_core import ErrorDetails
 
@@ -104,6 +104,11 @@ class RecordedPlans(Section):
     account: str
     region: str
     plans: Annotated[tuple[RecordedPlan, ...], Strict(strict=False)]
+    _lines: Mapping[str, int] = PrivateAttr(default_factory=dict)
+
+    def line_of(self, key: str) -> int | None:
+        """Give the line of one of these keys in the file that was read, or None where none was."""
+        return self._lines.get(key)
 
     def plan(self, arn: str) -> RecordedPlan | None:
         """Give the plan of an ARN, or None where it was not recorded."""
@@ -120,11 +125,15 @@ class RecordedPlans(Section):
 
 
 class RecordError(Exception):
-    """A record cannot be used; ``finding`` says why, with its file and line."""
+    """A record cannot be used; ``finding`` says why, with its file and line.
 
-    def __init__(self, finding: Finding) -> None:
+    ``is_newer`` says that a later hyperpod-cdk wrote it: it may say more than this one knows.
+    """
+
+    def __init__(self, finding: Finding, *, is_newer: bool = False) -> None:
         super().__init__(finding.render())
         self.finding = finding
+        self.is_newer = is_newer
 
 
 def groups_by_plan(environment: Environment) -> dict[str, list[tuple[int, InstanceGroup]]]:
@@ -147,18 +156,18 @@ def read_record(path: Path, *, file: str, name: str) -> RecordedPlans:
     Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
     """
     if path.exists() and not path.is_file():
-        _refuse(file, f"is no file; {_again(name)}")
+        _refuse(file, f"is no file; {written_anew(name)}")
     try:
         raw = path.read_bytes()
     except OSError as error:
         _refuse(file, f"cannot be read: {error.strerror or error}; check its permissions")
     if len(raw) > MAX_BYTES:
-        _refuse(file, f"must have at most {MAX_BYTES} bytes, got {len(raw)}; {_again(name)}")
+        _refuse(file, f"must have at most {MAX_BYTES} bytes, got {len(raw)}; {written_anew(name)}")
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        _refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; {_again(name)}", line=line)
+        _refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; {written_anew(name)}", line=line)
     return parse_record(text, file=file, name=name)
 
 
@@ -167,22 +176,23 @@ def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
     try:
         data = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        _refuse(file, f"is not JSON: {_lower(error.msg)}; {_again(name)}", line=error.lineno)
+        _refuse(file, f"is not JSON: {_lower(error.msg)}; {written_anew(name)}", line=error.lineno)
     except (ValueError, RecursionError) as error:
-        _refuse(file, f"is not JSON: {error}; {_again(name)}")
+        _refuse(file, f"is not JSON: {error}; {written_anew(name)}")
     # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
     source = read_source(text.replace("\t", " "), file)
     twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)
     if twice is not None:
-        _refuse(file, f"{twice.message}; {_again(name)}", path=twice.path, line=twice.line)
+        _refuse(file, f"{twice.message}; {written_anew(name)}", path=twice.path, line=twice.line)
     version = data.get("schema_version") if isinstance(data, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version != SCHEMA_VERSION:
-        newer = "update hyperpod-cdk" if version > SCHEMA_VERSION else _again(name)
+        newer = "update hyperpod-cdk" if version > SCHEMA_VERSION else written_anew(name)
         _refuse(
             file,
             f"must be {SCHEMA_VERSION}, which this hyperpod-cdk reads, got {version}; {newer}",
             path="schema_version",
             line=source.line_of(("schema_version",)),
+            is_newer=version > SCHEMA_VERSION,
         )
     try:
         recorded = RecordedPlans.model_validate(data)
@@ -191,17 +201,18 @@ def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
         path = tuple(first["loc"])
         _refuse(
             file,
-            f"{_form_problem(first, path)}; {_again(name)}",
+            f"{_form_problem(first, path)}; {written_anew(name)}",
             path=render_path(path),
             line=source.line_of(path) if source.lines else None,
         )
     for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
         _refuse(
             file,
-            f"must be unique, got that of plans[{before}]; {_again(name)}",
+            f"must be unique, got that of plans[{before}]; {written_anew(name)}",
             path=f"plans[{index}].arn",
             line=source.line_of(("plans", index, "arn")),
         )
+    recorded._lines = {key: source.line_of((key,)) for key in data}  # noqa: SLF001 - of the model above
     return recorded
 
 
@@ -222,6 +233,19 @@ def record_findings(
         yield from certain(_group_problems(environment, path, group, recorded, seen=seen, name=name, today=today))
     yield from (("recorded_plan_has_enough_instances", each) for each in certain(_count(environment, recorded, seen)))
     age = (today - recorded.recorded).days
+    if age < -1:
+        # a day ahead is a clock a little fast
+        yield (
+            "record_is_fresh",
+            Finding(
+                severity=Severity.WARNING,
+                message=f"must be a day that has come, got {recorded.recorded} on {today}, so its age is not known;"
+                f" run 'hyperpod-cdk plans record {name}'",
+                path="recorded",
+                file=file,
+                line=recorded.line_of("recorded"),
+            ),
+        )
     if age > FRESH_DAYS:
         yield (
             "record_is_fresh",
@@ -231,6 +255,7 @@ def record_findings(
                 f" 'hyperpod-cdk plans record {name}'",
                 path="recorded",
                 file=file,
+                line=recorded.line_of("recorded"),
             ),
         )
 
@@ -238,12 +263,14 @@ def record_findings(
 def _record_of_another(environment: Environment, recorded: RecordedPlans, file: str, name: str) -> Iterator[Finding]:
     mine, theirs = (environment.account, environment.region), (recorded.account, recorded.region)
     if mine != theirs:
+        key = "account" if mine[0] != theirs[0] else "region"
         yield Finding(
             severity=Severity.ERROR,
             message=f"must be a record of account {mine[0]} in {mine[1]}, the environment's, got one of account"
-            f" {theirs[0]} in {theirs[1]}; {_again(name)}",
-            path="account" if mine[0] != theirs[0] else "region",
+            f" {theirs[0]} in {theirs[1]}; {written_anew(name)}",
+            path=key,
             file=file,
+            line=recorded.line_of(key),
         )
 
 
@@ -397,7 +424,8 @@ def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _again(name: str) -> str:
+def written_anew(name: str) -> str:
+    """Give the fix for a record that cannot be used, which ends its message."""
     return f"restore it from version control, or write it anew with 'hyperpod-cdk plans record {name}'"
 
 
@@ -405,10 +433,11 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _refuse(file: str, message: str, *, path: str = "", line: int | None = None) -> NoReturn:
-    raise RecordError(
-        Finding(severity=Severity.ERROR, message=message, path=path, file=file, line=line, rule="record_is_readable")
+def _refuse(file: str, message: str, *, path: str = "", line: int | None = None, is_newer: bool = False) -> NoReturn:
+    finding = Finding(
+        severity=Severity.ERROR, message=message, path=path, file=file, line=line, rule="record_is_readable"
     )
+    raise RecordError(finding, is_newer=is_newer)
 
 
 def as_data(recorded: RecordedPlans) -> Mapping[str, Any]:

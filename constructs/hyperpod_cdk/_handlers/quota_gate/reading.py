@@ -69,7 +69,7 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
     """Give the quota whose normalised name is ``name``.
 
     Raises NoSuchQuota where the service has none of that name, NotTold where AWS does not know its value.
-        ``code`` is tried first. Where it leads to another name, or nowhere, all pages of the applied values and of AWS's
+    ``code`` is tried first. Where it leads to another name, or nowhere, all pages of the applied values and of AWS's
     defaults are read: a quota without an applied value is missing from the former, which does not mean zero.
     """
     wanted = normalized(name)
@@ -220,10 +220,13 @@ def _network_interfaces(api: Api, own: Own, az_id: str) -> float:
 
 
 def _network_interfaces_beside_nodes(api: Api, own: Own, az_id: str) -> float:
-    interfaces, places = api.each(
-        lambda ask: ask(), (lambda: _interfaces_of_others(api, own, az_id), lambda: _places_of_nodes(api, own))
-    )
+    asks = (lambda: _interfaces_of_others(api, own, az_id), lambda: _places_of_nodes(api, own))
+    interfaces, places = api.each(_asked, asks)
     return len([each for each in interfaces if not any(_stands_in(each, place) for place in places)])
+
+
+def _asked(ask: Callable[[], list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    return ask()
 
 
 def _places_of_nodes(api: Api, own: Own) -> list[Mapping[str, Any]]:
