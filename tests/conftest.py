@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from hyperpod_cdk.node import use_packaged_node
 
 use_packaged_node()
+# thousands of templates and answers are made and kept: looking for garbage among them takes a tenth of the time
+gc.set_threshold(100_000, 20, 20)
 for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"

@@ -7,6 +7,7 @@ goes to the log file. Ends when its standard input closes, so that it never outl
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import logging
 import os
@@ -17,10 +18,14 @@ from typing import Any
 
 _WARMED_SERVICES = ("sts", "s3", "iam", "ssm", "ec2", "lambda", "logs", "kms", "ecr")
 
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
+"""Python's 700 would look for garbage among moto's many objects at every request."""
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Parse the options, isolate the process from any real AWS, and serve until standard input closes."""
     options = _options(arguments)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     ready_line = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     _log_to(options.log_file)
     _isolate(options.account, options.region)
