@@ -16,19 +16,20 @@ import venv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from rich.console import Console
 from rich.table import Table
 
-from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.node import use_packaged_node
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+from tests.support.largest import GROUPS, largest_environment  # noqa: E402 - a script finds its project by itself
+
 RUNS = 5
 EMPTY_APP = """
 import aws_cdk as cdk
@@ -38,8 +39,6 @@ app.synth()
 """
 HYP_VERSION = "3.12.0"
 LATENCY_MS = 100
-LARGEST_REGION = "us-east-1"
-NO_CONTROL_PLANE = regions.eks_control_plane_unsupported_az_ids()
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,7 @@ def main() -> None:
             _synth_against_empty,
             _synth_against_builtin,
             _fifty_environments,
+            _largest_against_two_groups,
             _validate_against_hyp,
             _preflight_with_latency,
             _preflight_offline_against_hyp,
@@ -103,6 +103,14 @@ def _fifty_environments(scratch: Path) -> Sequence[str]:
     return ("50 environments in one process, each", f"{each.median:.2f}", "", "", "", "0.50 s")
 
 
+def _largest_against_two_groups(scratch: Path) -> Sequence[str]:
+    file = scratch / "largest.yaml"
+    file.write_text(yaml.safe_dump(largest_environment()), encoding="utf-8")
+    small = str(ROOT / "examples" / "two-teams.yaml")
+    ours, reference = _paired(_app(scratch / "large", env=str(file)), _app(scratch / "small", env=small))
+    return _row(f"python app.py, {GROUPS} groups", ours, "the example of two groups", reference, 3.0)
+
+
 def _validate_against_hyp(scratch: Path) -> Sequence[str]:
     ours, theirs = _paired(
         lambda: _run([_command(), "validate", "prod"], cwd=ROOT), _hyp_validate(scratch / "hyp-validate")
@@ -133,42 +141,14 @@ def _preflight_with_latency(scratch: Path) -> Sequence[str]:
 
 def _preflight_offline_against_hyp(scratch: Path) -> Sequence[str]:
     file = scratch / "largest.yaml"
-    file.write_text(yaml.safe_dump(_largest_environment()), encoding="utf-8")
+    file.write_text(yaml.safe_dump(largest_environment()), encoding="utf-8")
     command = [_command(), "preflight", str(file), "--offline", "--project", str(ROOT)]
     hyp = _hyp_validate(scratch / "hyp-offline")
     ours, theirs = _paired(lambda: _run(command, cwd=ROOT), hyp)
     peak = _peak_mb(command)
-    groups = hyperpod.INSTANCE_GROUPS.maximum
-    name = f"preflight --offline, {groups} groups, {peak:.0f} MB (at most 150)"
+    name = f"preflight --offline, {GROUPS} groups, {peak:.0f} MB (at most 150)"
     ratio = ours.median / theirs.median
     return (name, f"{ours.median:.2f}", f"hyp validate {HYP_VERSION}", f"{theirs.median:.2f}", f"{ratio:.2f}", "0.50 s")
-
-
-def _largest_environment() -> dict[str, Any]:
-    """Give the largest file that is legal: every zone, as many groups as a cluster may have, each full of labels."""
-    zones = [zone for zone in regions.known_az_ids(LARGEST_REGION) if zone not in NO_CONTROL_PLANE]
-    groups: list[dict[str, Any]] = [
-        {
-            "name": f"group-{index:03}",
-            "instance_type": "ml.m5.2xlarge" if index % 2 else "ml.g5.12xlarge",
-            "count": 8,
-            "availability_zone_id": zones[index % len(zones)],
-            "capacity": "on_demand",
-            "labels": {f"label-{label:02}": f"value-{label:02}" for label in range(hyperpod.LABELS.maximum or 0)},
-        }
-        for index in range(hyperpod.INSTANCE_GROUPS.maximum or 0)
-    ]
-    teams = [
-        {"name": f"team-{index:02}", "quota": [{"instance_type": "ml.g5.12xlarge", "count": 4}]} for index in range(50)
-    ]
-    return {
-        "name": "largest",
-        "account": "111122223333",
-        "region": LARGEST_REGION,
-        "network": {"availability_zones": dict.fromkeys(zones)},
-        "hyperpod": {"instance_groups": groups},
-        "task_governance": {"teams": teams},
-    }
 
 
 def _nodes(environment: Environment) -> int:
@@ -198,8 +178,8 @@ def _hyp(folder: Path) -> Path:
     return command
 
 
-def _app(outdir: Path) -> Callable[[], object]:
-    environment = {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": '{"env": "prod"}'}
+def _app(outdir: Path, *, env: str = "prod") -> Callable[[], object]:
+    environment = {"CDK_OUTDIR": str(outdir), "CDK_CONTEXT_JSON": json.dumps({"env": env})}
     return lambda: _run([sys.executable, "app.py"], cwd=ROOT, environment=environment)
 
 

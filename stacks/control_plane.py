@@ -8,8 +8,9 @@ import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
-from hyperpod_cdk import ControlPlane, ExistingControlPlane, HyperPodChart, HyperPodDependencies
+from hyperpod_cdk import ControlPlane, EncryptionKey, ExistingControlPlane, HyperPodChart, HyperPodDependencies
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.encryption import key_arn
 from stacks.network import NetworkParts, network_parts
 
 
@@ -34,13 +35,26 @@ class ControlPlaneStack(cdk.Stack):
         self.control_plane = self._control_plane(environment)
         # jsii gives interfaces as protocols, and Cluster lacks one member that only imported clusters have
         self.cluster = cast("eks.ICluster", self.control_plane.cluster)
-        names = {name for group in environment.hyperpod.instance_groups for name in group.all_instance_types}
+        names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
         # the file may state the numbers of a type that the catalog does not know
         types = [environment.instance_type(name) or name for name in sorted(names)]
         self.hyperpod_dependencies = HyperPodDependencies(
-            self, "HyperPodDependencies", cluster=self.cluster, instance_types=types, chart=chart
+            self,
+            "HyperPodDependencies",
+            cluster=self.cluster,
+            instance_types=types,
+            chart=chart,
+            image_registry=environment.eks.image_registry,
         )
         self.hyperpod_dependencies.node.add_dependency(self.control_plane.ready)
+        # exported whoever imports them: what is switched off leaves the platform stack last
+        if self.cluster.kubectl_provider is not None:
+            self.export_value(self.cluster.kubectl_provider.service_token)
+        if cdk.Token.is_unresolved(self.cluster.cluster_name):
+            self.export_value(self.cluster.cluster_name)
+        if environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
+            self.export_value(self.control_plane.oidc_provider.arn)
+            self.export_value(self.control_plane.oidc_provider.issuer_url)
         cdk.CfnOutput(
             self,
             "UpdateKubeconfig",
@@ -50,6 +64,7 @@ class ControlPlaneStack(cdk.Stack):
 
     def _control_plane(self, environment: Environment) -> ControlPlane | ExistingControlPlane:
         section, existing, parts = environment.eks, environment.eks.existing, self.network
+        secrets_arn = key_arn(environment.encryption.eks_secrets)
         if existing is None or parts.eks_security_group is None:
             return ControlPlane(
                 self,
@@ -63,6 +78,8 @@ class ControlPlaneStack(cdk.Stack):
                 public_access_cidrs=section.public_access_cidrs,
                 admin_role_arns=section.admin_role_arns,
                 addon_versions=section.addon_versions,
+                oidc_provider=section.oidc_provider,
+                secrets_key=EncryptionKey(self, "EksSecretsKey", arn=secrets_arn).key if secrets_arn else None,
                 deletion_protection=environment.deletion_protection,
             )
         return ExistingControlPlane(

@@ -10,7 +10,9 @@ from constructs import Construct
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.keys import encrypt_log_groups
 from stacks.control_plane import ControlPlaneStack
+from stacks.encryption import encryption_key
 from stacks.hyperpod import HyperPodStack
 from stacks.network import NetworkStack
 from stacks.observability import ObservabilityStack
@@ -58,7 +60,7 @@ class HyperPodEnvironment(cdk.Stage):
         parts = self.control_plane.network
         self.storage = (
             StorageStack(self, "storage", environment=environment, network=parts, termination_protection=protected)
-            if environment.storage.lustre
+            if environment.storage.made_lustre
             else None
         )
         self.hyperpod = HyperPodStack(
@@ -90,13 +92,16 @@ class HyperPodEnvironment(cdk.Stage):
             hyperpod=self.hyperpod,
             termination_protection=protected,
         )
-        self._order()
+        self._order(environment)
         for key, value in environment.tags.items():
             cdk.Tags.of(self).add(key, value)
+        log_key = self.network.log_key if self.network else encryption_key(self.control_plane, environment, "logs")
+        if log_key is not None:
+            encrypt_log_groups(self, log_key.key)
         if environment.permissions_boundary:
             iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
 
-    def _order(self) -> None:
+    def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
         if self.network is not None:
             self.control_plane.add_stack_dependency(self.network)
@@ -108,6 +113,8 @@ class HyperPodEnvironment(cdk.Stage):
         if self.storage is not None and self.platform is not None:
             self.platform.add_stack_dependency(self.storage)
         self.observability.add_stack_dependency(self.hyperpod)
+        if self.platform is not None and ObservabilityStack.has_addon(environment):
+            self.observability.add_stack_dependency(self.platform)
 
     def _boundary(self, name_or_arn: str) -> iam.IManagedPolicy:
         arn = name_or_arn

@@ -9,10 +9,13 @@ import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
-from hyperpod_cdk import EfaSecurityGroup, ExistingNetwork, HyperPodChart, Network, QuotaGate
+from hyperpod_cdk import EfaSecurityGroup, ExistingNetwork, HyperPodChart, InterfaceEndpoints, Network, QuotaGate
 from hyperpod_cdk.checks.requirements import own, required_quotas
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.encryption import CREATE
+from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.dependencies import refuse_placeholder
+from stacks.encryption import encryption_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,8 @@ class NetworkStack(cdk.Stack):
     def has_resources(environment: Environment) -> bool:
         """Say whether anything of the network is made; CloudFormation refuses a stack without resources."""
         existing = environment.network.existing
-        return existing is None or existing.security_group_id is None or _has_gate(environment)
+        makes_key = environment.encryption.logs == CREATE
+        return existing is None or existing.security_group_id is None or makes_key or _has_gate(environment)
 
     def __init__(
         self,
@@ -59,6 +63,10 @@ class NetworkStack(cdk.Stack):
         self.parts = network_parts(self, environment)
         if self.gate is not None:
             self.gate.before(self)
+        # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
+        self.log_key = encryption_key(self, environment, "logs", removal_policy=cdk.RemovalPolicy.RETAIN)
+        if self.log_key is not None:
+            self.log_key.allow_log_groups()
         if chart.is_placeholder:
             refuse_placeholder(self)
 
@@ -71,6 +79,17 @@ def network_parts(stack: cdk.Stack, environment: Environment) -> NetworkParts:
         security_group = EfaSecurityGroup(stack, "Efa", vpc=network.vpc).security_group
     else:
         security_group = _existing_group(stack, "ExistingGroup", section.security_group_id)
+    if isinstance(network, Network) and network.endpoint_subnet_ids:
+        InterfaceEndpoints(
+            stack,
+            "Endpoints",
+            vpc=network.vpc,
+            subnet_ids=network.endpoint_subnet_ids,
+            services=interface_endpoints(environment),
+            clients=[security_group],
+            # the kubectl function stands in the VPC's own block, with a group that EKS makes with the cluster
+            client_cidrs=[environment.network.vpc_cidr],
+        )
     return NetworkParts(
         network=network,
         security_group=security_group,
@@ -107,7 +126,9 @@ def _network(stack: cdk.Stack, environment: Environment) -> Network | ExistingNe
             "Network",
             vpc_cidr=section.vpc_cidr,
             availability_zones=section.node_cidrs(),
-            nat_gateways=section.nat_gateways,
+            nat_gateways=None if section.is_closed else section.nat_gateways,
+            egress=section.egress,
+            endpoint_zones=section.endpoint_zones() if section.is_closed else None,
         )
     return ExistingNetwork(
         stack,

@@ -22,3 +22,12 @@ os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 def project() -> Path:
     """The root of the repository."""
     return Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a session share, for what takes seconds to synthesize."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "assemblies"
+    folder.mkdir(exist_ok=True)
+    return folder

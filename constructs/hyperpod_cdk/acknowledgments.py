@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from aws_cdk import Acknowledgment, CfnCondition, CfnElement, CfnResource, Stack, Validations
+from aws_cdk import Acknowledgment, CfnCondition, CfnElement, CfnResource, Stack, Token, Validations
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import IConstruct
@@ -58,6 +58,8 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
         return
     stack = Stack.of(deployment)
     upload = "CDK's function writes the files of this deployment, whose names it learns when it runs"
+    key = "CDK grants the whole of encryption in kinds of actions, on this one key"
+    with_key = {ACTION.format(action): key for action in ("kms:GenerateDataKey*", "kms:ReEncrypt*")}
     acknowledge(
         function,
         {
@@ -66,6 +68,7 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
             ACTION.format("s3:Abort*"): upload,
             ACTION.format("s3:DeleteObject*"): upload,
             **all_objects(bucket, reason=upload),
+            **(with_key if bucket.encryption_key else {}),
             "AwsSolutions-L1": _RUNTIME,
         },
     )
@@ -87,9 +90,10 @@ def acknowledge_quota_gate(role: IConstruct) -> None:
 
 
 def all_objects(bucket: s3.IBucket, *, reason: str) -> dict[str, str]:
-    """Give the finding that speaks of every object of a bucket; a bucket of another stack is known by its ARN."""
+    """Give the finding that speaks of every object of a bucket; one that is not made here is known by its ARN."""
     if bucket.node.default_child is None:
-        return {}
+        name = bucket.bucket_name
+        return {} if Token.is_unresolved(name) else {RESOURCE.format(f"arn:<AWS::Partition>:s3:::{name}/*"): reason}
     return {RESOURCE.format(f"<{_logical_id(Stack.of(bucket), _resource(bucket))}.Arn>/*"): reason}
 
 

@@ -10,10 +10,12 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
+from hyperpod_cdk.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.execution_role import NodeExecutionRole
 from hyperpod_cdk.instance_groups import InstanceGroup, is_token
 from hyperpod_cdk.lifecycle import LifecycleScripts
+from hyperpod_cdk.restricted_groups import RestrictedGroup, SharedEnvironment
 
 
 class HyperPodCluster(Construct):
@@ -31,9 +33,14 @@ class HyperPodCluster(Construct):
     ``vpc_subnets``, ``security_groups``: the cluster's own network. HyperPod never lets it change, so pass one
     subnet that stays; each group has its own besides.
 
-    ``instance_groups``: at least one; emitted in the order of their names.
+    ``instance_groups``: at least one, unless there are restricted ones; emitted in the order of their names.
 
-    ``execution_role``: of all groups.
+    ``restricted_groups``: groups for the customisation of Amazon Nova models, each with an execution role of its own.
+    Default: none.
+
+    ``shared_environment``: what restricted groups share. Default: nothing; then each has a file system of its own.
+
+    ``execution_role``: of all groups but the restricted ones.
 
     ``lifecycle``: holds the ``on_create`` script of each group.
 
@@ -41,6 +48,10 @@ class HyperPodCluster(Construct):
 
     ``provisioning``: ``continuous`` starts with the nodes there are and goes on trying; ``all_or_nothing`` rolls
     back unless all come up. Fixed at creation, as far as AWS documents it.
+
+    ``autoscaling``: HyperPod's Karpenter adds and removes the nodes of every group whose ``count`` is 0; at least one
+    group has more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep health
+    checks or a training plan. Later deployments leave its counts as they are. Default: none.
 
     ``tiered_checkpointing_memory_percent``: share of each node's memory for checkpoints, 20 to 100. Default: off.
 
@@ -62,8 +73,11 @@ class HyperPodCluster(Construct):
         instance_groups: Sequence[InstanceGroup],
         execution_role: NodeExecutionRole,
         lifecycle: LifecycleScripts,
+        restricted_groups: Sequence[RestrictedGroup] = (),
+        shared_environment: SharedEnvironment | None = None,
         node_recovery: Literal["automatic", "none"] = "automatic",
         provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
+        autoscaling: KarpenterAutoscaling | None = None,
         tiered_checkpointing_memory_percent: int | None = None,
         tags: Mapping[str, str] | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
@@ -77,6 +91,8 @@ class HyperPodCluster(Construct):
                 vpc_subnets=vpc_subnets,
                 security_groups=security_groups,
                 instance_groups=instance_groups,
+                restricted_groups=restricted_groups,
+                shared_environment=shared_environment,
                 lifecycle=lifecycle,
                 node_recovery=node_recovery,
                 provisioning=provisioning,
@@ -85,6 +101,10 @@ class HyperPodCluster(Construct):
             ),
             None,
         )
+        if problem is None and autoscaling is not None:
+            problem = next(
+                _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning), None
+            )
         if problem:
             raise ValueError(problem)
         self._groups = sorted(instance_groups, key=lambda group: group.name)
@@ -106,7 +126,13 @@ class HyperPodCluster(Construct):
             instance_groups=[
                 group.cloudformation(execution_role_arn=role_arn, lifecycle_source_s3_uri=source_s3_uri)
                 for group in self._groups
-            ],
+            ]
+            or None,
+            restricted_instance_groups=[
+                group.cloudformation() for group in sorted(restricted_groups, key=lambda group: group.name)
+            ]
+            or None,
+            restricted_instance_groups_config=shared_environment.cloudformation() if shared_environment else None,
             node_recovery=hyperpod.NODE_RECOVERY[node_recovery],
             node_provisioning_mode=hyperpod.PROVISIONING[provisioning],
             tiered_storage_config=None
@@ -116,12 +142,41 @@ class HyperPodCluster(Construct):
             ),
             tags=[CfnTag(key=key, value=value) for key, value in sorted(all_tags.items())],
         )
+        if autoscaling is not None:
+            self._autoscale(autoscaling, role_arn=role_arn, source_s3_uri=source_s3_uri)
         self.resource.apply_removal_policy(removal_policy)
         self.cluster_arn = self.resource.attr_cluster_arn
         self.add_dependency(execution_role.policies, lifecycle.deployment)
+        self.add_dependency(*(group.execution_role.policies for group in restricted_groups))
         warning = hyperpod.INSTANCE_GROUPS.count_warning(len(instance_groups), what="instance groups")
         if warning:
             Annotations.of(self).add_warning_v2("hyperpod-cdk:instance-groups", f"instance_groups {warning}")
+
+    def _autoscale(self, autoscaling: KarpenterAutoscaling, *, role_arn: str, source_s3_uri: str) -> None:
+        resource, scaled = self.resource, [group.name for group in self._groups if group.count == 0]
+        counts = autoscaling.counts(
+            cluster_name=self.cluster_name,
+            groups=scaled,
+            watched={
+                "InstanceGroups": resource.instance_groups,
+                "NodeRecovery": resource.node_recovery,
+                "RestrictedInstanceGroups": resource.restricted_instance_groups,
+                "RestrictedInstanceGroupsConfig": resource.restricted_instance_groups_config,
+                "TieredStorageConfig": resource.tiered_storage_config,
+                # a token, since tags may still come from the stack above
+                "Tags": resource.cdk_tag_manager.rendered_tags,
+            },
+        )
+        of_group = dict(zip(scaled, counts, strict=True))
+        resource.instance_groups = [
+            group.cloudformation(
+                execution_role_arn=role_arn, lifecycle_source_s3_uri=source_s3_uri, count=of_group.get(group.name)
+            )
+            for group in self._groups
+        ]
+        resource.cluster_role = autoscaling.role.attr_arn
+        resource.auto_scaling = autoscaling.properties
+        autoscaling.wait_for(cluster_arn=resource.attr_cluster_arn)
 
     def add_dependency(self, *dependables: IDependable) -> None:
         """Make the cluster after ``dependables``: the HyperPod chart, rules of security groups, route tables."""
@@ -166,6 +221,8 @@ def _problems(
     vpc_subnets: Sequence[ec2.ISubnet],
     security_groups: Sequence[ec2.ISecurityGroup],
     instance_groups: Sequence[InstanceGroup],
+    restricted_groups: Sequence[RestrictedGroup],
+    shared_environment: SharedEnvironment | None,
     lifecycle: LifecycleScripts,
     node_recovery: str,
     provisioning: str,
@@ -183,7 +240,12 @@ def _problems(
     for key, count, bound, what in (
         ("vpc_subnets", len(vpc_subnets), hyperpod.SUBNETS, "subnets"),
         ("security_groups", len(security_groups), hyperpod.SECURITY_GROUPS, "security groups"),
-        ("instance_groups", len(instance_groups), hyperpod.INSTANCE_GROUPS, "instance groups"),
+        *(
+            (key, len(groups), hyperpod.INSTANCE_GROUPS, "instance groups")
+            for key, groups in (("instance_groups", instance_groups), ("restricted_groups", restricted_groups))
+            # none of one kind is enough where there are others
+            if groups or (key == "instance_groups" and not restricted_groups)
+        ),
         ("tags", len(tags), hyperpod.TAGS, "tags (SageMaker=true is one of them)"),
     ):
         if problem := bound.count_problem(count, what=what):
@@ -194,6 +256,26 @@ def _problems(
         if problem:
             yield f"{key} {problem}"
     yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
+    yield from _restricted_problems(
+        stack, restricted_groups, shared_environment, taken={group.name for group in instance_groups}
+    )
+
+
+def _restricted_problems(
+    stack: Stack, groups: Sequence[RestrictedGroup], shared: SharedEnvironment | None, *, taken: set[str]
+) -> Iterator[str]:
+    seen = set(taken)
+    for group in groups:
+        if group.name in seen:
+            yield f'restricted_groups must not repeat the name of a group, got "{group.name}" twice; rename one'
+        seen.add(group.name)
+        where = f'restricted instance group "{group.name}": '
+        if group.lustre is None and shared is None:
+            yield f"{where}lustre is missing, and there is no shared_environment; set lustre=ServiceLustre(...)"
+        if problem := group.region_problem(region=stack.region, account=stack.account):
+            yield where + problem
+    if shared is not None and not groups:
+        yield "shared_environment must go with restricted_groups, got none; pass one or leave out shared_environment"
 
 
 def _group_problems(
@@ -213,5 +295,23 @@ def _group_problems(
             )
         if problem := group.region_problem(region=region, account=account):
             yield where + problem
-        if not is_token(group.on_create) and (problem := lifecycle.script_problem(group.on_create)):
+        key = "on_create" if group.on_init_complete is None else "on_init_complete"
+        if not is_token(group.script) and (problem := lifecycle.script_problem(group.script, key=key)):
             yield where + problem
+
+
+def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str, provisioning: str) -> Iterator[str]:
+    for key, value, needed in (
+        ("provisioning", provisioning, "continuous"),
+        ("node_recovery", node_recovery, "automatic"),
+    ):
+        if value != needed:
+            yield f'autoscaling needs {key}="{needed}", got {key}="{value}"; set it, or leave out autoscaling'
+    counts = [group.count for group in groups]
+    if 0 not in counts:
+        yield "autoscaling needs a group with count=0, which is one that it scales, got none; set count=0 in one"
+    if not any(count != 0 for count in counts):
+        yield "autoscaling needs a group with a count above 0, for add-ons and controllers, got none; add one"
+    for group in groups:
+        if group.count == 0 and (problem := group.autoscaling_problem()):
+            yield f'instance group "{group.name}": {problem}'

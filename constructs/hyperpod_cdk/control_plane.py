@@ -6,16 +6,17 @@ import hashlib
 import importlib
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from aws_cdk import Annotations, Aws, RemovalPolicy, Token
+from aws_cdk import Annotations, Aws, Fn, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from constructs import Construct, DependencyGroup, IDependable
+from constructs import Construct, DependencyGroup, IConstruct, IDependable
 
 from hyperpod_cdk.acknowledgments import (
     MANAGED_POLICY,
@@ -30,11 +31,28 @@ from hyperpod_cdk.network import Network
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
 """Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
 
+_STS = "sts.amazonaws.com"
+_PROVIDER = ":oidc-provider/"
 _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _FEWEST_SUBNETS = 2
 _ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
 _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OidcProvider:
+    """A cluster's OIDC provider in IAM: its ARN, and the address of the issuer, which begins with ``https://``."""
+
+    arn: str
+    issuer_url: str
+
+    @property
+    def issuer(self) -> str:
+        """The issuer as trust policies name it, without ``https://``."""
+        if Token.is_unresolved(self.issuer_url):
+            return Fn.select(1, Fn.split("//", self.issuer_url))
+        return self.issuer_url.removeprefix("https://")
 
 
 class ControlPlane(Construct):
@@ -49,7 +67,8 @@ class ControlPlane(Construct):
     roles in ``admin_role_arns`` and the kubectl handler may enter; whoever creates the cluster does not become an
     administrator. ``node_role_arn_for_access_entry`` adds the ``HYPERPOD_LINUX`` entry that SageMaker otherwise makes
     itself. ``addon_versions`` pins add-ons of ``NODE_INDEPENDENT_ADDONS``; one left out gets EKS's default version
-    for the Kubernetes version, names of other add-ons are left to whoever installs those.
+    for the Kubernetes version, names of other add-ons are left to whoever installs those. With ``oidc_provider`` IAM
+    gets an OIDC provider for the cluster's issuer, for roles that service accounts take by web identity (IRSA).
 
     ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. The log group
     stands before the cluster, because EKS would make one that never expires, and is kept: to make a cluster of the same
@@ -77,6 +96,7 @@ class ControlPlane(Construct):
         log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
         secrets_key: kms.IKey | None = None,
         node_role_arn_for_access_entry: str | None = None,
+        oidc_provider: bool = False,
         deletion_protection: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -136,6 +156,7 @@ class ControlPlane(Construct):
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
+        self._ready = DependencyGroup(self._addons, *_log_groups(self._cluster.node.find_child("KubectlProvider")))
         _admit_administrators(self, admin_role_arns, resource.ref)
         if node_role_arn_for_access_entry is not None:
             eks.CfnAccessEntry(
@@ -145,6 +166,12 @@ class ControlPlane(Construct):
                 principal_arn=node_role_arn_for_access_entry,
                 type="HYPERPOD_LINUX",
             )
+        self._oidc_provider: OidcProvider | None = None
+        if oidc_provider:
+            issuer_url = resource.attr_open_id_connect_issuer_url
+            # IAM fetches the thumbprint of EKS's issuers itself
+            provider = iam.CfnOIDCProvider(self, "OidcProvider", url=issuer_url, client_id_list=[_STS])
+            self._oidc_provider = OidcProvider(arn=provider.attr_arn, issuer_url=issuer_url)
         if deletion_protection:
             role.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
             for kept in (resource, *addons):
@@ -156,14 +183,19 @@ class ControlPlane(Construct):
         return self._cluster
 
     @property
+    def oidc_provider(self) -> OidcProvider | None:
+        """The cluster's OIDC provider, where one was asked for."""
+        return self._oidc_provider
+
+    @property
     def addons(self) -> IDependable:
         """The add-ons that need no node."""
         return self._addons
 
     @property
     def ready(self) -> IDependable:
-        """What a client of the API server depends on: the add-ons that need no node."""
-        return self._addons
+        """What a client of the API server depends on: add-ons that need no node, log groups of the kubectl handler."""
+        return self._ready
 
     def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
         return eks.CfnAddon(
@@ -240,7 +272,8 @@ class ExistingControlPlane(Construct):
         acknowledge_kubectl_provider(provider, role=role)
         if role is None and provider.role is not None:
             entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, cluster_name))
-        self._ready = DependencyGroup(*entries)
+        self._ready = DependencyGroup(*entries, *_log_groups(provider))
+        self._oidc_provider = None if oidc_provider_arn is None else _named_provider(oidc_provider_arn)
 
     @property
     def cluster(self) -> eks.ICluster:
@@ -248,9 +281,28 @@ class ExistingControlPlane(Construct):
         return self._cluster
 
     @property
+    def oidc_provider(self) -> OidcProvider | None:
+        """The cluster's OIDC provider, where one was named."""
+        return self._oidc_provider
+
+    @property
     def ready(self) -> IDependable:
-        """What a client of the API server depends on: the access entries."""
+        """What a client of the API server depends on: the access entries, and log groups of the kubectl handler."""
         return self._ready
+
+
+def _log_groups(provider: IConstruct) -> list[IDependable]:
+    """Give the log groups that CDK makes for the functions of the kubectl provider, where its flag asks for them.
+
+    A function that runs before its group stands makes the group itself, and CloudFormation then finds it there already
+    and rolls the stack back (aws/aws-cdk issue 667).
+    """
+    return [each for each in provider.node.find_all() if isinstance(each, logs.CfnLogGroup)]
+
+
+def _named_provider(arn: str) -> OidcProvider:
+    issuer = Fn.select(1, Fn.split(_PROVIDER, arn)) if Token.is_unresolved(arn) else arn.partition(_PROVIDER)[2]
+    return OidcProvider(arn=arn, issuer_url=f"https://{issuer}")
 
 
 def _admit_administrators(scope: Construct, role_arns: Sequence[str], cluster_name: str) -> list[IDependable]:

@@ -23,6 +23,7 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from hyperpod_cdk import charts
+from hyperpod_cdk.catalog import images
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 
@@ -79,6 +80,10 @@ class HyperPodDependencies(Construct):
     behind AWS and an unlisted type would get no plugin. cert-manager stays off, since the EKS add-on provides it. The
     region is set because the chart would otherwise pull its health monitoring agent from us-east-1.
 
+    ``image_registry`` is where the images of public registries have been copied to, each under the name that it has
+    upstream without the registry; a closed network has no other way to them. Left out, they come from where the chart
+    says.
+
     Helm does not wait: the pods need nodes, which come later. The release stays when the stack goes; it ends with the
     EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
 
@@ -93,6 +98,7 @@ class HyperPodDependencies(Construct):
         cluster: eks.ICluster,
         instance_types: Sequence[str | InstanceType],
         chart: HyperPodChart,
+        image_registry: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         types = _rows(instance_types)
@@ -111,7 +117,7 @@ class HyperPodDependencies(Construct):
             create_namespace=False,
             wait=False,
             timeout=Duration.minutes(_TIMEOUT_MINUTES),
-            values=_values(types, region=stack.region),
+            values=_values(types, region=stack.region, image_registry=image_registry),
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 
@@ -164,7 +170,22 @@ def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
     return [rows[name] for name in sorted(rows)]
 
 
-def _values(types: Sequence[InstanceType], *, region: str) -> Mapping[str, Any]:
+def _values(types: Sequence[InstanceType], *, region: str, image_registry: str | None) -> Mapping[str, Any]:
+    own = _own_values(types, region=region)
+    if image_registry is None:
+        return own
+    return _merged(own, images.registry_values(image_registry, images.chart_images(types)))
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give both, sections of the same name as one."""
+    return {
+        **first,
+        **{key: _merged(first[key], value) if key in first else value for key, value in second.items()},
+    }
+
+
+def _own_values(types: Sequence[InstanceType], *, region: str) -> Mapping[str, Any]:
     nvidia = [row.name for row in types if row.is_nvidia]
     neuron = [row.name for row in types if row.is_neuron]
     efa = [row.name for row in types if row.efa_supported]

@@ -14,6 +14,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge, all_objects
+from hyperpod_cdk.keys import VOLUME_ACTIONS
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
@@ -64,6 +65,8 @@ class NodeExecutionRole(Construct):
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
 
+    ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
+
     ``removal_policy``: what becomes of role and policy when the stack is deleted. Default: they stay, as the
     ``HyperPodCluster`` does, whose nodes would otherwise lose their network and could not be replaced.
     """
@@ -79,6 +82,7 @@ class NodeExecutionRole(Construct):
         subnets: Sequence[ec2.ISubnet],
         security_groups: Sequence[ec2.ISecurityGroup],
         encryption_keys: Sequence[kms.IKey] = (),
+        volume_key: kms.IKey | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -109,6 +113,7 @@ class NodeExecutionRole(Construct):
                     subnet_ids=_unique(subnet.subnet_id for subnet in subnets),
                     security_group_ids=_unique(group.security_group_id for group in security_groups),
                     key_arns=_unique(key.key_arn for key in (bucket_key, *encryption_keys) if key is not None),
+                    volume_key_arn=None if volume_key is None else volume_key.key_arn,
                 ),
             },
             roles=[self._role.role_name],
@@ -154,6 +159,7 @@ def _statements(
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
     key_arns: Sequence[str],
+    volume_key_arn: str | None,
 ) -> list[dict[str, Any]]:
     ec2_arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     # nodes do not show up among the account's instances: they run in one of AWS's, whose number is not known
@@ -177,6 +183,8 @@ def _statements(
     ]
     if key_arns:
         statements.append(_allow("Decrypt", ["kms:Decrypt"], key_arns))
+    if volume_key_arn is not None:
+        statements.append(_allow("VolumeKey", VOLUME_ACTIONS, [volume_key_arn]))
     return statements
 
 

@@ -17,6 +17,7 @@ Capacity = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 PatchingStrategy = Literal["when_idle", "when_all_idle"]
+NetworkInterface = Literal["efa", "efa_only"]
 
 
 class TaintLike(Protocol):
@@ -77,7 +78,11 @@ class Batch:
 class Patching:
     """When a group gets new AMI releases: at fixed times (``schedule``) or when no job runs (``strategy``).
 
-    ``schedule``: ``cron(minute hour day month weekday year)``, in UTC. What follows goes with it:
+    ``schedule``: ``cron(minute hour day month weekday year)``, in UTC.
+
+    ``strategy``: ``when_idle`` patches each node as it becomes idle, ``when_all_idle`` waits until the whole group is.
+
+    What follows goes with both, though AWS documents it for rolling updates, which no strategy here is:
 
     ``max_batch``: nodes patched at a time. Default: the service's choice.
 
@@ -86,8 +91,6 @@ class Patching:
     ``wait_seconds``: pause between batches.
 
     ``rollback_alarms``: names of CloudWatch alarms, any one of which rolls the update back. Default: none.
-
-    ``strategy``: ``when_idle`` patches each node as it becomes idle, ``when_all_idle`` waits until the whole group is.
     """
 
     schedule: str | None = None
@@ -127,7 +130,12 @@ class InstanceGroup:
     ``threads_per_core``: always emitted, because left out it means 1 and a p5 shows half its vCPUs. Default: 2
     where the type has simultaneous multithreading, else 1.
 
-    ``volume_gib``: extra EBS volume, mounted at /opt/sagemaker, for images and pods.
+    ``network_interface``: ``efa`` gives every EFA interface IP traffic too, ``efa_only`` none. Default: the
+    service's choice.
+
+    ``volume_gib``: extra EBS volume, mounted at /opt/sagemaker, for images and pods; None leaves it out.
+
+    ``volume_kms_key_arn``: KMS key of that volume and of the root volume. Default: keys that AWS owns.
 
     ``labels``, ``taints``: of the Kubernetes nodes. Default: none.
 
@@ -137,7 +145,10 @@ class InstanceGroup:
 
     ``patching``: when new AMI releases are installed. Default: when you ask for it.
 
-    ``on_create``: the script in the lifecycle folder that a new node runs.
+    ``on_create``: the script in the lifecycle folder that a new node runs and that sets it up.
+
+    ``on_init_complete``: the script that runs after HyperPod itself has set up the node; ``on_create`` is left out
+    then. Default: none.
 
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     """
@@ -154,13 +165,16 @@ class InstanceGroup:
     training_plan_arn: str | None = None
     deep_health_checks: Sequence[DeepHealthCheck] = ()
     threads_per_core: int | None = None
-    volume_gib: int = 500
+    network_interface: NetworkInterface | None = None
+    volume_gib: int | None = 500
+    volume_kms_key_arn: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[TaintLike] = ()
     ami_id: str | None = None
     release_version: str | None = None
     patching: PatchingLike | None = None
     on_create: str = "on_create.sh"
+    on_init_complete: str | None = None
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -172,6 +186,11 @@ class InstanceGroup:
     def types(self) -> tuple[str, ...]:
         """The one instance type, or all of a flexible group."""
         return (self.instance_type,) if self.instance_type is not None else tuple(self.instance_types)
+
+    @property
+    def script(self) -> str:
+        """The script in the lifecycle folder that a new node runs."""
+        return self.on_create if self.on_init_complete is None else self.on_init_complete
 
     @property
     def resolved_threads_per_core(self) -> int:
@@ -192,9 +211,9 @@ class InstanceGroup:
         return None
 
     def cloudformation(
-        self, *, execution_role_arn: str, lifecycle_source_s3_uri: str
+        self, *, execution_role_arn: str, lifecycle_source_s3_uri: str, count: float | None = None
     ) -> sagemaker.CfnCluster.ClusterInstanceGroupProperty:
-        """Give the group as an element of ``InstanceGroups``."""
+        """Give the group as an element of ``InstanceGroups``, with ``count`` nodes in place of its own."""
         cfn = sagemaker.CfnCluster
         return cfn.ClusterInstanceGroupProperty(
             instance_group_name=self.name,
@@ -202,11 +221,13 @@ class InstanceGroup:
             instance_requirements=cfn.InstanceRequirementsProperty(instance_types=list(self.instance_types))
             if self.instance_types
             else None,
-            instance_count=self.count,
+            instance_count=self.count if count is None else count,
             min_instance_count=self.min_count,
             execution_role=execution_role_arn,
             life_cycle_config=cfn.ClusterLifeCycleConfigProperty(
-                source_s3_uri=lifecycle_source_s3_uri, on_create=self.on_create
+                source_s3_uri=lifecycle_source_s3_uri,
+                on_create=self.on_create if self.on_init_complete is None else None,
+                on_init_complete=self.on_init_complete,
             ),
             threads_per_core=self.resolved_threads_per_core,
             # always, though the cluster has a network of its own: that one can never change, this goes with the group
@@ -214,11 +235,12 @@ class InstanceGroup:
                 security_group_ids=[group.security_group_id for group in self.security_groups],
                 subnets=[self.subnet.subnet_id],
             ),
-            instance_storage_configs=[
-                cfn.ClusterInstanceStorageConfigProperty(
-                    ebs_volume_config=cfn.ClusterEbsVolumeConfigProperty(volume_size_in_gb=self.volume_gib)
-                )
-            ],
+            instance_storage_configs=list(self._volumes()) or None,
+            network_interface=cfn.ClusterNetworkInterfaceProperty(
+                interface_type=hyperpod.NETWORK_INTERFACES[self.network_interface]
+            )
+            if self.network_interface
+            else None,
             # OnDemand is what a group without this property gets. The property can never change, a plan can be attached
             # to a group and taken from it: with OnDemand spelt out, going from one to the other would be refused.
             capacity_requirements=cfn.ClusterCapacityRequirementsProperty(spot={}) if self.capacity == "spot" else None,
@@ -231,6 +253,28 @@ class InstanceGroup:
             scheduled_update_config=_scheduled(self.patching),
             auto_patch_config=_automatic(self.patching),
         )
+
+    def _volumes(self) -> Iterator[sagemaker.CfnCluster.ClusterInstanceStorageConfigProperty]:
+        cfn, key = sagemaker.CfnCluster, self.volume_kms_key_arn
+        if self.volume_gib is not None:
+            second = cfn.ClusterEbsVolumeConfigProperty(volume_size_in_gb=self.volume_gib, volume_kms_key_id=key)
+            yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=second)
+        if key is not None:
+            # a root volume is named for its key only: HyperPod fixes its size, and refuses the element without a key
+            root = cfn.ClusterEbsVolumeConfigProperty(root_volume=True, volume_kms_key_id=key)
+            yield cfn.ClusterInstanceStorageConfigProperty(ebs_volume_config=root)
+
+    def autoscaling_problem(self) -> str | None:
+        """Say why HyperPod's Karpenter cannot scale this group, or give None."""
+        if self.capacity == "training_plan":
+            return 'capacity must be "on_demand" or "spot" where Karpenter scales, got "training_plan"; set a count'
+        if self.deep_health_checks:
+            return "deep_health_checks must be left out where Karpenter scales, since pods wait for them; set a count"
+        for row in self._known_types():
+            if row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
+                known = ", ".join(hyperpod.KARPENTER_ARCHITECTURES)
+                return f"Karpenter scales {known} only, got {row.architecture} of {row.name}; set a count"
+        return None
 
     def region_problem(self, *, region: str, account: str) -> str | None:
         """Say what of this group belongs to another region or account than its stack, or give None."""
@@ -268,6 +312,9 @@ class InstanceGroup:
         if self.patching is not None:
             yield from _patching_problems(self.patching)
 
+    def _keys(self) -> tuple[str, ...]:
+        return tuple(key for key in (*self.labels, *(taint.key for taint in self.taints)) if not is_token(key))
+
     def _type_problems(self) -> Iterator[str]:
         if (self.instance_type is None) == (not self.instance_types):
             got = f"instance_type={self.instance_type!r} and instance_types={list(self.instance_types)!r}"
@@ -300,7 +347,16 @@ class InstanceGroup:
         yield from _count_problem(
             "security_groups", len(self.security_groups), hyperpod.SECURITY_GROUPS, what="security groups"
         )
-        yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
+        if self.volume_gib is not None:
+            yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
+        if self.network_interface is not None:
+            yield from _choice_problem("network_interface", self.network_interface, hyperpod.NETWORK_INTERFACES)
+            for row in self._known_types():
+                if not row.efa_supported:
+                    yield (
+                        f"network_interface is for types with EFA, got {self.network_interface} for {row.name}; "
+                        "leave out network_interface"
+                    )
 
     def _capacity_problems(self) -> Iterator[str]:
         choices: tuple[str, ...] = get_args(Capacity)
@@ -377,6 +433,17 @@ class InstanceGroup:
         if self.release_version is not None:
             yield from _pattern_problem("release_version", self.release_version, hyperpod.RELEASE_VERSION)
         yield from _pattern_problem("on_create", self.on_create, hyperpod.LIFECYCLE_SCRIPT)
+        if self.on_init_complete is not None:
+            yield from _pattern_problem("on_init_complete", self.on_init_complete, hyperpod.LIFECYCLE_SCRIPT)
+        if hyperpod.MIG_LABEL in self.labels and self.instance_types:
+            yield (
+                f"labels must not hold {hyperpod.MIG_LABEL} in a flexible group, which has no GPU slices, got "
+                f"{self.labels[hyperpod.MIG_LABEL]}; set one instance_type or leave out the label"
+            )
+        for key in self._keys():
+            owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
+            if owner == "hyperpod":
+                yield f"labels and taints must not begin with {prefix}/, HyperPod's own, got {key}; use another prefix"
 
 
 def is_token(value: object) -> bool:
@@ -445,12 +512,6 @@ def _patching_problems(patching: PatchingLike) -> Iterator[str]:
         )
     if patching.strategy is not None:
         yield from _choice_problem("patching.strategy", patching.strategy, hyperpod.PATCHING_STRATEGIES)
-        given = [key for key in _SCHEDULE_ONLY if getattr(patching, key)]
-        if given:
-            yield (
-                f'patching.{given[0]} goes with schedule, got strategy="{patching.strategy}"; '
-                f"leave out {given[0]} or patch by schedule"
-            )
     if patching.schedule is not None:
         yield from _pattern_problem("patching.schedule", patching.schedule, hyperpod.CRON)
     if patching.rollback_batch is not None and patching.max_batch is None:
@@ -464,9 +525,6 @@ def _patching_problems(patching: PatchingLike) -> Iterator[str]:
         yield from _count_problem("patching.rollback_alarms", count, hyperpod.ROLLBACK_ALARMS, what="alarms")
     for alarm in patching.rollback_alarms:
         yield from _pattern_problem("patching.rollback_alarms", alarm, hyperpod.ALARM_NAME)
-
-
-_SCHEDULE_ONLY = ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms")
 
 
 def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:
@@ -484,6 +542,12 @@ def _batch_problems(key: str, batch: BatchLike) -> Iterator[str]:
 def _scheduled(patching: PatchingLike | None) -> sagemaker.CfnCluster.ScheduledUpdateConfigProperty | None:
     if patching is None or patching.schedule is None:
         return None
+    return sagemaker.CfnCluster.ScheduledUpdateConfigProperty(
+        schedule_expression=patching.schedule, deployment_config=_deployment(patching)
+    )
+
+
+def _deployment(patching: PatchingLike) -> sagemaker.CfnCluster.DeploymentConfigProperty | None:
     cfn = sagemaker.CfnCluster
     alarms = [cfn.AlarmDetailsProperty(alarm_name=name) for name in patching.rollback_alarms]
     rolling = None
@@ -492,21 +556,22 @@ def _scheduled(patching: PatchingLike | None) -> sagemaker.CfnCluster.ScheduledU
             maximum_batch_size=_batch(patching.max_batch),
             rollback_maximum_batch_size=_batch(patching.rollback_batch) if patching.rollback_batch else None,
         )
-    deployment = None
-    if rolling or alarms or patching.wait_seconds:
-        deployment = cfn.DeploymentConfigProperty(
-            rolling_update_policy=rolling,
-            wait_interval_in_seconds=patching.wait_seconds,
-            auto_rollback_configuration=alarms or None,
-        )
-    return cfn.ScheduledUpdateConfigProperty(schedule_expression=patching.schedule, deployment_config=deployment)
+    if not (rolling or alarms or patching.wait_seconds):
+        return None
+    return cfn.DeploymentConfigProperty(
+        rolling_update_policy=rolling,
+        wait_interval_in_seconds=patching.wait_seconds,
+        auto_rollback_configuration=alarms or None,
+    )
 
 
 def _automatic(patching: PatchingLike | None) -> sagemaker.CfnCluster.AutoPatchConfigProperty | None:
     if patching is None or patching.strategy is None:
         return None
     strategy = hyperpod.PATCHING_STRATEGIES[patching.strategy]
-    return sagemaker.CfnCluster.AutoPatchConfigProperty(patching_strategy=strategy)
+    return sagemaker.CfnCluster.AutoPatchConfigProperty(
+        patching_strategy=strategy, deployment_config=_deployment(patching)
+    )
 
 
 def _batch(batch: BatchLike) -> sagemaker.CfnCluster.CapacitySizeConfigProperty:

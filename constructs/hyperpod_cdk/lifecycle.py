@@ -43,7 +43,9 @@ class LifecycleScripts(Construct):
     data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
 
     ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
-    access logs in a second bucket; both are retained.
+    access logs in a second bucket; both are retained. Of a bucket that is given nothing is changed.
+
+    ``prefix``: folders, joined by ``/``, above the folder that is named by the content. Default: none.
 
     ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). Where ``bucket`` is given,
     that bucket brings its key.
@@ -64,6 +66,7 @@ class LifecycleScripts(Construct):
         *,
         directory: str | Path | None = None,
         bucket: s3.IBucket | None = None,
+        prefix: str | None = None,
         encryption_key: kms.IKey | None = None,
         name: str | None = None,
         entry_points: Sequence[str] = (),
@@ -80,12 +83,13 @@ class LifecycleScripts(Construct):
             if problem := self.script_problem(entry_point):
                 raise ValueError(problem)
         self.content_hash = content_hash(self.directory)
+        self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
         self._deployment = s3_deployment.BucketDeployment(
             self,
             "Upload",
             destination_bucket=self.bucket,
-            destination_key_prefix=self.content_hash,
+            destination_key_prefix=self._folder,
             sources=[
                 s3_deployment.Source.asset(str(self.directory), exclude=[f"**/{excluded}" for excluded in EXCLUDED])
             ],
@@ -104,25 +108,25 @@ class LifecycleScripts(Construct):
     @property
     def source_s3_uri(self) -> str:
         """``s3://bucket/prefix`` of the uploaded folder, for ``LifeCycleConfig.SourceS3Uri``."""
-        return f"s3://{self.bucket.bucket_name}/{self.content_hash}"
+        return f"s3://{self.bucket.bucket_name}/{self._folder}"
 
     @property
     def deployment(self) -> IDependable:
         """The upload; depend on it whatever makes nodes."""
         return self._deployment
 
-    def script_problem(self, on_create: str) -> str | None:
-        """Say why ``on_create`` cannot start a node from this folder, or give None."""
-        if problem := hyperpod.LIFECYCLE_SCRIPT.problem(on_create, key="on_create"):
+    def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
+        """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
+        if problem := hyperpod.LIFECYCLE_SCRIPT.problem(script, key=key):
             return problem
         names = [path.relative_to(self.directory).as_posix() for path in files(self.directory)]
-        if on_create not in names:
+        if script not in names:
             top = ", ".join(name for name in names if "/" not in name) or "nothing"
             return (
-                f'on_create must be a script in {self.directory}, got "{on_create}"; '
-                f"the folder holds {top}: set on_create to one of these or add the script"
+                f'{key} must be a script in {self.directory}, got "{script}"; '
+                f"the folder holds {top}: set {key} to one of these or add the script"
             )
-        return shebang_problem(self.directory / on_create)
+        return shebang_problem(self.directory / script)
 
     def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
         # whatever the app's feature flags: without it S3 writes its logs by an ACL, which new buckets refuse

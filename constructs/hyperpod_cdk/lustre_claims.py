@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import Aws
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -14,9 +13,10 @@ from hyperpod_cdk.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST
+from hyperpod_cdk.volume_claims import VolumeClaims
 
 
-class LustreClaims(Construct):
+class LustreClaims(VolumeClaims):
     """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, bound to each other.
 
     Every namespace gets a volume of its own, because a volume binds to one claim; all lead to the same files. Pods of
@@ -45,49 +45,25 @@ class LustreClaims(Construct):
         namespaces: Sequence[str],
         create_namespaces: bool = False,
     ) -> None:
-        super().__init__(scope, construct_id)
-        if len(set(namespaces)) != len(namespaces):
-            raise ValueError(f"namespaces: must be different, got {', '.join(namespaces)}; remove the repeated ones")
-        capacity = f"{capacity_gib}Gi"
         source = {
             "driver": rules.CSI_DRIVER,
             "volumeHandle": file_system_id,
             "volumeAttributes": {"dnsname": dns_name, "mountname": mount_name},
         }
-        self._manifests: dict[str, eks.KubernetesManifest] = {}
-        for namespace in namespaces:
-            claim = {"namespace": namespace, "name": claim_name}
-            # volumes share one name space; a dot, which no namespace contains, keeps the two parts apart
-            volume_name = f"{namespace}.{claim_name}"
-            manifest = eks.KubernetesManifest(
-                self,
-                f"Claim-{namespace}",
-                cluster=cluster,
-                prune=False,
-                manifest=[
-                    _volume(volume_name, claim, capacity=capacity, source=source),
-                    _claim(volume_name, claim),
-                ],
-            )
-            if create_namespaces:
-                manifest.node.add_dependency(self._namespace(cluster, namespace))
-            self._manifests[namespace] = manifest
-
-    @property
-    def manifests(self) -> Mapping[str, eks.KubernetesManifest]:
-        """The volume and claim of each namespace."""
-        return self._manifests
-
-    def _namespace(self, cluster: eks.ICluster, namespace: str) -> eks.KubernetesManifest:
-        return eks.KubernetesManifest(
-            self,
-            f"Namespace-{namespace}",
+        super().__init__(
+            scope,
+            construct_id,
             cluster=cluster,
-            prune=False,
-            # one that is there already, of Kubernetes itself or of another file system's claims, is no failure
-            overwrite=True,
-            manifest=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}],
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            claim_name=claim_name,
+            namespaces=namespaces,
+            volume=lambda _: {
+                "capacity": {"storage": f"{capacity_gib}Gi"},
+                "accessModes": ["ReadWriteMany"],
+                "mountOptions": ["flock"],
+                "csi": source,
+            },
+            request=f"{rules.SMALLEST_CAPACITY_GIB}Gi",
+            create_namespaces=create_namespaces,
         )
 
 
@@ -141,36 +117,3 @@ class FsxCsiDriver(Construct):
     def addon(self) -> eks.CfnAddon:
         """The add-on."""
         return self._addon
-
-
-def _volume(name: str, claim: Mapping[str, str], *, capacity: str, source: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": capacity},
-            "volumeMode": "Filesystem",
-            "accessModes": ["ReadWriteMany"],
-            "mountOptions": ["flock"],
-            "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": "",
-            "claimRef": claim,
-            "csi": source,
-        },
-    }
-
-
-def _claim(volume_name: str, claim: Mapping[str, str]) -> Mapping[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": claim,
-        "spec": {
-            "accessModes": ["ReadWriteMany"],
-            # an empty class keeps the default class from provisioning another volume
-            "storageClassName": "",
-            "volumeName": volume_name,
-            "resources": {"requests": {"storage": f"{rules.SMALLEST_CAPACITY_GIB}Gi"}},
-        },
-    }

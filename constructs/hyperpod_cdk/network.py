@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import jsii
 from aws_cdk import Aws, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
@@ -30,7 +31,14 @@ class Network(Construct):
     order does.
 
     The first ``control_plane_zones`` zones carry the EKS control plane, a set that EKS does not let one change later.
-    A NAT gateway stands in each of the first ``nat_gateways`` zones; zones without one go through the first.
+    A NAT gateway stands in each of the first ``nat_gateways`` zones, 1 by default; others go through the first.
+
+    With ``egress="closed"`` nothing leads out: no internet gateway, public subnet, NAT gateway or default route. S3 is
+    reached through the gateway endpoint, everything else through ``InterfaceEndpoints`` in ``endpoint_subnet_ids``:
+    the control plane's own subnets where it stands, else one for endpoints alone, which takes the n-th slot from the
+    bottom in the n-th zone. They are never the nodes', whose block is sized for the addresses of nodes and pods.
+    ``endpoint_zones`` are the zones that get one. Default: all of them.
+
     ``flow_logs`` go to a log group of generated name that stays when the stack goes.
 
     Raises ValueError for blocks, zones and counts that AWS refuses.
@@ -43,14 +51,21 @@ class Network(Construct):
         *,
         vpc_cidr: str,
         availability_zones: Mapping[str, str],
-        nat_gateways: int = 1,
+        nat_gateways: int | None = None,
         flow_logs: bool = True,
         control_plane_zones: int = 2,
+        egress: Literal["nat", "closed"] = "nat",
+        endpoint_zones: Sequence[str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        _check(vpc_cidr, availability_zones, nat_gateways=nat_gateways, control_plane_zones=control_plane_zones)
+        is_closed = egress == "closed"
+        _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
+        gateway_count = 1 if nat_gateways is None else nat_gateways
+        _check(vpc_cidr, availability_zones, nat_gateways=gateway_count, control_plane_zones=control_plane_zones)
         zones = list(availability_zones)
-        slots = _slots(vpc_cidr, needed=control_plane_zones + nat_gateways)
+        served = [zone for zone in zones if is_closed and (endpoint_zones is None or zone in endpoint_zones)]
+        used = max([control_plane_zones, *(zones.index(zone) + 1 for zone in served)])
+        slots = _slots(vpc_cidr, needed=used if is_closed else control_plane_zones + gateway_count)
         self._path = self.node.path
         self._vpc = ec2.CfnVPC(
             self,
@@ -60,8 +75,11 @@ class Network(Construct):
             enable_dns_hostnames=True,
             tags=self._tags(),
         )
-        gateways = self._public_side({zone: slots[-1 - n] for n, zone in enumerate(zones[:nat_gateways])})
-        ways_out = {zone: gateways.get(zone, gateways[zones[0]]) for zone in zones}
+        self._public_subnets: list[ec2.ISubnet] = []
+        ways_out: Mapping[str, ec2.CfnNatGateway | None] = dict.fromkeys(zones)
+        if not is_closed:
+            gateways = self._public_side({zone: slots[-1 - n] for n, zone in enumerate(zones[:gateway_count])})
+            ways_out = {zone: gateways.get(zone, gateways[zones[0]]) for zone in zones}
         control_plane = [
             self._private_subnet(
                 "ControlPlane", zone, slots[n], ways_out[zone], {"kubernetes.io/role/internal-elb": "1"}
@@ -69,7 +87,12 @@ class Network(Construct):
             for n, zone in enumerate(zones[:control_plane_zones])
         ]
         nodes = {zone: self._node_subnet(zone, cidr, ways_out[zone]) for zone, cidr in availability_zones.items()}
-        private = [*control_plane, *nodes.values()]
+        for_endpoints = {
+            zone: self._private_subnet("Endpoint", zone, slots[zones.index(zone)], None, {})
+            for zone in served
+            if zone not in zones[:control_plane_zones]
+        }
+        private = [*control_plane, *for_endpoints.values(), *nodes.values()]
         endpoint = ec2.CfnVPCEndpoint(
             self,
             "S3Endpoint",
@@ -83,6 +106,8 @@ class Network(Construct):
         self._ready = DependencyGroup(endpoint, *(part for subnet in private for part in subnet.routing))
         self._node_route_tables = {zone: subnet.route_table for zone, subnet in nodes.items()}
         self._node_subnets = {zone: subnet.imported(self) for zone, subnet in nodes.items()}
+        beside = {subnet.zone: subnet for subnet in control_plane}
+        self._endpoint_subnet_ids = {zone: (for_endpoints.get(zone) or beside[zone]).resource.ref for zone in served}
         self._imported = ec2.Vpc.from_vpc_attributes(
             self,
             "Imported",
@@ -110,8 +135,13 @@ class Network(Construct):
 
     @property
     def public_subnets(self) -> list[ec2.ISubnet]:
-        """The subnet of each NAT gateway."""
+        """The subnet of each NAT gateway; none in a closed network."""
         return self._public_subnets
+
+    @property
+    def endpoint_subnet_ids(self) -> Mapping[str, str]:
+        """The ID, a token, of the subnet for interface endpoints of each AZ ID; empty unless the network is closed."""
+        return self._endpoint_subnet_ids
 
     @property
     def node_route_tables(self) -> Mapping[str, ec2.CfnRouteTable]:
@@ -160,19 +190,21 @@ class Network(Construct):
             gateway.add_resource_dependency(needed)
         return gateway
 
-    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway) -> _Subnet:
+    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None) -> _Subnet:
         block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc.ref, cidr_block=cidr)
         subnet = self._private_subnet("Node", zone, cidr, gateway, {})
         subnet.resource.add_resource_dependency(block)
         return subnet
 
     def _private_subnet(
-        self, role: str, zone: str, cidr: str, gateway: ec2.CfnNatGateway, tags: Mapping[str, str]
+        self, role: str, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, tags: Mapping[str, str]
     ) -> _Subnet:
         suffix = zone_suffix(zone)
         table = ec2.CfnRouteTable(
             self, f"{role}RouteTable{suffix}", vpc_id=self._vpc.ref, tags=self._tags(f"{_LABELS[role]}-{zone}")
         )
+        if gateway is None:
+            return self._subnet(role, zone, cidr, table, tags)
         route = ec2.CfnRoute(
             self,
             f"{role}DefaultRoute{suffix}",
@@ -302,6 +334,9 @@ class ExistingNetwork(Construct):
 class EfaSecurityGroup(Construct):
     """The security group that the nodes and the EKS control plane share: everything to and from itself, and out.
 
+    Out means 0.0.0.0/0 in a closed network too: S3 answers under public addresses through the gateway endpoint, and
+    without a route nothing else does.
+
     EFA's health check wants a rule that names the group itself in both directions; egress to 0.0.0.0/0 does not
     count. The L2 ``SecurityGroup`` drops such an egress rule beside ``allow_all_outbound``, so both rules are
     resources of their own. They cannot be part of the group, which would then refer to itself: let whatever launches
@@ -380,7 +415,7 @@ def _unknown_zone_name(subnet_id: str) -> str:
     return Lazy.string(_UnknownZoneName(subnet_id))
 
 
-_LABELS = {"Public": "public", "ControlPlane": "control-plane", "Node": "nodes"}
+_LABELS = {"Public": "public", "ControlPlane": "control-plane", "Endpoint": "endpoints", "Node": "nodes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -400,6 +435,28 @@ class _Subnet:
             subnet_id=self.resource.ref,
             availability_zone=self.resource.attr_availability_zone,
             route_table_id=self.route_table.ref,
+        )
+
+
+def _check_egress(
+    zones: Mapping[str, str], nat_gateways: int | None, endpoint_zones: Sequence[str] | None, *, is_closed: bool
+) -> None:
+    if is_closed and nat_gateways is not None:
+        raise ValueError(
+            f"nat_gateways: must be left out of a closed network, which has none, got {nat_gateways}; remove it or set "
+            'egress="nat"'
+        )
+    if not is_closed and endpoint_zones is not None:
+        raise ValueError(
+            "endpoint_zones: must be left out of a network with NAT gateways, which has no interface endpoints; remove "
+            'it or set egress="closed"'
+        )
+    chosen = list(zones) if endpoint_zones is None else list(endpoint_zones)
+    foreign = [zone for zone in chosen if zone not in zones]
+    if foreign or not chosen:
+        got = ", ".join(foreign) or "none"
+        raise ValueError(
+            f"endpoint_zones: must name at least one zone, all of {', '.join(zones)}, got {got}; leave it out for all"
         )
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks as eks
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
+from hyperpod_cdk.catalog import addons, operators
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {
     "Version": "2012-10-17",
@@ -58,6 +60,96 @@ class NodeAddon(Construct):
             configuration_values=_json_text(addon_name, configuration_values),
             resolve_conflicts="OVERWRITE",
         )
+
+
+class PodRole(Construct):
+    """A role that the pods of one service account of an add-on take through EKS pod identity.
+
+    The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
+    start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
+    their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        namespace: str,
+        service_account: str,
+        description: str,
+        managed_policies: Sequence[str],
+        reason: str,
+        statements: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.role = iam.CfnRole(
+            self,
+            "Role",
+            description=description,
+            assume_role_policy_document=POD_IDENTITY_TRUST,
+            managed_policy_arns=[f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{name}" for name in managed_policies],
+            policies=[inline_policy(statements)] if statements else None,
+        )
+        acknowledge(self.role, {MANAGED_POLICY.format(name): reason for name in managed_policies})
+        self.association = eks.CfnPodIdentityAssociation(
+            self,
+            "PodIdentityAssociation",
+            cluster_name=eks_cluster_name,
+            namespace=namespace,
+            service_account=service_account,
+            role_arn=self.role.attr_arn,
+        )
+
+
+def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Rights") -> iam.CfnRole.PolicyProperty:
+    """Give the statements as the inline policy of a role."""
+    document = {"Version": "2012-10-17", "Statement": list(statements)}
+    return iam.CfnRole.PolicyProperty(policy_name=name, policy_document=document)
+
+
+class EbsCsiDriver(Construct):
+    """The EBS CSI driver as an EKS add-on, with the rights that it needs on HyperPod nodes.
+
+    Nodes of HyperPod are no instances of the account, so that the driver attaches volumes through SageMaker:
+    ``sagemaker:AttachClusterNodeVolume`` comes beside its managed policy. Needs the add-on ``eks-pod-identity-agent``
+    and, to become active, a node. ``addon_version`` left out means EKS's default.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        row = addons.row(addons.EBS_CSI_DRIVER)
+        place = {"partition": cdk.Aws.PARTITION, "region": cdk.Aws.REGION, "account": cdk.Aws.ACCOUNT_ID}
+        pods = PodRole(
+            self,
+            "Pods",
+            eks_cluster_name=eks_cluster_name,
+            namespace=str(row.namespace),
+            service_account=row.service_accounts[0],
+            description="EBS CSI driver",
+            managed_policies=row.managed_policies,
+            reason="EKS documents this policy for the driver, which makes and deletes volumes that it tagged",
+            statements=operators.statements("ebs_csi_driver", eks_cluster=eks_cluster_name, **place),
+        )
+        clusters = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
+        acknowledge(pods.role, {RESOURCE.format(clusters): "SageMaker names clusters by an ID that it chooses"})
+        driver = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.EBS_CSI_DRIVER,
+            addon_version=addon_version,
+        )
+        driver.node.add_dependency(pods.association)
+        self.addon = driver.addon
 
 
 class CoreDns(NodeAddon):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import aws_cdk as cdk
-from aws_cdk import aws_eks as eks
 from aws_cdk import aws_eks_v2 as eks_v2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -21,11 +17,11 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.node_addons import NodeAddon
+from hyperpod_cdk.team_access import access_entries, manifest, shared_objects, team_objects
+from hyperpod_cdk.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
 
 Ordering = Literal["priority", "first_come_first_served"]
 IdleCompute = Literal["fair_share", "first_come_first_served"]
-Preemption = Literal["lower_priority", "never"]
-Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
 
 NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
     "AWS::SageMaker::ClusterSchedulerConfig": frozenset(
@@ -57,121 +53,7 @@ _RUNTIME = "python3.14"
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
 _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
-_ROLE_ARN = re.compile(r"arn:[a-z0-9-]+:iam::\d{12}:role/.+")
-_MEMBERS = "hyperpod-members"
 _ANY_ID = "policies and quotas get their ids from SageMaker when they are made"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PriorityClass:
-    """A class that tasks name; ``weight`` 0 to 100, where 100 goes first. A task without a class has weight 0."""
-
-    name: str
-    weight: int
-
-    def __post_init__(self) -> None:
-        """Check name and weight."""
-        _check(
-            governance.PRIORITY_CLASS_NAME.problem(self.name, key="name"),
-            governance.PRIORITY_WEIGHT.problem(self.weight, key="weight"),
-            where=f"priority class {self.name}",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuotaRow:
-    """What a team is guaranteed of one instance type: whole instances, or shares of them.
-
-    SageMaker fills in vCPU and memory in proportion where only ``accelerators`` is given.
-    """
-
-    instance_type: str
-    count: int | None = None
-    accelerators: int | None = None
-    vcpu: float | None = None
-    memory_gib: float | None = None
-
-    def __post_init__(self) -> None:
-        """Check that something is guaranteed, and nothing negative."""
-        amounts = self._amounts()
-        if not amounts:
-            raise ValueError(
-                f"quota of {self.instance_type}: must guarantee something, got nothing; "
-                "set count, accelerators, vcpu or memory_gib"
-            )
-        for name, amount in amounts.items():
-            _check(governance.QUOTA_COUNT.problem(amount, key=name), where=f"quota of {self.instance_type}")
-
-    def properties(self) -> dict[str, Any]:
-        """Give the API's ComputeQuotaResourceConfig."""
-        words = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
-        amounts = {words[name]: amount for name, amount in self._amounts().items()}
-        return {"InstanceType": self.instance_type, **amounts}
-
-    def _amounts(self) -> dict[str, Any]:
-        names = ("count", "accelerators", "vcpu", "memory_gib")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Team:
-    """A team: its guaranteed compute, how it shares what lies idle, and who belongs to it.
-
-    ``fair_share_weight`` (0 to 100) orders teams that want idle compute, under fair share only. ``preemption`` says
-    whether a task of the team stops the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500) is how
-    much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
-    ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``.
-    """
-
-    name: str
-    quota: Sequence[QuotaRow]
-    fair_share_weight: int = governance.DEFAULT_FAIR_SHARE_WEIGHT
-    preemption: Preemption = "lower_priority"
-    sharing: Sharing = "lend_and_borrow"
-    borrow_limit_percent: int | None = None
-    member_role_arns: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        """Check everything that does not depend on other teams."""
-        where = f"team {self.name}"
-        types = [row.instance_type for row in self.quota]
-        _check(
-            governance.TEAM_NAME.problem(self.name, key="name"),
-            governance.FAIR_SHARE_WEIGHT.problem(self.fair_share_weight, key="fair_share_weight"),
-            _word_problem(self.preemption, governance.PREEMPTION, key="preemption"),
-            _word_problem(self.sharing, governance.SHARING, key="sharing"),
-            governance.QUOTA_RESOURCES.count_problem(len(types), what="quota rows"),
-            _twice_problem(types, what="instance type"),
-            where=where,
-        )
-        if self.borrow_limit_percent is not None:
-            _check(
-                governance.BORROW_LIMIT_PERCENT.problem(self.borrow_limit_percent, key="borrow_limit_percent"),
-                None
-                if self.sharing == "lend_and_borrow"
-                else f"must be left out with sharing: {self.sharing}, got {self.borrow_limit_percent}; "
-                "remove borrow_limit_percent or set sharing: lend_and_borrow",
-                where=f"{where}: borrow_limit_percent",
-            )
-        for arn in self.member_role_arns:
-            _check(_role_problem(arn), where=f"{where}: member_role_arns")
-
-    @property
-    def namespace(self) -> str:
-        """The namespace that SageMaker makes for the team."""
-        return governance.namespace(self.name)
-
-    def quota_config(self) -> dict[str, Any]:
-        """Give the API's ComputeQuotaConfig."""
-        sharing: dict[str, Any] = {"Strategy": governance.SHARING[self.sharing]}
-        if self.sharing == "lend_and_borrow":
-            limit = self.borrow_limit_percent
-            sharing["BorrowLimit"] = governance.DEFAULT_BORROW_LIMIT_PERCENT if limit is None else limit
-        return {
-            "ComputeQuotaResources": [row.properties() for row in self.quota],
-            "ResourceSharingConfig": sharing,
-            "PreemptTeamTasks": governance.PREEMPTION[self.preemption],
-        }
 
 
 class TaskGovernance(Construct):
@@ -197,13 +79,16 @@ class TaskGovernance(Construct):
     resource that is deployed.
     Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident.
 
-    Members get an access entry. AWS's own access policies suffice and need no kubectl: AmazonEKSEditPolicy and
+    Members get an access entry. AWS's own access policies suffice for most and need no kubectl: AmazonEKSEditPolicy and
     AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
     AmazonSagemakerHyperpodUserClusterPolicy for what is cluster-wide (developer guide, "Setting up an Amazon EKS
-    cluster in Studio"). Pass ``cluster`` for regions or partitions without the two HyperPod policies, or for jobs they
-    leave out (JobSet, LeaderWorkerSet): then the entries name Kubernetes groups, bound to a Role per team and one
-    ClusterRole. EKS takes one access entry per role, so members must not be among ``admin_role_arns``, the roles that
-    the cluster's maker admitted already.
+    cluster in Studio"). A team with ``access="rbac"``, for regions or partitions without the two HyperPod policies or
+    for jobs they leave out (JobSet, LeaderWorkerSet), gets a Role and its entries name Kubernetes groups. EKS takes one
+    access entry per role, so members must not be among ``admin_role_arns``, the roles that the cluster's maker admitted
+    already.
+
+    ``cluster`` is what applies Kubernetes objects: roles, default queues and ResourceQuotas of teams that ask for them
+    stand in the team's namespace after its quota, and go before it.
 
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
@@ -217,6 +102,7 @@ class TaskGovernance(Construct):
         cluster_arn: str,
         name_prefix: str,
         teams: Sequence[Team],
+        description: str | None = None,
         native_scheduler_config: bool,
         native_compute_quota: bool,
         ordering: Ordering = "priority",
@@ -231,15 +117,18 @@ class TaskGovernance(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         for team in teams:
-            _check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
+            check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
+            check(_kubectl_problem(team, cluster), where=f"team {team.name}")
         classes = _classes(ordering, priority_classes)
-        _check(
-            _word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
-            _twice_problem([team.name for team in teams], what="team"),
+        check(
+            word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
+            twice_problem([team.name for team in teams], what="team"),
+            description_problem(description),
             where="task governance",
         )
         self._cluster_arn = cluster_arn
         self._eks_cluster_name = eks_cluster_name
+        self._queue_api = governance.local_queue_api(addon_version)
         self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
         names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
         policy_name = _name(f"{name_prefix}-policy", taken=names)
@@ -266,7 +155,7 @@ class TaskGovernance(Construct):
             "SchedulerConfig",
             "ClusterSchedulerConfig",
             native=native_scheduler_config,
-            properties={"Name": policy_name, "SchedulerConfig": scheduler},
+            properties={"Name": policy_name, **_described(description), "SchedulerConfig": scheduler},
             after=self.addon,
         )
         self.quotas: Mapping[str, IDependable] = {
@@ -276,6 +165,8 @@ class TaskGovernance(Construct):
                 native=native_compute_quota,
                 properties={
                     "Name": names[team.name],
+                    **_described(team.description),
+                    **({} if team.active else {"ActivationState": "Disabled"}),
                     "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.fair_share_weight},
                     "ComputeQuotaConfig": team.quota_config(),
                 },
@@ -283,7 +174,22 @@ class TaskGovernance(Construct):
             )
             for team in teams
         }
-        self._members(teams, cluster)
+        self.access_entries = access_entries(self, teams, eks_cluster_name=eks_cluster_name)
+        self.manifests: Mapping[str, IDependable] = {} if cluster is None else self._objects(teams, cluster)
+
+    def _objects(self, teams: Sequence[Team], cluster: eks_v2.ICluster) -> dict[str, IDependable]:
+        shared = shared_objects(teams)
+        if shared:
+            manifest(self, "Members", cluster=cluster, objects=shared)
+        found: dict[str, IDependable] = {}
+        for team in teams:
+            for what, objects in team_objects(team, queue_api=self._queue_api).items():
+                construct_id = f"{what}-{team.name}"
+                applied = manifest(self, construct_id, cluster=cluster, objects=objects)
+                # the namespace and the cluster queue come with the quota, which goes after what stands in them
+                applied.node.add_dependency(self.quotas[team.name])
+                found[construct_id] = applied
+        return found
 
     def _resource(
         self,
@@ -387,41 +293,6 @@ class TaskGovernance(Construct):
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
         ]
 
-    def _members(self, teams: Sequence[Team], cluster: eks_v2.ICluster | None) -> None:
-        teams_of: dict[str, list[Team]] = {}
-        for team in teams:
-            for arn in dict.fromkeys(team.member_role_arns):
-                teams_of.setdefault(arn, []).append(team)
-        self.access_entries = [
-            eks.CfnAccessEntry(
-                self,
-                _entry_id(arn, index),
-                cluster_name=self._eks_cluster_name,
-                principal_arn=arn,
-                type="STANDARD",
-                kubernetes_groups=[_MEMBERS, *(team.namespace for team in own)] if cluster else None,
-                access_policies=_access_policies([team.namespace for team in own], hyperpod=cluster is None),
-            )
-            for index, (arn, own) in enumerate(teams_of.items())
-        ]
-        if cluster is None or not teams_of:
-            return
-        eks_v2.KubernetesManifest(
-            self, "Members", cluster=cluster, manifest=_cluster_wide_objects(), overwrite=True, prune=False
-        )
-        for team in teams:
-            if team.member_role_arns:
-                manifest = eks_v2.KubernetesManifest(
-                    self,
-                    f"Members-{team.name}",
-                    cluster=cluster,
-                    manifest=_team_objects(team.namespace),
-                    overwrite=True,
-                    prune=False,
-                )
-                # the namespace comes with the quota
-                manifest.node.add_dependency(self.quotas[team.name])
-
 
 def is_native(resource_type: str, region: str) -> bool:
     """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
@@ -438,8 +309,24 @@ def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | N
     )
 
 
+def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
+    wishes = {
+        "access: rbac": team.access == "rbac" and bool(team.member_role_arns),
+        "default_queue": team.default_queue,
+        "resource_quota": bool(team.resource_quota),
+    }
+    wish = next((name for name, wanted in wishes.items() if wanted), None)
+    if wish is None or cluster is not None:
+        return None
+    return f"must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
+
+
+def _described(description: str | None) -> dict[str, str]:
+    return {} if description is None else {"Description": description}
+
+
 def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
-    _check(
+    check(
         f"must be one of {', '.join(governance.ORDERINGS)}, got {ordering}; set ordering: priority"
         if ordering not in governance.ORDERINGS
         else None,
@@ -453,9 +340,9 @@ def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, 
             )
         return []
     chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
-    _check(
+    check(
         governance.PRIORITY_CLASSES.count_problem(len(chosen), what="priority classes"),
-        _twice_problem([each.name for each in chosen], what="priority class"),
+        twice_problem([each.name for each in chosen], what="priority class"),
         where="task governance",
     )
     return [{"Name": each.name, "Weight": each.weight} for each in chosen]
@@ -472,73 +359,6 @@ def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
     return name
 
 
-def _access_policies(namespaces: list[str], *, hyperpod: bool) -> list[eks.CfnAccessEntry.AccessPolicyProperty]:
-    def policy(name: str, scope: eks.CfnAccessEntry.AccessScopeProperty) -> eks.CfnAccessEntry.AccessPolicyProperty:
-        arn = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/{name}"
-        return eks.CfnAccessEntry.AccessPolicyProperty(policy_arn=arn, access_scope=scope)
-
-    own = eks.CfnAccessEntry.AccessScopeProperty(type="namespace", namespaces=namespaces)
-    policies = [policy("AmazonEKSEditPolicy", own)]
-    if hyperpod:
-        everywhere = eks.CfnAccessEntry.AccessScopeProperty(type="cluster")
-        policies.append(policy("AmazonSagemakerHyperpodTrainingPolicy", own))
-        policies.append(policy("AmazonSagemakerHyperpodUserClusterPolicy", everywhere))
-    return policies
-
-
-def _cluster_wide_objects() -> list[dict[str, Any]]:
-    """What `kubectl` and the `hyp` command read across namespaces."""
-    read = ["get", "list", "watch"]
-    rules = [
-        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": read},
-        {
-            "apiGroups": ["kueue.x-k8s.io"],
-            "resources": ["clusterqueues", "resourceflavors", "workloadpriorityclasses", "topologies"],
-            "verbs": read,
-        },
-        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": read},
-        {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": read},
-    ]
-    return _role_and_binding("ClusterRole", {"name": _MEMBERS}, rules, group=_MEMBERS)
-
-
-def _team_objects(namespace: str) -> list[dict[str, Any]]:
-    """The job types that AmazonEKSEditPolicy, which knows Kubernetes' own types only, does not cover."""
-    every = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-    job_groups = [
-        "sagemaker.amazonaws.com",
-        "kubeflow.org",
-        "jobset.x-k8s.io",
-        "leaderworkerset.x-k8s.io",
-        "ray.io",
-    ]
-    rules = [
-        {"apiGroups": job_groups, "resources": ["*"], "verbs": every},
-        {
-            "apiGroups": ["kueue.x-k8s.io"],
-            "resources": ["localqueues", "workloads", "workloads/status"],
-            "verbs": ["get", "list", "watch"],
-        },
-    ]
-    return _role_and_binding("Role", {"name": _MEMBERS, "namespace": namespace}, rules, group=namespace)
-
-
-def _role_and_binding(
-    kind: str, metadata: Mapping[str, str], rules: Sequence[Mapping[str, Any]], *, group: str
-) -> list[dict[str, Any]]:
-    api = "rbac.authorization.k8s.io"
-    return [
-        {"apiVersion": f"{api}/v1", "kind": kind, "metadata": dict(metadata), "rules": list(rules)},
-        {
-            "apiVersion": f"{api}/v1",
-            "kind": f"{kind}Binding",
-            "metadata": dict(metadata),
-            "subjects": [{"kind": "Group", "name": group, "apiGroup": api}],
-            "roleRef": {"kind": kind, "name": metadata["name"], "apiGroup": api},
-        },
-    ]
-
-
 def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}
 
@@ -550,37 +370,3 @@ def _arn(service: str, resource: str) -> str:
 def _nag_arn(service: str, resource: str) -> str:
     """The same, as cdk-nag spells it."""
     return RESOURCE.format(f"arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>:{resource}")
-
-
-def _entry_id(role_arn: str, index: int) -> str:
-    # a token has no text to name the entry by, so that its place must do
-    known = not cdk.Token.is_unresolved(role_arn)
-    return f"Member-{hashlib.sha256(role_arn.encode()).hexdigest()[:12]}" if known else f"Member-{index}"
-
-
-def _role_problem(arn: str) -> str | None:
-    if cdk.Token.is_unresolved(arn) or _ROLE_ARN.fullmatch(arn):
-        return None
-    session = re.fullmatch(r"(arn:[a-z0-9-]+):sts::(\d{12}):assumed-role/([^/]+)/.+", arn)
-    fix = (
-        f"{session[1]}:iam::{session[2]}:role/{session[3]}" if session else "arn:<partition>:iam::<account>:role/<name>"
-    )
-    what = ", which is one session of a role" if session else ""
-    return f"must be the ARN of an IAM role, got {arn}{what}; set it to {fix}"
-
-
-def _word_problem(word: str, words: Mapping[str, str], *, key: str) -> str | None:
-    if word in words:
-        return None
-    return f"must be one of {', '.join(words)}, got {word}; set {key}: {next(iter(words))}"
-
-
-def _twice_problem(names: Sequence[str], *, what: str) -> str | None:
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-    return None if twice is None else f"must name each {what} once, got {twice} twice; join the two"
-
-
-def _check(*problems: str | None, where: str) -> None:
-    for problem in problems:
-        if problem is not None:
-            raise ValueError(f"{where}: {problem}")

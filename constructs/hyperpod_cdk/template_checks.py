@@ -219,13 +219,14 @@ def _cluster_tag(templates: Sequence[_Template], report: Report) -> Iterator[_Pr
 def _instance_group_complete(templates: Sequence[_Template], report: Report) -> Iterator[_Problem]:
     for template in templates:
         for logical_id, properties in template.of_type(_CLUSTER):
-            for index, group in enumerate(_groups(properties)):
+            for place, group in _groups(properties):
                 for name, why in _GROUP_NEEDS.items():
-                    if name not in group:
+                    if name not in group and not (name == _SCRIPTS and _RESTRICTED in place):
+                        index = place.rpartition(".")[-1]
                         yield report(
                             template,
                             logical_id,
-                            f"Properties.InstanceGroups.{index}",
+                            place,
                             f"instance group {group.get('InstanceGroupName', index)} must state {name}, {why}; set it",
                         )
 
@@ -254,10 +255,12 @@ def _efa_security_group(templates: Sequence[_Template], report: Report) -> Itera
 _CLUSTER = "AWS::SageMaker::Cluster"
 _DUMMY = re.compile(r"dummy1[abc]|dummy-value-for-.*|vpc-12345|[sp]-12345")
 _LITERAL_ARN = re.compile(r"arn:aws[a-z-]*:(?P<service>[a-z0-9-]*)(?::[a-z0-9-]*:(?P<account>\d{12})(?!\d))?[^\s\"',]*")
+_SCRIPTS = "LifeCycleConfig"
+_RESTRICTED = "RestrictedInstanceGroups"
 _GROUP_NEEDS = {
     "OverrideVpcConfig": "so that its subnet never depends on the cluster's",
     "ThreadsPerCore": "which an update that leaves it out resets",
-    "LifeCycleConfig": "without which its nodes are not prepared",
+    _SCRIPTS: "without which its nodes are not prepared",
 }
 
 _TABLE: tuple[tuple[str, Check], ...] = (
@@ -300,30 +303,79 @@ def _engine_problems(template: _Template) -> Iterator[_Problem]:
         severity_level=engine.Severity.WARN,
         pseudo_parameter_overrides=engine.PseudoParameterOverrides(region=template.region, partition=partition),
     )
-    for diagnostic in validation_engine().validate_template(template.path, config).diagnostics:
-        warning = diagnostic.severity == engine.Severity.WARN
-        parts = (diagnostic.message, diagnostic.suggested_fix)
-        yield _Problem(
-            template=template,
-            rule=diagnostic.rule_id,
-            severity=Severity.WARNING if warning else Severity.ERROR,
-            message="; ".join(part for part in parts if part),
-            logical_id=diagnostic.entity.logical_id if diagnostic.entity else "",
-            place=diagnostic.property_path or "",
-            line=diagnostic.start_line,
+    for piece in _pieces(template):
+        for diagnostic in validation_engine().validate_template(piece.source, config).diagnostics:
+            logical_id = diagnostic.entity.logical_id if diagnostic.entity else ""
+            place = piece.place_in_whole(logical_id, diagnostic.property_path or "")
+            if place is None:
+                continue
+            warning = diagnostic.severity == engine.Severity.WARN
+            parts = (diagnostic.message, diagnostic.suggested_fix)
+            yield _Problem(
+                template=template,
+                rule=diagnostic.rule_id,
+                severity=Severity.WARNING if warning else Severity.ERROR,
+                message="; ".join(part for part in parts if part),
+                logical_id=logical_id,
+                place=place,
+                line=diagnostic.start_line if piece.is_whole else None,
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Piece:
+    """A template as the engine reads it: whole, or with a few of its cluster's instance groups only."""
+
+    source: str | bytes
+    cluster: str = ""
+    first_group: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.cluster
+
+    def place_in_whole(self, logical_id: str, place: str) -> str | None:
+        """Give the place in the whole template; None for what the piece before has told already."""
+        found = re.fullmatch(r"Properties\.InstanceGroups\.(\d+)(.*)", place)
+        if self.cluster == logical_id and found:
+            return f"Properties.InstanceGroups.{int(found[1]) + self.first_group}{found[2]}"
+        return None if self.first_group else place
+
+
+_GROUPS_AT_ONCE = 10
+
+
+def _pieces(template: _Template) -> Iterator[_Piece]:
+    """Cut a template whose cluster has many groups: the engine's time grows with the square of one resource's size."""
+    large = [
+        (name, properties)
+        for name, properties in template.of_type(_CLUSTER)
+        if isinstance(groups := properties.get("InstanceGroups"), list) and len(groups) > 2 * _GROUPS_AT_ONCE
+    ]
+    if len(large) != 1:
+        yield _Piece(source=template.path)
+        return
+    ((name, properties),) = large
+    for first in range(0, len(properties["InstanceGroups"]), _GROUPS_AT_ONCE):
+        few = {**properties, "InstanceGroups": properties["InstanceGroups"][first : first + _GROUPS_AT_ONCE]}
+        resources = {**template.resources, name: {**template.resources[name], "Properties": few}}
+        yield _Piece(
+            source=json.dumps({**template.body, "Resources": resources}).encode(), cluster=name, first_group=first
         )
 
 
-def _groups(properties: Mapping[str, Any]) -> list[dict[str, Any]]:
-    groups = properties.get("InstanceGroups")
-    return [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+def _groups(properties: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give the instance groups of both kinds with their places."""
+    for kind in ("InstanceGroups", _RESTRICTED):
+        groups = properties.get(kind)
+        for index, group in enumerate(groups if isinstance(groups, list) else ()):
+            if isinstance(group, dict):
+                yield f"Properties.{kind}.{index}", group
 
 
 def _security_groups(properties: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
     holders = [("Properties.VpcConfig", properties.get("VpcConfig"))]
-    for index, group in enumerate(_groups(properties)):
-        place = f"Properties.InstanceGroups.{index}.OverrideVpcConfig"
-        holders.append((place, group.get("OverrideVpcConfig")))
+    holders += [(f"{place}.OverrideVpcConfig", group.get("OverrideVpcConfig")) for place, group in _groups(properties)]
     for place, holder in holders:
         ids = holder.get("SecurityGroupIds") if isinstance(holder, dict) else None
         if isinstance(ids, list):

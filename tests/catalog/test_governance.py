@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog import addons, governance, instance_types, kubernetes
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 
 SCHEDULER = "AWS::SageMaker::ClusterSchedulerConfig"
@@ -152,3 +152,122 @@ def test_every_row_of_the_file_has_a_name_in_the_module() -> None:
 
 def pair(bound: Bound) -> tuple[int | None, int | None]:
     return bound.minimum, bound.maximum
+
+
+def test_partition_profiles_are_those_of_the_schema(registry_schema: Schema) -> None:
+    partition = properties(registry_schema(QUOTA), "AcceleratorPartitionConfig")
+    assert list(governance.PARTITION_PROFILES) == partition["Type"]["enum"]
+    assert pair(governance.QUOTA_COUNT) == (partition["Count"]["minimum"], partition["Count"]["maximum"])
+
+
+@pytest.mark.parametrize("name", ["Accelerators", "VCpu", "MemoryInGiB"])
+def test_all_amounts_have_one_bound(registry_schema: Schema, name: str) -> None:
+    amount = properties(registry_schema(QUOTA), "ComputeQuotaResourceConfig")[name]
+    assert pair(governance.QUOTA_COUNT) == (amount["minimum"], amount["maximum"])
+
+
+@pytest.mark.parametrize(
+    ("amounts", "problem"),
+    [
+        (("count",), None),
+        (("accelerators", "vcpu", "memory_gib"), None),
+        (("accelerator_partition", "vcpu", "memory_gib"), None),
+        (
+            (),
+            "must state an amount, got none; add count: 1, accelerators, vcpu, memory_gib or accelerator_partition",
+        ),
+        (
+            ("count", "vcpu"),
+            "must state count without other amounts, got count beside vcpu; remove count, or remove vcpu",
+        ),
+        (
+            ("count", "accelerator_partition"),
+            (
+                "must state count without other amounts, got count beside accelerator_partition; remove count, or"
+                " remove accelerator_partition"
+            ),
+        ),
+        (
+            ("accelerators", "vcpu", "accelerator_partition"),
+            (
+                "must state accelerator_partition without other amounts, vcpu and memory_gib excepted, got"
+                " accelerator_partition beside accelerators; remove accelerator_partition, or remove accelerators"
+            ),
+        ),
+    ],
+)
+def test_amounts_that_go_together(amounts: tuple[str, ...], problem: str | None) -> None:
+    assert governance.amounts_problem(amounts) == problem
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "fitting"),
+    [("ml.p4d.24xlarge", (7, 4, 3, 2, 1, 1)), ("ml.p5.48xlarge", (7, 4, 3, 2, 1, 1))],
+)
+def test_partitions_of_one_gpu(instance_type: str, fitting: tuple[int, ...]) -> None:
+    row = instance_types.get(instance_type)
+    assert row is not None
+    profiles = row.mig_profiles
+    assert tuple(governance.partitions_per_accelerator(each, profiles) for each in profiles) == fitting
+
+
+def test_every_documented_profile_can_be_counted() -> None:
+    rows = [row for name in instance_types.names() if (row := instance_types.get(name)) and row.mig_profiles]
+    assert len(rows) > 5
+    for row in rows:
+        for profile in row.mig_profiles:
+            assert governance.partitions_per_accelerator(profile, row.mig_profiles) in {1, 2, 3, 4, 7}, profile
+
+
+def test_what_is_no_profile() -> None:
+    with pytest.raises(ValueError, match=r'^must be a MIG profile such as mig-1g\.5gb, got "1g"$'):
+        governance.partitions_per_accelerator("1g", ["mig-7g.40gb"])
+
+
+@pytest.mark.parametrize(
+    ("version", "api"),
+    [
+        (None, "v1beta2"),
+        ("v1.3.0-eksbuild.1", "v1beta1"),
+        ("v1.4.9-eksbuild.1", "v1beta1"),
+        ("v1.5.0-eksbuild.1", "v1beta2"),
+        ("v1.6.1-eksbuild.1", "v1beta2"),
+        ("newest", "v1beta2"),
+    ],
+)
+def test_local_queues_are_written_as_the_kueue_of_the_version_knows_them(version: str | None, api: str) -> None:
+    assert governance.local_queue_api(version) == f"kueue.x-k8s.io/{api}"
+
+
+@pytest.mark.parametrize(
+    ("version", "is_known"), [("v1.2.9-eksbuild.1", False), ("v1.3.0-eksbuild.1", True), ("v1.6.0-eksbuild.1", True)]
+)
+def test_default_queues_need_kueue_0_12(version: str, is_known: bool) -> None:  # noqa: FBT001 - table
+    assert (governance.default_queue_problem(version) is None) is is_known
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "is_refused"),
+    [
+        ("v1.3.9-eksbuild.1", "v1.5.0-eksbuild.1", True),
+        ("v1.3.9-eksbuild.1", "v1.4.9-eksbuild.1", False),
+        ("v1.4.0-eksbuild.1", "v1.5.0-eksbuild.1", False),
+        ("v1.6.0-eksbuild.1", "v1.3.0-eksbuild.1", False),
+        ("newest", "v1.5.0-eksbuild.1", False),
+    ],
+)
+def test_steps_between_versions(installed: str, wanted: str, is_refused: bool) -> None:  # noqa: FBT001 - table
+    assert (governance.update_problem(installed, wanted) is not None) is is_refused
+
+
+def test_descriptions_take_what_the_api_takes() -> None:
+    assert governance.DESCRIPTION.maximum == 1024
+    assert governance.DESCRIPTION.matches("Größe & Fairness: 50 %")
+    assert not governance.DESCRIPTION.matches("two\nlines")
+
+
+def test_every_kubernetes_version_of_hyperpod_is_new_enough_for_task_governance() -> None:
+    least = addons.row(addons.TASK_GOVERNANCE).minimum_kubernetes
+    assert least is not None
+    minors = [int(version.split(".")[1]) for version in kubernetes.hyperpod_versions()]
+    assert min(minors) >= int(least.split(".")[1]), "an older version needs a rule of the file"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,6 +136,107 @@ def test_metadata_iops_beside_an_offer(iops: int, fix: int) -> None:
 def test_the_next_metadata_iops_are_valid_and_minimal(iops: int) -> None:
     offers = [1500, 3000, 6000, *range(12_000, 192_001, 12_000)]
     assert lustre.next_metadata_iops(iops) == min(offer for offer in offers if offer >= iops)
+
+
+@pytest.mark.parametrize(
+    ("mbps", "fix"), [(-1, 4000), (0, 4000), (3999, 4000), (4001, 8000), (1_999_999, 2_000_000), (2_000_001, 2_000_000)]
+)
+def test_a_tiering_throughput_beside_an_offer(mbps: int, fix: int) -> None:
+    assert lustre.tiering_throughput_problem(mbps) == (
+        f"must be a multiple of 4000 MB/s up to 2000000, got {mbps}; set throughput_capacity_mbps: {fix}"
+    )
+
+
+@pytest.mark.parametrize("mbps", [4000, 8000, 2_000_000])
+def test_a_tiering_throughput_on_offer(mbps: int) -> None:
+    assert lustre.tiering_throughput_problem(mbps) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "mbps", "fix"),
+    [
+        (31, 4000, 32),
+        (32, 4000, None),
+        (131_072, 4000, None),
+        (131_073, 4000, 131_072),
+        (63, 8000, 64),
+        (64, 8000, None),
+        (262_144, 8000, None),
+        (262_145, 8000, 262_144),
+    ],
+)
+def test_read_caches(size: int, mbps: int, fix: int | None) -> None:
+    problem = lustre.read_cache_problem(size, throughput_capacity_mbps=mbps)
+    steps = mbps // 4000
+    assert problem == (
+        None
+        if fix is None
+        else f"must be between {32 * steps} and {131_072 * steps} GiB at {mbps} MB/s, got {size}; set size_gib: {fix}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("iops", "fix"), [(5999, 6000), (6000, None), (6001, 12_000), (12_000, None), (12_001, 12_000)]
+)
+def test_tiering_metadata_iops(iops: int, fix: int | None) -> None:
+    expected = f"must be 6000 or 12000 with intelligent_tiering, got {iops}; set metadata_iops: {fix}"
+    assert lustre.tiering_metadata_iops_problem(iops) == (None if fix is None else expected)
+
+
+SSD = lustre.Settings(deployment_type="persistent_2", storage_type="ssd", capacity_gib=1200)
+TIERING = lustre.Settings(
+    deployment_type="persistent_2",
+    storage_type="intelligent_tiering",
+    throughput_capacity_mbps=4000,
+    read_cache="proportional",
+)
+SCRATCH = replace(SSD, deployment_type="scratch_2")
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        (SSD, []),
+        (TIERING, []),
+        (SCRATCH, []),
+        (replace(SSD, efa=True, metadata_iops=1500, backup_days=7, from_backup=True), []),
+        (replace(TIERING, efa=True, metadata_iops=6000, backup_days=7, from_backup=True), []),
+        (replace(TIERING, read_cache="provisioned", read_cache_gib=32), []),
+        (replace(SCRATCH, data_repositories=8), []),
+        (replace(SSD, data_repositories=1, backup_days=0), []),
+        (replace(SSD, data_repositories=1, backup_days=1), ["backups"]),
+        (replace(SSD, capacity_gib=None), ["capacity_gib"]),
+        (replace(SSD, throughput_capacity_mbps=4000, read_cache="none"), ["throughput_capacity_mbps", "read_cache"]),
+        (replace(SCRATCH, throughput_mbps_per_tib=125, efa=True), ["throughput_mbps_per_tib", "efa"]),
+        (
+            replace(SCRATCH, metadata_iops=1500, backup_days=0, from_backup=True),
+            ["metadata_iops", "backups", "from_backup"],
+        ),
+        (replace(TIERING, deployment_type="scratch_2"), ["storage_type"]),
+        (replace(TIERING, capacity_gib=1200, throughput_mbps_per_tib=125), ["capacity_gib", "throughput_mbps_per_tib"]),
+        (replace(TIERING, throughput_capacity_mbps=None, read_cache=None), ["throughput_capacity_mbps", "read_cache"]),
+        (replace(TIERING, data_repositories=1), ["data_repositories"]),
+        (replace(TIERING, read_cache="provisioned"), ["read_cache.size_gib"]),
+        (replace(TIERING, read_cache="none", read_cache_gib=32), ["read_cache.size_gib"]),
+    ],
+)
+def test_what_goes_together(settings: lustre.Settings, refused: list[str]) -> None:
+    assert [name for name, _ in lustre.combination_problems(settings)] == refused
+
+
+def test_what_is_left_out_has_a_reason() -> None:
+    assert all(lustre.LEFT_OUT.values())
+    assert set(lustre.DEPLOYMENT_TYPES_LEFT_OUT) == {"SCRATCH_1", "PERSISTENT_1"}
+    assert lustre.DEPLOYMENT_TYPES == {"persistent_2": "PERSISTENT_2", "scratch_2": "SCRATCH_2"}
+
+
+def test_scratch_is_offered_where_persistent_2_is_not() -> None:
+    assert lustre.region_problem("me-south-1", efa=False, deployment_type="SCRATCH_2") is None
+
+
+@pytest.mark.parametrize(("mbps", "iops", "addresses"), [(4000, 6000, 2), (8000, 12_000, 3), (8000, 24_000, 4)])
+def test_addresses_of_intelligent_tiering(mbps: int, iops: int, addresses: int) -> None:
+    assert lustre.ip_addresses(None, metadata_iops=iops, throughput_capacity_mbps=mbps) == addresses
 
 
 @pytest.mark.parametrize(

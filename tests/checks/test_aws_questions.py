@@ -16,13 +16,17 @@ from hyperpod_cdk.checks.answers import (
     QUESTIONS,
     AddonVersions,
     Aws,
+    BackupAnswer,
     BucketAnswer,
+    BucketSettings,
     Decision,
     EksClusterAnswer,
     Endpoint,
     HyperPodClusterAnswer,
+    ImageAnswer,
     InstalledAddon,
     InstancesInCluster,
+    KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
     NotAnswered,
@@ -314,6 +318,47 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             ),
         ),
     ),
+    "images": (
+        (["ami-0123456789abcdef0", "ami-00000000000000000"],),
+        {
+            "ec2:DescribeImages": {
+                "Images": [
+                    {
+                        "ImageId": "ami-0123456789abcdef0",
+                        "OwnerId": ACCOUNT,
+                        "State": "available",
+                        "Architecture": "arm64",
+                        "Public": False,
+                        "BlockDeviceMappings": [
+                            {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeSize": 100}},
+                            {"DeviceName": "/dev/xvdb", "VirtualName": "ephemeral0"},
+                        ],
+                    }
+                ]
+            }
+        },
+        {
+            "ami-0123456789abcdef0": ImageAnswer(
+                image_id="ami-0123456789abcdef0",
+                owner=ACCOUNT,
+                state="available",
+                architecture="arm64",
+                volumes=1,
+                encrypted=True,
+                public=False,
+            )
+        },
+    ),
+    "alarms": (
+        (["node-deficit", "anything-wrong", "none"],),
+        {
+            "cloudwatch:DescribeAlarms": {
+                "MetricAlarms": [{"AlarmName": "node-deficit", "StateValue": "OK"}],
+                "CompositeAlarms": [{"AlarmName": "anything-wrong", "StateValue": "ALARM"}],
+            }
+        },
+        {"node-deficit": "OK", "anything-wrong": "ALARM"},
+    ),
     "instance_type_zones": (
         (["p5.48xlarge", "p9.large"],),
         {
@@ -325,6 +370,19 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             }
         },
         {"p5.48xlarge": frozenset({"use1-az5", "use1-az4"}), "p9.large": frozenset()},
+    ),
+    "endpoint_services": (
+        (["ecr.api", "sts", "none"],),
+        {
+            "ec2:DescribeVpcEndpointServices": {
+                "ServiceDetails": [
+                    {"ServiceName": "com.amazonaws.us-east-1.ecr.api", "AvailabilityZoneIds": ["use1-az5", "use1-az4"]},
+                    {"ServiceName": "com.amazonaws.us-east-1.sts", "AvailabilityZoneIds": ["use1-az5"]},
+                    {"ServiceName": "com.amazonaws.us-east-1.sns", "AvailabilityZoneIds": ["use1-az5"]},
+                ]
+            },
+        },
+        {"ecr.api": frozenset({"use1-az5", "use1-az4"}), "sts": frozenset({"use1-az5"}), "none": frozenset()},
     ),
     "vpc": (
         ("vpc-1",),
@@ -621,6 +679,38 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             boundary_arn="arn:aws:iam::1:policy/edge",
         ),
     ),
+    "prometheus_workspace": (
+        ("arn:aws:aps:us-east-1:111122223333:workspace/ws-1",),
+        {
+            "aps:DescribeWorkspace": {
+                "workspace": {
+                    "arn": "arn:aws:aps:us-east-1:111122223333:workspace/ws-1",
+                    "createdAt": 1.0,
+                    "status": {"statusCode": "ACTIVE"},
+                    "workspaceId": "ws-1",
+                }
+            }
+        },
+        "ACTIVE",
+    ),
+    "grafana_workspace": (
+        ("arn:aws:grafana:us-east-1:111122223333:/workspaces/g-0123456789",),
+        {
+            "grafana:DescribeWorkspace": {
+                "workspace": {
+                    "id": "g-0123456789",
+                    "status": "UPDATING",
+                    "created": 1.0,
+                    "modified": 1.0,
+                    "dataSources": [],
+                    "endpoint": "g-0123456789.grafana-workspace.us-east-1.amazonaws.com",
+                    "grafanaVersion": "10.4",
+                    "authentication": {"providers": ["AWS_SSO"]},
+                }
+            }
+        },
+        "UPDATING",
+    ),
     "policy_exists": (
         ("arn:aws:iam::111122223333:policy/edge",),
         {"iam:GetPolicy": {"Policy": {"PolicyName": "edge"}}},
@@ -699,10 +789,85 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
             ),
         ),
     ),
+    "file_system_backup": (
+        ("backup-01234567",),
+        {
+            "fsx:DescribeBackups": {
+                "Backups": [
+                    {
+                        "BackupId": "backup-01234567",
+                        "Lifecycle": "AVAILABLE",
+                        "Type": "AUTOMATIC",
+                        "CreationTime": NOON,
+                        "FileSystem": {"FileSystemType": "LUSTRE", "StorageCapacity": 4800},
+                    }
+                ]
+            }
+        },
+        BackupAnswer(backup_id="backup-01234567", lifecycle="AVAILABLE", kind="LUSTRE", capacity_gib=4800),
+    ),
+    "interface_groups": (
+        (["eni-01234567"],),
+        {
+            "ec2:DescribeNetworkInterfaces": {
+                "NetworkInterfaces": [
+                    {"NetworkInterfaceId": "eni-01234567", "Groups": [{"GroupId": "sg-01234567", "GroupName": "fsx"}]}
+                ]
+            }
+        },
+        {"eni-01234567": ("sg-01234567",)},
+    ),
     "bucket": (
         ("datasets",),
         {"s3:HeadBucket": {"BucketRegion": "eu-central-1", "ResponseMetadata": {"HTTPHeaders": {}}}},
         BucketAnswer(name="datasets", region="eu-central-1"),
+    ),
+    "bucket_settings": (
+        ("sagemaker-scripts",),
+        {
+            "s3:ListBuckets": {"Buckets": [{"Name": "sagemaker-scripts", "CreationDate": NOON}]},
+            "s3:GetBucketPolicyStatus": {"PolicyStatus": {"IsPublic": True}},
+            "s3:GetBucketVersioning": {"Status": "Enabled"},
+            "s3:GetBucketEncryption": {
+                "ServerSideEncryptionConfiguration": {
+                    "Rules": [
+                        {
+                            "ApplyServerSideEncryptionByDefault": {
+                                "SSEAlgorithm": "aws:kms",
+                                "KMSMasterKeyID": "arn:aws:kms:us-east-1:111122223333:key/k",
+                            },
+                            "BucketKeyEnabled": True,
+                        }
+                    ]
+                }
+            },
+        },
+        BucketSettings(owned=True, public=True, versioned=True, kms_key="arn:aws:kms:us-east-1:111122223333:key/k"),
+    ),
+    "kms_key": (
+        ("arn:aws:kms:us-east-1:111122223333:key/k",),
+        {
+            "kms:DescribeKey": {
+                "KeyMetadata": {
+                    "KeyId": "k",
+                    "Arn": "arn:aws:kms:us-east-1:111122223333:key/k",
+                    "KeyState": "Enabled",
+                    "KeySpec": "SYMMETRIC_DEFAULT",
+                    "KeyUsage": "ENCRYPT_DECRYPT",
+                }
+            }
+        },
+        KmsKeyAnswer(
+            arn="arn:aws:kms:us-east-1:111122223333:key/k",
+            state="Enabled",
+            spec="SYMMETRIC_DEFAULT",
+            usage="ENCRYPT_DECRYPT",
+        ),
+    ),
+    "kms_key_policy": (
+        ("arn:aws:kms:us-east-1:111122223333:key/k",),
+        {"kms:GetKeyPolicy": {"Policy": '{"Version": "2012-10-17", "Statement": []}', "PolicyName": "default"}},
+        {"Version": "2012-10-17", "Statement": []},
     ),
     "log_groups": (
         ("/aws/sagemaker",),
@@ -755,9 +920,36 @@ MISSING: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
     "addon_versions": (("nope", "1.35"), {"eks:DescribeAddonVersions": {"addons": []}}, None),
     "eks_cluster": (("nope",), {"eks:DescribeCluster": Fails("ResourceNotFoundException", "No cluster", 404)}, None),
     "role": (("nope",), {"iam:GetRole": Fails("NoSuchEntity", "no role", 404)}, None),
+    "prometheus_workspace": (
+        ("arn:aws:aps:us-east-1:1:workspace/nope",),
+        {"aps:DescribeWorkspace": Fails("ResourceNotFoundException", status=404)},
+        None,
+    ),
+    "grafana_workspace": (
+        ("arn:aws:grafana:us-east-1:1:/workspaces/g-0",),
+        {"grafana:DescribeWorkspace": Fails("ResourceNotFoundException", status=404)},
+        None,
+    ),
     "policy_exists": (("arn:aws:iam::1:policy/nope",), {"iam:GetPolicy": Fails("NoSuchEntity", status=404)}, False),
     "bootstrap_version": (("nope",), {"ssm:GetParameter": Fails("ParameterNotFound")}, None),
+    "file_system_backup": (("backup-76543210",), {"fsx:DescribeBackups": Fails("BackupNotFound")}, None),
+    "interface_groups": (
+        (["eni-0"],),
+        {"ec2:DescribeNetworkInterfaces": {"NetworkInterfaces": []}},
+        {},
+    ),
     "bucket": (("nope",), {"s3:HeadBucket": Fails("404", "Not Found", 404)}, None),
+    "bucket_settings": (
+        ("scripts",),
+        {
+            "s3:ListBuckets": {"Buckets": []},
+            "s3:GetBucketPolicyStatus": Fails("NoSuchBucketPolicy", "no policy", 404),
+            "s3:GetBucketVersioning": {},
+            "s3:GetBucketEncryption": Fails("ServerSideEncryptionConfigurationNotFoundError", "none", 404),
+        },
+        BucketSettings(owned=False, public=False, versioned=False, kms_key=""),
+    ),
+    "kms_key": (("arn:aws:kms:us-east-1:1:key/n",), {"kms:DescribeKey": Fails("NotFoundException")}, None),
     "stack": (
         ("nope",),
         {"cloudformation:DescribeStacks": Fails("ValidationError", "Stack with id nope does not exist")},
@@ -816,7 +1008,7 @@ def test_the_answers_of_these_tests_are_of_awss_shape(question: str) -> None:
     for name, answer in CASES[question][1].items():
         prefix, _, operation = name.partition(":")
         if isinstance(answer, Mapping):
-            holds_to_shape({"servicequotas": "service-quotas"}.get(prefix, prefix), operation, answer)
+            holds_to_shape({"servicequotas": "service-quotas", "aps": "amp"}.get(prefix, prefix), operation, answer)
 
 
 def test_every_question_is_tested_and_has_its_calls_listed() -> None:

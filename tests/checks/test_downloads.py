@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hyperpod_cdk.checks.bash_commands import commands
-from hyperpod_cdk.checks.downloads import download
+from hyperpod_cdk.checks.downloads import download, leaves_the_network
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,28 @@ from hyperpod_cdk.checks.downloads import download
 )
 def test_downloads_are_told(text: str, said: str) -> None:
     assert [told for each in commands(text) if (told := download(each))] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "leaves"),
+    [
+        ("curl -fsSL https://example.com/a-1.2.tgz", True),
+        ("curl https://my-bucket.s3.us-east-1.amazonaws.com/a.tgz", False),
+        ("curl https://amazonaws.com.example.com/a.tgz", True),
+        ('curl "$URL"', False),
+        ("git clone https://github.com/o/r", True),
+        ("git clone https://git-codecommit.us-east-1.amazonaws.com/v1/repos/r", False),
+        ("pip install torch", True),
+        ("pip install --index-url=https://packages.example.com/simple torch", False),
+        ("pip install -i https://packages.example.com/simple torch", False),
+        ("apt-get install -y jq", True),
+        ("dnf install -y jq", False),
+        ("yum -y update", False),
+        ("docker pull nvcr.io/nvidia/pytorch:25.01-py3", True),
+        ("docker pull 111122223333.dkr.ecr.us-east-1.amazonaws.com/pytorch:1", False),
+    ],
+)
+def test_what_surely_leaves_the_network(text: str, leaves: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    (command,) = commands(text)
+    assert download(command)
+    assert leaves_the_network(command) is leaves

@@ -30,7 +30,8 @@ ADDONS = "existing_addons_are_told_apart"
 REACH = "existing_cluster_can_be_reached"
 OIDC = "oidc_provider_is_the_clusters"
 ALONE = "existing_cluster_serves_no_other_hyperpod_cluster"
-ALL = (ACTIVE, NETWORK, VERSION, ENTRIES, CNI, KUEUE, ADDONS, REACH, OIDC, ALONE)
+SUITED = "installed_addons_suit_the_operators"
+ALL = (ACTIVE, NETWORK, VERSION, ENTRIES, CNI, KUEUE, ADDONS, SUITED, REACH, OIDC, ALONE)
 
 VPC = "vpc-0c1f4e8a9b7d26350"
 EKS_SG = "sg-03e9b5d7f1a8c2646"
@@ -124,6 +125,7 @@ def changed(answers: Answers, **fields: Any) -> None:
 @pytest.mark.check("existing_cluster_has_a_new_enough_vpc_cni", "passes")
 @pytest.mark.check("existing_cluster_has_no_kueue_of_its_own", "passes")
 @pytest.mark.check("existing_addons_are_told_apart", "passes")
+@pytest.mark.check("installed_addons_suit_the_operators", "passes")
 @pytest.mark.check("existing_cluster_can_be_reached", "passes")
 @pytest.mark.check("oidc_provider_is_the_clusters", "passes")
 @pytest.mark.check("existing_cluster_serves_no_other_hyperpod_cluster", "passes")
@@ -495,3 +497,35 @@ def test_a_cluster_that_serves_another_hyperpod_cluster(run: Run, cluster: Answe
             " first-try; name another one, or add the instance groups to first-try"
         )
     ]
+
+
+INFERENCE = {"inference": {"enabled": True}}
+TOO_OLD = (
+    "error: eks.existing.installed_addons[0]: must be 1.18.2-eksbuild.2 or newer for"
+    " amazon-sagemaker-hyperpod-inference, got cert-manager v1.18.2-eksbuild.1 on platform; run 'aws eks update-addon"
+    " --cluster-name platform --addon-name cert-manager --addon-version VERSION'"
+)
+
+
+@pytest.mark.check("installed_addons_suit_the_operators", "fails")
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("v1.18.2-eksbuild.2", []),
+        ("v1.19.0-eksbuild.1", []),
+        ("v1.18.2-eksbuild.1", [TOO_OLD]),
+    ],
+)
+def test_an_addon_that_is_used_as_it_is_must_be_new_enough(
+    version: str, found: list[str], run: Run, cluster: Answers
+) -> None:
+    cluster.installed_addons = {"platform": (*without("cert-manager"), addon("cert-manager", version))}
+    provider = f"arn:aws:iam::111122223333:oidc-provider/{ISSUER}"
+    result = run(SUITED, operators=INFERENCE, existing={"oidc_provider_arn": provider})
+    assert said(result) == found
+
+
+@pytest.mark.check("installed_addons_suit_the_operators", "skips")
+def test_addons_that_cannot_be_listed_suit_nobody(run: Run, cluster: Answers) -> None:
+    cluster.installed_addons = {"platform": NotAnswered("no permission")}
+    assert run(SUITED).status is Status.SKIPPED

@@ -21,7 +21,7 @@ from hyperpod_cdk.checks.answers import (
     SubnetAnswer,
     VpcAnswer,
 )
-from hyperpod_cdk.checks.existing_network import NODE_ENDPOINTS
+from hyperpod_cdk.checks.existing_network import KUBECTL_ENDPOINTS, NODE_ENDPOINTS
 from hyperpod_cdk.checks.model import Result, Status
 from tests.support.fake_aws import Answers, FakeAws
 
@@ -114,8 +114,9 @@ def run(project: Path, case_of: Any, run_check: Any, fake_aws: FakeAws, network:
     """Runs a check on examples/existing-vpc-and-eks.yaml, with changes of network.existing."""
     document = yaml.safe_load((project / "examples/existing-vpc-and-eks.yaml").read_text(encoding="utf-8"))
 
-    def on(check: str, *, eks: bool = True, **changes: Any) -> Result:
-        data = {**document, "network": {"existing": {**document["network"]["existing"], **changes}}}
+    def on(check: str, *, eks: bool = True, egress: str = "nat", **changes: Any) -> Result:
+        existing = {**document["network"]["existing"], **changes}
+        data = {**document, "network": {"egress": egress, "existing": existing}}
         if changes.get("security_group_id", "") is None:
             del data["network"]["existing"]["security_group_id"]
         if not eks:
@@ -430,8 +431,8 @@ def test_no_way_out_and_not_all_endpoints(run: Run, network: Answers) -> None:
     assert everything(run) == [
         (
             f"error: network.existing.node_subnet_ids.use1-az6: needs a way out of {NODES6}, {NODES4} for nodes, got no"
-            " route to everywhere on rtb-nodes and no interface endpoint with private names for ecr.api, ecr.dkr,"
-            " ec2messages; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
+            " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2, ecr.api,"
+            " ecr.dkr; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
         )
     ]
 
@@ -456,6 +457,37 @@ def closed(network: Answers, *rules: SecurityGroupRule) -> None:
     network.security_groups[ENDPOINT_SG] = SecurityGroupAnswer(
         group_id=ENDPOINT_SG, vpc_id=VPC, ingress=rules, egress=()
     )
+
+
+def test_a_network_that_is_closed_by_the_file_wants_endpoints(run: Run, network: Answers) -> None:
+    shut = (table("rtb-nodes", NODES6, NODES4, target=""), table("rtb-main", target="", is_main=True))
+    network.route_tables = {VPC: shut}
+    services = [endpoint(each) for each in (*NODE_ENDPOINTS, *KUBECTL_ENDPOINTS)]
+    network.endpoints = {VPC: (S3_GATEWAY, *services)}
+    assert everything(run, egress="closed") == []
+    network.endpoints = {VPC: (S3_GATEWAY, *services[1:])}
+    assert everything(run, egress="closed") == [
+        (
+            f"error: network.existing.node_subnet_ids.use1-az6: needs a way out of {NODES6}, {NODES4} for nodes, got no"
+            " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2; create the"
+            " endpoints"
+        )
+    ]
+
+
+def test_a_way_out_that_the_file_denies(run: Run, network: Answers) -> None:
+    network.route_tables = {VPC: (table("rtb-nodes", NODES6, NODES4), table("rtb-main", target="", is_main=True))}
+    network.endpoints = {
+        VPC: (S3_GATEWAY, *(endpoint(each) for each in (*NODE_ENDPOINTS, *KUBECTL_ENDPOINTS) if each != "ssm"))
+    }
+    assert everything(run, egress="closed") == [
+        (
+            f"warning: network.existing.node_subnet_ids.use1-az6: should have no way out with network.egress: closed,"
+            f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; remove the route, or"
+            " set egress: nat; without it there is no interface endpoint with private names for ssm"
+        )
+    ]
+    assert everything(run) == []
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,27 @@ def test_downloads_warn_with_their_lines(run: Run) -> None:
     ]
 
 
+def test_a_closed_network_has_nothing_to_download_from(
+    tmp_path: Path, case_of: Any, run_check: Any, fake_aws: FakeAws
+) -> None:
+    folder = tmp_path / "lifecycle_scripts"
+    folder.mkdir()
+    script = '#!/bin/bash\ndnf install -y jq\ncurl https://example.com/x && curl "$MIRROR/y"\n'
+    (folder / "on_create.sh").write_text(script, encoding="utf-8")
+    case = case_of({"network.nat_gateways": ..., "network.egress": "closed"}, project=tmp_path)
+    assert said(run_check(DOWNLOADS, case, fake_aws)) == [
+        (
+            "warning: lifecycle_scripts/on_create.sh:2: downloads while the node boots (dnf install); a node that is"
+            " replaced later may get something else or nothing: put it into a custom AMI or a container image"
+        ),
+        (
+            "error: lifecycle_scripts/on_create.sh:3: must download nothing from the internet (curl, curl), to which"
+            " nothing leads with network.egress: closed; put it into a custom AMI or a container image of ECR, or fetch"
+            " it with 'aws s3 cp'"
+        ),
+    ]
+
+
 @pytest.mark.check("lifecycle_scripts_hold_no_secret", "fails")
 def test_a_secret_is_told_and_never_shown(run: Run) -> None:
     token = "hf" + "_" + "AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh"

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.checks.answers import BucketAnswer, LustreAnswer, NotAnswered, StackAnswer
+from hyperpod_cdk.checks.answers import (
+    BackupAnswer,
+    BucketAnswer,
+    LustreAnswer,
+    NotAnswered,
+    SecurityGroupAnswer,
+    SecurityGroupRule,
+    StackAnswer,
+    SubnetAnswer,
+)
 from hyperpod_cdk.checks.model import Case, Result, Status
 from hyperpod_cdk.checks.run import offline
 from tests.support.fake_aws import FakeAws
@@ -42,6 +51,19 @@ def two_zones(**changes: Any) -> dict[str, Any]:
         "capacity": "spot",
     }
     return {"hyperpod.instance_groups[2]": {**group, **changes}, "operators": ...}
+
+
+def beside(**changes: Any) -> dict[str, Any]:
+    """A second file system of prod.yaml, in the other zone, for the same namespace."""
+    return {
+        "name": "near",
+        "availability_zone_id": "use1-az4",
+        "capacity_gib": 19200,
+        "throughput_mbps_per_tib": 250,
+        "efa": True,
+        "claim": {"namespaces": ["hyperpod-ns-research"], "name": "near"},
+        **changes,
+    }
 
 
 def messages(result: Result) -> list[str]:
@@ -203,6 +225,8 @@ def test_file_systems_that_could_not_be_asked(case_of: CaseOf, run_check: RunChe
         two_zones(instance_type="ml.g5.12xlarge"),
         # an empty group uses nothing
         two_zones(count=0),
+        # each zone has a file system of its own for the same namespace
+        {**two_zones(), **EFA, "storage.lustre[1]": beside()},
         # nobody stands in its zone: validate's to report
         {f"{SYSTEM}.availability_zone_id": "use1-az1", "network.availability_zones.use1-az1": None},
     ],
@@ -242,6 +266,15 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
         ),
         (
             {**two_zones(), **EFA},
+            Status.FAILED,
+            (
+                f"{SYSTEM}.efa: must have its users in use1-az5, since EFA does not cross zones, got h100-b in"
+                " use1-az4; move h100-b or the file system, or set efa: false"
+            ),
+        ),
+        # one beside it without EFA is not the same
+        (
+            {**two_zones(), **EFA, "storage.lustre[1]": beside(efa=False)},
             Status.FAILED,
             (
                 f"{SYSTEM}.efa: must have its users in use1-az5, since EFA does not cross zones, got h100-b in"
@@ -305,3 +338,317 @@ def test_users_in_another_zone(
 ) -> None:
     result = run_check(USERS, case_of(changes), offline())
     assert (result.status, messages(result)) == (status, [says])
+
+
+GROWN: Mapping[str, Any] = {
+    f"{SYSTEM}.storage_type": "intelligent_tiering",
+    f"{SYSTEM}.capacity_gib": ...,
+    f"{SYSTEM}.throughput_mbps_per_tib": ...,
+    f"{SYSTEM}.throughput_capacity_mbps": 4000,
+    f"{SYSTEM}.read_cache": {"sizing": "none"},
+}
+
+
+@pytest.mark.check("file_systems_only_grow", "fails")
+def test_throughput_and_metadata_only_grow(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    standing = replace(file_system(0), throughput_capacity_mbps=8000, metadata_iops=12000)
+    fake_aws.answers.lustre_file_systems = (standing,)
+    fake_aws.answers.stack = STACK_STANDS
+    assert messages(run_check(GROWTH, case_of(GROWN), fake_aws)) == [
+        (
+            f"{SYSTEM}.throughput_capacity_mbps: must be at least 8000, the throughput of fs-0a1b2c3d4e5f67890, which"
+            " can grow and never shrink, got 4000; set throughput_capacity_mbps: 8000, or make a smaller one under"
+            " another name"
+        ),
+        (
+            f"{SYSTEM}.metadata_iops: must be at least 12000, the metadata operations a second of fs-0a1b2c3d4e5f67890,"
+            " which can grow and never shrink, got 6000; set metadata_iops: 12000, or make a smaller one under another"
+            " name"
+        ),
+    ]
+
+
+EXISTING = "existing_file_systems_serve_the_nodes"
+BACKUPS = "backups_can_be_restored"
+MOUNTED = "mounted_buckets_are_in_the_region"
+NODES_GROUP = "sg-0f2c7a9d4e6b81503"
+THEIRS: Mapping[str, Any] = {
+    "network": {
+        "existing": {
+            "vpc_id": "vpc-0c1f4e8a9b7d26350",
+            "node_subnet_ids": {"use1-az5": "subnet-0d5a9e3b71c84f206", "use1-az4": "subnet-02b6f8d4e9a13c75e"},
+            "control_plane_subnet_ids": ["subnet-09e47b1c6d2f8a035", "subnet-0a83d5f2e7c1b6490"],
+            "security_group_id": NODES_GROUP,
+        }
+    },
+    "storage": {
+        "lustre": [
+            {
+                "name": "archive",
+                "availability_zone_id": "use1-az5",
+                "existing": {"file_system_id": "fs-0a1b2c3d4e5f67890", "mount_name": "abcdefgh"},
+                "claim": {"namespaces": ["hyperpod-ns-research"]},
+            }
+        ]
+    },
+}
+STANDS = LustreAnswer(
+    file_system_id="fs-0a1b2c3d4e5f67890",
+    deployment_type="PERSISTENT_2",
+    capacity_gib=4800,
+    subnet_ids=("subnet-0d5a9e3b71c84f206",),
+    lifecycle="AVAILABLE",
+    vpc_id="vpc-0c1f4e8a9b7d26350",
+    mount_name="abcdefgh",
+    dns_name="fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",
+    network_interface_ids=("eni-0a1b2c3d4e5f67890",),
+)
+THEIR_GROUP = "sg-0aaaaaaaaaaaaaaaa"
+FILE_SYSTEM_ID = f"{SYSTEM}.existing.file_system_id"
+
+
+def rule(first: int | None, last: int | None, *, protocol: str = "tcp", group: str = "", cidr: str = "") -> Any:
+    """A rule inwards."""
+    return SecurityGroupRule(
+        protocol=protocol,
+        from_port=first,
+        to_port=last,
+        group_ids=(group,) if group else (),
+        cidrs=(cidr,) if cidr else (),
+    )
+
+
+LET_IN = (rule(988, 988, group=NODES_GROUP), rule(1018, 1023, group=NODES_GROUP))
+
+
+def serve(fake_aws: FakeAws, *rules: SecurityGroupRule, **changes: Any) -> None:
+    """An account with a file system of others, these rules at its door."""
+    fake_aws.answers.lustre_file_systems = (replace(STANDS, **changes),)
+    fake_aws.answers.subnets = {
+        subnet_id: SubnetAnswer(
+            subnet_id=subnet_id,
+            vpc_id="vpc-0c1f4e8a9b7d26350",
+            availability_zone_id=zone,
+            cidr=cidr,
+            free=100,
+            assigns_public_addresses=False,
+        )
+        for subnet_id, zone, cidr in (
+            ("subnet-0d5a9e3b71c84f206", "use1-az5", "10.40.0.0/24"),
+            ("subnet-02b6f8d4e9a13c75e", "use1-az4", "10.40.1.0/24"),
+        )
+    }
+    fake_aws.answers.interface_groups = {"eni-0a1b2c3d4e5f67890": (THEIR_GROUP,)}
+    group = SecurityGroupAnswer(group_id=THEIR_GROUP, vpc_id="vpc-0c1f4e8a9b7d26350", ingress=rules, egress=())
+    fake_aws.answers.security_groups = {THEIR_GROUP: group}
+
+
+@pytest.mark.check("existing_file_systems_serve_the_nodes", "passes")
+@pytest.mark.parametrize(
+    "rules",
+    [
+        LET_IN,
+        (rule(None, None, protocol="-1", group=NODES_GROUP),),
+        (rule(900, 1100, cidr="10.40.0.0/16"),),
+        (rule(988, 1023, protocol="6", cidr="0.0.0.0/0"),),
+    ],
+)
+def test_a_file_system_of_others_that_serves(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, rules: tuple[SecurityGroupRule, ...]
+) -> None:
+    serve(fake_aws, *rules)
+    result = run_check(EXISTING, case_of(THEIRS), fake_aws)
+    assert (result.status, messages(result)) == (Status.PASSED, [])
+
+
+@pytest.mark.check("existing_file_systems_serve_the_nodes", "fails")
+@pytest.mark.parametrize(
+    ("changes", "rules", "message"),
+    [
+        (
+            {"file_system_id": "fs-0fffffffffffffff0"},
+            LET_IN,
+            (
+                f"{FILE_SYSTEM_ID}: must be an FSx for Lustre file system of the account in us-east-1, got"
+                " fs-0a1b2c3d4e5f67890, which is none; correct the ID"
+            ),
+        ),
+        (
+            {"lifecycle": "FAILED"},
+            LET_IN,
+            (
+                f"{FILE_SYSTEM_ID}: must be AVAILABLE, got fs-0a1b2c3d4e5f67890 as FAILED; wait for it, or name another"
+                " one"
+            ),
+        ),
+        (
+            {"mount_name": "fsx"},
+            LET_IN,
+            f"{SYSTEM}.existing.mount_name: must be that of fs-0a1b2c3d4e5f67890, got abcdefgh; set mount_name: fsx",
+        ),
+        (
+            {"vpc_id": "vpc-0fffffffffffffff0"},
+            LET_IN,
+            (
+                f"{FILE_SYSTEM_ID}: must stand in vpc-0c1f4e8a9b7d26350, got fs-0a1b2c3d4e5f67890 in"
+                " vpc-0fffffffffffffff0; name a file system of this VPC"
+            ),
+        ),
+        (
+            {"subnet_ids": ("subnet-02b6f8d4e9a13c75e",), "efa": True},
+            LET_IN,
+            (
+                f"{SYSTEM}.availability_zone_id: must be that of fs-0a1b2c3d4e5f67890, use1-az4, and EFA does not cross"
+                " zones, got use1-az5; set availability_zone_id: use1-az4"
+            ),
+        ),
+        (
+            {},
+            (rule(988, 988, group=NODES_GROUP), rule(1018, 1022, group=NODES_GROUP), rule(22, 22, cidr="0.0.0.0/0")),
+            (
+                f"{FILE_SYSTEM_ID}: must let TCP 1018-1023 in from the nodes, got sg-0aaaaaaaaaaaaaaaa without a rule"
+                " for sg-0f2c7a9d4e6b81503, the nodes' group; ask its owner for one"
+            ),
+        ),
+        (
+            {},
+            (rule(988, 1023, cidr="10.40.1.0/24"), rule(988, 1023, protocol="udp", group=NODES_GROUP)),
+            (
+                f"{FILE_SYSTEM_ID}: must let TCP 988 and 1018-1023 in from the nodes, got sg-0aaaaaaaaaaaaaaaa without"
+                " a rule for sg-0f2c7a9d4e6b81503, the nodes' group; ask its owner for one"
+            ),
+        ),
+    ],
+)
+def test_a_file_system_of_others_that_does_not_serve(
+    case_of: CaseOf,
+    run_check: RunCheck,
+    fake_aws: FakeAws,
+    *,
+    changes: Mapping[str, Any],
+    rules: tuple[SecurityGroupRule, ...],
+    message: str,
+) -> None:
+    serve(fake_aws, *rules, **changes)
+    assert messages(run_check(EXISTING, case_of(THEIRS), fake_aws)) == [message]
+
+
+@pytest.mark.check("existing_file_systems_serve_the_nodes", "skips")
+def test_a_file_system_whose_network_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    serve(fake_aws, *LET_IN)
+    fake_aws.answers.interface_groups = NotAnswered("not allowed", action="ec2:DescribeNetworkInterfaces")
+    (skipped,) = run_check(EXISTING, case_of(THEIRS), fake_aws).skipped
+    assert (skipped.reason, skipped.action) == (
+        "the network of fs-0a1b2c3d4e5f67890: not allowed",
+        "ec2:DescribeNetworkInterfaces",
+    )
+
+
+RESTORED: Mapping[str, Any] = {f"{SYSTEM}.from_backup": "backup-01234567"}
+BACKUP = BackupAnswer(backup_id="backup-01234567", lifecycle="AVAILABLE", kind="LUSTRE", capacity_gib=4800)
+
+
+@pytest.mark.check("backups_can_be_restored", "passes")
+@pytest.mark.parametrize(("stands", "asked"), [(False, 1), (True, 0)])
+def test_a_backup_to_restore(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, stands: bool, asked: int
+) -> None:
+    fake_aws.answers.lustre_file_systems = (file_system(4800),) if stands else ()
+    fake_aws.answers.stack = STACK_STANDS
+    fake_aws.answers.file_system_backup = {"backup-01234567": BACKUP}
+    assert run_check(BACKUPS, case_of(RESTORED), fake_aws).status is Status.PASSED
+    assert len([each for each in fake_aws.asked if each[0] == "file_system_backup"]) == asked
+
+
+@pytest.mark.check("backups_can_be_restored", "fails")
+@pytest.mark.parametrize(
+    ("backup", "message"),
+    [
+        (
+            None,
+            (
+                f"{SYSTEM}.from_backup: must be a backup of the account in us-east-1, got backup-01234567, which is"
+                " none; correct the ID"
+            ),
+        ),
+        (
+            replace(BACKUP, lifecycle="CREATING"),
+            (
+                f"{SYSTEM}.from_backup: must be an AVAILABLE backup of a LUSTRE file system, got backup-01234567, which"
+                " is CREATING, of LUSTRE; wait for it, or name another one"
+            ),
+        ),
+        (
+            replace(BACKUP, capacity_gib=2400),
+            (
+                f"{SYSTEM}.capacity_gib: must be that of backup-01234567, 2400, until the file system stands, got 4800;"
+                " set capacity_gib: 2400"
+            ),
+        ),
+    ],
+)
+def test_a_backup_that_cannot_be_restored(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, backup: BackupAnswer | None, message: str
+) -> None:
+    fake_aws.answers.lustre_file_systems = ()
+    fake_aws.answers.file_system_backup = {"backup-01234567": backup}
+    assert messages(run_check(BACKUPS, case_of(RESTORED), fake_aws)) == [message]
+
+
+@pytest.mark.check("backups_can_be_restored", "skips")
+def test_a_backup_that_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.lustre_file_systems = ()
+    fake_aws.answers.file_system_backup = {"backup-01234567": NotAnswered("not allowed", action="fsx:DescribeBackups")}
+    (skipped,) = run_check(BACKUPS, case_of(RESTORED), fake_aws).skipped
+    assert skipped.reason == "the backup backup-01234567: not allowed"
+
+
+MOUNTS: Mapping[str, Any] = {
+    "storage.s3": [
+        {"name": name, "bucket": "my-runs", "claim": {"namespaces": ["hyperpod-ns-research"]}} for name in ("a", "b")
+    ]
+}
+
+
+@pytest.mark.check("mounted_buckets_are_in_the_region", "passes")
+@pytest.mark.parametrize(("changes", "asked"), [({}, 0), (MOUNTS, 1)])
+def test_mounted_buckets_of_the_region(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, changes: Mapping[str, Any], asked: int
+) -> None:
+    fake_aws.answers.bucket = {"my-runs": bucket("my-runs")}
+    assert run_check(MOUNTED, case_of(changes), fake_aws).status is Status.PASSED
+    assert len(fake_aws.asked) == asked
+
+
+@pytest.mark.check("mounted_buckets_are_in_the_region", "fails")
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            None,
+            (
+                "storage.s3[0].bucket: must name a bucket that exists, got my-runs; correct the name, or make it with"
+                " 'aws s3api create-bucket --bucket my-runs --region us-east-1'"
+            ),
+        ),
+        (
+            bucket("my-runs", "eu-west-1"),
+            (
+                "storage.s3[0].bucket: must name a bucket in us-east-1, where pods mount it, got my-runs in eu-west-1;"
+                " copy the data to a bucket in us-east-1 and name that"
+            ),
+        ),
+    ],
+)
+def test_mounted_buckets_elsewhere(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, *, answer: BucketAnswer | None, message: str
+) -> None:
+    fake_aws.answers.bucket = {"my-runs": answer}
+    assert messages(run_check(MOUNTED, case_of(MOUNTS), fake_aws)) == [message]
+
+
+@pytest.mark.check("mounted_buckets_are_in_the_region", "skips")
+def test_a_mounted_bucket_that_is_not_told(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+    fake_aws.answers.bucket = {"my-runs": NotAnswered("not allowed", action="s3:ListBucket")}
+    (skipped,) = run_check(MOUNTED, case_of(MOUNTS), fake_aws).skipped
+    assert (skipped.reason, skipped.path) == ("the bucket my-runs: not allowed", "storage.s3[0].bucket")

@@ -32,6 +32,20 @@ VOLUMES = "volume_quota_covers_the_largest_volume"
 NETWORK = "network_quotas_cover_the_network"
 EKS = "eks_quota_leaves_room_for_the_cluster"
 LUSTRE = "lustre_quotas_cover_the_file_systems"
+RESTRICTED = "restricted_lustre_quota_covers_the_file_systems"
+NOVA: Mapping[str, Any] = {
+    "hyperpod.restricted_instance_groups": [
+        {
+            "name": "nova",
+            "instance_type": "ml.p5.48xlarge",
+            "count": 0,
+            "availability_zone_id": "use1-az5",
+            "capacity": "on_demand",
+            "lustre": {"capacity_gib": 9600},
+        }
+    ],
+    "hyperpod.restricted_environment": {"lustre": {"capacity_gib": 1200}},
+}
 SPOT: Mapping[str, Any] = {
     "hyperpod.instance_groups[2]": {
         "name": "spot",
@@ -523,6 +537,37 @@ def test_file_systems_cannot_be_listed(case_of: CaseOf, fake_aws: FakeAws, run_c
     aws = using(rich(fake_aws, case), **{"lustre_capacity_gib:PERSISTENT_2": denied})
     result = run_check(LUSTRE, case, aws)
     assert (result.status, result.skipped[0].action) == (Status.SKIPPED, "fsx:DescribeFileSystems")
+
+
+@pytest.mark.check("restricted_lustre_quota_covers_the_file_systems", "fails")
+@pytest.mark.check("restricted_lustre_quota_covers_the_file_systems", "passes")
+@pytest.mark.check("restricted_lustre_quota_covers_the_file_systems", "skips")
+def test_file_systems_of_restricted_groups(case_of: CaseOf, fake_aws: FakeAws, run_check: RunCheck) -> None:
+    case = case_of(NOVA)
+    quota = "Maximum total FSx Lustre capacity in TiB across SageMaker HyperPod restricted instance groups"
+    # its own 9600 GiB and the shared 1200 are 10.546875 TiB
+    for others, value, finding in (
+        (0, 10.546875, []),
+        (
+            1.5,
+            12,
+            [
+                (
+                    "error",
+                    "hyperpod.restricted_instance_groups[0].lustre.capacity_gib",
+                    (
+                        "needs 10.546875 TiB of file systems of restricted instance groups while others use 1.5, quota"
+                        f' "{quota}" is 12 in us-east-1; free 1 of those in use or {REQUEST}'
+                    ),
+                )
+            ],
+        ),
+    ):
+        aws = using(rich(fake_aws, case, **{quota: float(value)}), restricted_lustre_tib=others)
+        assert said(run_check(RESTRICTED, case, aws)) == finding
+    denied = NotAnswered("not allowed", action="sagemaker:ListClusters")
+    aws = using(rich(fake_aws, case), restricted_lustre_tib=denied)
+    assert run_check(RESTRICTED, case, aws).status is Status.SKIPPED
 
 
 @pytest.mark.parametrize("name", [LUSTRE, EKS, NETWORK])

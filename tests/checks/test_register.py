@@ -101,7 +101,7 @@ def test_a_command_is_one_of_the_aws_cli(command: str) -> None:
     operations = {xform_name(name, "-"): model.operation_model(name) for name in model.operation_names}
     shape = operations[verb].input_shape
     members, required = (shape.members, shape.required_members) if shape else ({}, [])
-    options = {f"--{xform_name(name, '-')}" for name in members} | {"--query"}
+    options = {f"--{xform_name(name, '-')}" for name in members} | {"--query", "--output"}
     given = {word.replace("--no-", "--") for word in rest if word.startswith("--")}
     assert given <= options
     assert {f"--{xform_name(name, '-')}" for name in required} <= given

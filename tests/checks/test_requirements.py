@@ -34,6 +34,7 @@ FILES = (
     "examples/two-teams.yaml",
     "examples/elastic-training.yaml",
     "examples/existing-vpc-and-eks.yaml",
+    "examples/closed-network.yaml",
 )
 H100 = "hyperpod.instance_groups[1]"
 WITHOUT_TEAMS: Mapping[str, Any] = {"task_governance": ..., "storage.lustre[0].claim": ...}
@@ -114,7 +115,8 @@ def test_counts_are_those_of_the_templates(
     assert sum(nat) == made["AWS::EC2::NatGateway"]
     assert found.get("subnets_per_vpc", 0) == made["AWS::EC2::Subnet"]
     assert found.get("cidrs_per_vpc", 0) == made["AWS::EC2::VPC"] + made["AWS::EC2::VPCCidrBlock"]
-    assert endpoints["Gateway"] == endpoints.total() == found.get("gateway_endpoints", 0)
+    assert endpoints["Gateway"] == found.get("gateway_endpoints", 0)
+    assert endpoints["Interface"] == found.get("interface_endpoints_per_vpc", 0)
     # a VPC and an EKS cluster each make a group of their own
     unseen = made["AWS::EC2::VPC"] + made["AWS::EKS::Cluster"]
     assert found.get("security_groups", 0) == made["AWS::EC2::SecurityGroup"] + unseen
@@ -128,6 +130,8 @@ def test_counts_are_those_of_the_templates(
         volume["EbsVolumeConfig"]["VolumeSizeInGB"]
         for each in cluster["InstanceGroups"]
         for volume in each["InstanceStorageConfigs"]
+        # the root volume has none
+        if "VolumeSizeInGB" in volume["EbsVolumeConfig"]
     ]
     assert found["hyperpod_ebs_volume_gb"] == max(volumes)
 
@@ -211,6 +215,25 @@ def test_nat_gateways_stand_in_the_first_zones(case_of: CaseOf, gateways: int, z
     assert (found["elastic_ips"].needed, found["subnets_per_vpc"].needed) == (gateways, 4 + gateways)
 
 
+def test_a_closed_network_needs_endpoints_in_place_of_gateways(case_of: CaseOf) -> None:
+    zones: dict[str, Any] = {"use1-az5": {}, "use1-az4": {}, "use1-az6": {}}
+    network = {"egress": "closed", "availability_zones": zones, "endpoints": {"additional": ["kms"]}}
+    found = needs(case_of({"network": network}))
+    assert not {"internet_gateways", "elastic_ips"}.intersection(found)
+    # 13 of nodes and kubectl, FSx for the claim, and kms
+    assert found["interface_endpoints_per_vpc"].needed == 15
+    assert found["interface_endpoints_per_vpc"].path == "network.endpoints.additional"
+    # nodes and control plane, and the endpoints' own in the third zone
+    assert found["subnets_per_vpc"].needed == 3 + 2 + 1
+    assert found["cidrs_per_vpc"].needed == 4
+    # nodes', endpoints', the VPC's, EKS's and the file system's
+    assert found["security_groups"].needed == 5
+    open_network = {"availability_zones": zones}
+    more = found["network_interfaces"].needed - needs(case_of({"network": open_network}))["network_interfaces"].needed
+    # an interface of each endpoint in each zone, and none of a NAT gateway
+    assert more == 3 * 15 - 1
+
+
 def test_an_existing_network_needs_no_vpc(case_of: CaseOf) -> None:
     existing = {
         "vpc_id": "vpc-0a1b2c3d4e5f67890",
@@ -226,6 +249,24 @@ def test_an_existing_network_needs_no_vpc(case_of: CaseOf) -> None:
     assert found["security_groups"].needed == 3
     given_group = {**existing, "security_group_id": "sg-0a1b2c3d4e5f67890"}
     assert needs(case_of({"network": {"existing": given_group}}))["security_groups"].needed == 1
+
+
+def test_file_systems_of_other_kinds_count_against_their_own_quotas(case_of: CaseOf) -> None:
+    zone = {"availability_zone_id": "use1-az5"}
+    tiering = {**zone, "storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}
+    systems = [
+        {"name": "a", **zone, "deployment_type": "scratch_2", "capacity_gib": 2400},
+        {"name": "b", **zone, "deployment_type": "scratch_2", "capacity_gib": 4800},
+        {"name": "c", **tiering, "read_cache": {"sizing": "provisioned", "size_gib": 64}},
+        {"name": "d", **tiering, "read_cache": {"sizing": "proportional"}},
+    ]
+    found = {key: need for key, need in needs(case_of({"storage.lustre": systems})).items() if "lustre" in key}
+    assert {key: (need.needed, need.path) for key, need in found.items()} == {
+        "lustre_persistent_2_file_systems": (2, "storage.lustre"),
+        "lustre_scratch_capacity_gib": (7200, "storage.lustre[1].capacity_gib"),
+        "lustre_intelligent_tiering_mbps": (8000, "storage.lustre[2].throughput_capacity_mbps"),
+        "lustre_intelligent_tiering_read_cache_gib": (64, "storage.lustre[2].read_cache.size_gib"),
+    }
 
 
 def test_rules_of_the_nodes_group_count_where_they_come_near(case_of: CaseOf) -> None:
@@ -288,3 +329,33 @@ def test_needs_are_sums_over_groups(case_of: CaseOf, counts: list[int], spot: bo
 
 def _taken(environment: Environment, key: str) -> float:
     return sum(each.needed for each in required_quotas(environment) if each.key == key)
+
+
+def test_restricted_groups(case_of: CaseOf) -> None:
+    def nova(index: int, count: int, lustre: Mapping[str, int] | None) -> Mapping[str, Any]:
+        return {
+            f"hyperpod.restricted_instance_groups[{index}]": {
+                "name": f"nova-{index}",
+                "instance_type": "ml.p5.48xlarge",
+                "count": count,
+                "availability_zone_id": "use1-az5",
+                "capacity": "on_demand",
+                "volume_gib": 1100,
+                **({"lustre": lustre} if lustre else {}),
+            }
+        }
+
+    changes = {
+        "hyperpod.restricted_instance_groups": [],
+        **nova(0, 3, {"capacity_gib": 2400}),
+        # the file system of a group without nodes stays
+        **nova(1, 0, {"capacity_gib": 4800}),
+        **nova(2, 1, None),
+        "hyperpod.restricted_environment": {"lustre": {"capacity_gib": 1200}},
+    }
+    found = needs(case_of(changes))
+    assert (found["cluster:ml.p5.48xlarge"].needed, found["hyperpod_instances_per_cluster"].needed) == (6, 8)
+    volume = found["hyperpod_ebs_volume_gb"]
+    assert (volume.needed, volume.path) == (1100, "hyperpod.restricted_instance_groups[0].volume_gib")
+    lustre = found["hyperpod_restricted_lustre_tib"]
+    assert (lustre.needed, lustre.path) == (8400 / 1024, "hyperpod.restricted_instance_groups[1].lustre.capacity_gib")

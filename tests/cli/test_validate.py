@@ -45,7 +45,7 @@ def test_wrong_file(run: Run, workspace: Path) -> None:
     done = run("validate", "dev")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        "environments/dev.yaml:26 hyperpod.instance_groups[1].count: must be at least 0, got -4; set count: 0 or more",
+        "environments/dev.yaml:30 hyperpod.instance_groups[1].count: must be at least 0, got -4; set count: 0 or more",
         "1 of 1 file refused, 1 error",
     ]
 
@@ -56,7 +56,7 @@ def test_warning_keeps_exit_code_0(run: Run, workspace: Path) -> None:
     done = run("validate", "dev")
     assert done.returncode == 0
     first, last = done.stdout.splitlines()
-    assert first.startswith("warning environments/dev.yaml:15 eks.kubernetes_version: EKS ")
+    assert first.startswith("warning environments/dev.yaml:19 eks.kubernetes_version: EKS ")
     assert last == "environments/dev.yaml: ok, 1 warning"
 
 
@@ -76,7 +76,7 @@ def test_json(run: Run, workspace: Path) -> None:
                         "message": "must be at least 0, got -4; set count: 0 or more",
                         "path": "hyperpod.instance_groups[1].count",
                         "file": "environments/dev.yaml",
-                        "line": 26,
+                        "line": 30,
                         "rule": "bounds",
                     }
                 ],
@@ -126,7 +126,7 @@ def test_two_environments_of_one_name(run: Run, workspace: Path) -> None:
     done = run("validate")
     assert done.returncode == 1
     assert (
-        'environments/dev.yaml:5 name: must be unique among environments/, got "dev" as in environments/copy.yaml;'
+        'environments/dev.yaml:9 name: must be unique among environments/, got "dev" as in environments/copy.yaml;'
         " rename one of the two"
     ) in done.stdout
 
@@ -167,7 +167,7 @@ def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], colo
     ) as done:
         done.wait()
     os.close(slave)
-    assert (b"\x1b[31menvironments/dev.yaml:26 " in os.read(terminal, 10_000)) is coloured
+    assert (b"\x1b[31menvironments/dev.yaml:30 " in os.read(terminal, 10_000)) is coloured
     os.close(terminal)
 
 

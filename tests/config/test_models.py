@@ -49,7 +49,7 @@ def test_smallest_file(load: Load) -> None:
     group = environment.hyperpod.instance_groups[0]
     assert group.resolved_capacity == "on_demand"
     assert group.volume_gib == 500
-    assert group.on_create == "on_create.sh"
+    assert group.script == ("on_create", "on_create.sh")
     assert environment.hyperpod.provisioning == "continuous"
     assert environment.hyperpod.node_recovery == "automatic"
 
@@ -182,6 +182,7 @@ def test_claim_name_by_default(changed: Changed, load: Load) -> None:
         (("task_governance", "idle_compute"), tuple(governance.IDLE_COMPUTE)),
         (("task_governance", "teams", 0, "sharing", "strategy"), tuple(governance.SHARING)),
         (("task_governance", "teams", 0, "preemption"), tuple(governance.PREEMPTION)),
+        (("task_governance", "teams", 0, "access"), governance.ACCESS),
     ],
 )
 def test_words_are_those_of_the_catalog(path: tuple[str | int, ...], words: tuple[str, ...]) -> None:
@@ -203,3 +204,21 @@ def test_every_field_says_what_it_is() -> None:
         for key, field in section["properties"].items():
             described = field if "description" in field else schema["$defs"][field["$ref"].rpartition("/")[2]]
             assert re.fullmatch(r"[A-Za-z].*\.", described["description"], re.DOTALL), f"{name}.{key}"
+
+
+def test_groups_of_both_kinds(changed: Changed, load: Load) -> None:
+    nova = (
+        "node_recovery: automatic\n  restricted_instance_groups:\n    - {name: nova, instance_type: ml.p5.48xlarge,"
+        " count: 3, availability_zone_id: use1-az5, capacity: on_demand, lustre: {capacity_gib: 1200}}"
+    )
+    cluster = load(changed({"node_recovery: automatic": nova})).environment.hyperpod
+    assert [group.name for group in cluster.all_groups] == ["system", "h100", "nova"]
+    assert [path for path, _ in cluster.placed_groups] == [
+        ("hyperpod", "instance_groups", 0),
+        ("hyperpod", "instance_groups", 1),
+        ("hyperpod", "restricted_instance_groups", 0),
+    ]
+    (group,) = cluster.restricted_instance_groups
+    assert (group.resolved_capacity, group.all_instance_types, group.taints) == ("on_demand", ("ml.p5.48xlarge",), ())
+    assert group.lustre is not None
+    assert (group.lustre.throughput_mbps_per_tib, group.volume_gib) == (250, 500)

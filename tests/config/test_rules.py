@@ -97,3 +97,22 @@ def test_addresses_at_and_beside_the_block(changed: Changed, load: Load, refuse:
     assert load(fuller).warnings == ()
     too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 89}"))
     assert [finding.rule for finding in too_full] == ["node_block_holds_its_nodes"]
+
+
+def test_groups_of_two_zones_that_a_label_tells_apart(changed: Changed, load: Load) -> None:
+    more = "ml.p5.48xlarge, count: 1, availability_zone_id: use1-az4, capacity: on_demand"
+    apart = {
+        "    - name: system\n": (
+            f"    - {{name: more, instance_type: {more}, labels: {{job-domain: b}}}}\n    - name: system\n"
+        ),
+        "      volume_gib: 500": "      labels: {job-domain: a}",
+    }
+    assert load(changed(apart)).warnings == ()
+    alike = changed(apart).replace("job-domain: b", "job-domain: a")
+    assert [finding.rule for finding in load(alike).warnings] == ["efa_groups_share_a_zone"]
+
+
+def test_a_group_without_a_second_volume(changed: Changed, load: Load) -> None:
+    loaded = load(changed({"volume_gib: 500": "volume_gib: null"}))
+    assert loaded.warnings == ()
+    assert loaded.environment.hyperpod.instance_groups[1].volume_gib is None

@@ -11,6 +11,7 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match
 
+from hyperpod_cdk.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.cluster import HyperPodCluster
 from hyperpod_cdk.execution_role import NodeExecutionRole
 from hyperpod_cdk.instance_groups import Batch, InstanceGroup, Patching, Taint
@@ -492,3 +493,158 @@ def test_stands_alone_without_account_and_region() -> None:
     )
 
     assert LOGICAL_ID in template_of(agnostic)["Resources"]
+
+
+class TestAutoscaling:
+    """Counts of Karpenter's groups come from a custom resource, which runs when the cluster changes."""
+
+    KEY = "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+
+    @pytest.fixture
+    def scaled(self, stack: cdk.Stack, cluster: Make, group: Group) -> Callable[..., KarpenterAutoscaling]:
+        """Makes a cluster of a system group and two that Karpenter scales."""
+
+        def made(**given: Any) -> KarpenterAutoscaling:
+            autoscaling = KarpenterAutoscaling(stack, "Autoscaling", encryption_key_arns=given.pop("keys", ()))
+            groups = [group("b-zero", count=0), group("system"), group("a-zero", count=0)]
+            cluster(autoscaling=autoscaling, **{"instance_groups": groups, **given})
+            return autoscaling
+
+        return made
+
+    def test_the_cluster(self, stack: cdk.Stack, scaled: Callable[..., KarpenterAutoscaling]) -> None:
+        scaled()
+
+        (counts,) = of_type(template_of(stack), "Custom::HyperPodNodeCounts")
+        (role,) = [name for name in of_type(template_of(stack), "AWS::IAM::Role") if name.startswith("AutoscalingRole")]
+        found = properties(stack)
+        assert found["AutoScaling"] == {"Mode": "Enable", "AutoScalerType": "Karpenter"}
+        assert found["ClusterRole"] == {"Fn::GetAtt": [role, "Arn"]}
+        assert {each["InstanceGroupName"]: each["InstanceCount"] for each in found["InstanceGroups"]} == {
+            "a-zero": {"Fn::GetAtt": [counts, "Count0"]},
+            "b-zero": {"Fn::GetAtt": [counts, "Count1"]},
+            "system": 2,
+        }
+
+    def test_the_counts_are_read_again_whenever_the_cluster_changes(
+        self, stack: cdk.Stack, scaled: Callable[..., KarpenterAutoscaling]
+    ) -> None:
+        cdk.Tags.of(stack).add("cost-center", "ml-platform")
+        scaled(node_recovery="automatic", tiered_checkpointing_memory_percent=20)
+
+        (counts,) = of_type(template_of(stack), "Custom::HyperPodNodeCounts").values()
+        watched = counts["Properties"]["Cluster"]
+        assert (counts["Properties"]["ClusterName"], counts["Properties"]["Groups"]) == ("prod", ["a-zero", "b-zero"])
+        assert set(watched) == {"InstanceGroups", "NodeRecovery", "TieredStorageConfig", "Tags"}
+        assert {"key": "cost-center", "value": "ml-platform"} in watched["Tags"]
+        # all that the template says of the groups, save the counts that this resource itself gives
+        own = properties(stack)["InstanceGroups"]
+        assert [sorted(each) for each in watched["InstanceGroups"]] == [
+            sorted(key[0].lower() + key[1:] for key in each) for each in own
+        ]
+        assert [each["instanceCount"] for each in watched["InstanceGroups"]] == [0, 0, 2]
+
+    def test_karpenter_is_waited_for_after_the_cluster(
+        self, stack: cdk.Stack, scaled: Callable[..., KarpenterAutoscaling]
+    ) -> None:
+        assert scaled().ready is not None
+
+        (waiting,) = of_type(template_of(stack), "Custom::HyperPodAutoscaler").values()
+        assert waiting["Properties"]["ClusterName"] == {"Fn::GetAtt": [LOGICAL_ID, "ClusterArn"]}
+
+    @pytest.mark.parametrize("keys", [(), (KEY,)])
+    def test_the_role(
+        self, stack: cdk.Stack, scaled: Callable[..., KarpenterAutoscaling], keys: tuple[str, ...]
+    ) -> None:
+        scaled(keys=keys)
+
+        (role,) = [
+            row["Properties"]
+            for name, row in of_type(template_of(stack), "AWS::IAM::Role").items()
+            if name.startswith("AutoscalingRole")
+        ]
+        trust, (policy,) = role["AssumeRolePolicyDocument"]["Statement"], role["Policies"]
+        nodes, *of_keys = policy["PolicyDocument"]["Statement"]
+        assert [each["Principal"] for each in trust] == [{"Service": "hyperpod.sagemaker.amazonaws.com"}]
+        assert nodes["Action"] == ["sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes"]
+        assert [each["Action"] for each in of_keys] == ([["kms:CreateGrant"], ["kms:DescribeKey"]] if keys else [])
+        assert {arn for each in of_keys for arn in each["Resource"]} == set(keys)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            (
+                {"provisioning": "all_or_nothing"},
+                (
+                    'autoscaling needs provisioning="continuous", got provisioning="all_or_nothing"; set it, or '
+                    "leave out autoscaling"
+                ),
+            ),
+            (
+                {"node_recovery": "none"},
+                (
+                    'autoscaling needs node_recovery="automatic", got node_recovery="none"; set it, or leave out '
+                    "autoscaling"
+                ),
+            ),
+        ],
+    )
+    def test_settings_of_the_cluster(
+        self, scaled: Callable[..., KarpenterAutoscaling], given: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(ValueError, match="autoscaling") as refused:
+            scaled(**given)
+        assert str(refused.value) == message
+
+    @pytest.mark.parametrize(
+        ("counts", "scaled_group", "message"),
+        [
+            (
+                (2, 1),
+                {},
+                "autoscaling needs a group with count=0, which is one that it scales, got none; set count=0 in one",
+            ),
+            (
+                (0, 0),
+                {},
+                "autoscaling needs a group with a count above 0, for add-ons and controllers, got none; add one",
+            ),
+            (
+                (2, 0),
+                {"instance_type": "ml.p5.48xlarge", "capacity": "training_plan", "training_plan_arn": PLAN},
+                (
+                    'instance group "gpu": capacity must be "on_demand" or "spot" where Karpenter scales, got '
+                    '"training_plan"; set a count'
+                ),
+            ),
+            (
+                (2, 0),
+                {
+                    "instance_type": "ml.p5.48xlarge",
+                    "capacity": "on_demand",
+                    "deep_health_checks": ["instance_stress"],
+                },
+                (
+                    'instance group "gpu": deep_health_checks must be left out where Karpenter scales, since pods wait '
+                    "for them; set a count"
+                ),
+            ),
+            (
+                (2, 0),
+                {"instance_type": "ml.m7g.xlarge"},
+                'instance group "gpu": Karpenter scales x86_64 only, got arm64 of ml.m7g.xlarge; set a count',
+            ),
+        ],
+    )
+    def test_groups_that_karpenter_cannot_scale(
+        self,
+        scaled: Callable[..., KarpenterAutoscaling],
+        group: Group,
+        counts: tuple[int, int],
+        scaled_group: dict[str, Any],
+        message: str,
+    ) -> None:
+        groups = [group("system", count=counts[0]), group("gpu", count=counts[1], **scaled_group)]
+        with pytest.raises(ValueError, match=r"autoscaling|Karpenter") as refused:
+            scaled(instance_groups=groups)
+        assert str(refused.value) == message

@@ -338,3 +338,20 @@ def test_one_subnet_is_too_few() -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         ControlPlane(own, "ControlPlane", vpc=vpc, subnets=vpc.private_subnets[:1], cluster_name="prod-eks")
     assert str(refusal.value) == ("subnets: EKS needs at least 2, in different availability zones, got 1; add 1")
+
+
+def test_no_oidc_provider_unless_asked_for(plain: dict[str, Any]) -> None:
+    assert of_type(plain, "AWS::IAM::OIDCProvider") == {}
+
+
+def test_an_oidc_provider_of_the_clusters_issuer() -> None:
+    own = stack()
+    provider = control_plane(own, oidc_provider=True).oidc_provider
+    template = template_of(own)
+    ((name, resource),) = of_type(template, "AWS::IAM::OIDCProvider").items()
+    (cluster,) = of_type(template, "AWS::EKS::Cluster")
+    issuer_url = {"Fn::GetAtt": [cluster, "OpenIdConnectIssuerUrl"]}
+    assert resource["Properties"] == {"ClientIdList": ["sts.amazonaws.com"], "Url": issuer_url}
+    assert provider is not None
+    assert own.resolve(provider.arn) == {"Fn::GetAtt": [name, "Arn"]}
+    assert own.resolve(provider.issuer) == {"Fn::Select": [1, {"Fn::Split": ["//", issuer_url]}]}

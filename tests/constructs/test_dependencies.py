@@ -23,7 +23,10 @@ CHART = "Custom::AWSCDK-EKS-HelmChart"
 
 
 def dependencies(
-    own: cdk.Stack, *types: str | InstanceType, chart: HyperPodChart | None = None
+    own: cdk.Stack,
+    *types: str | InstanceType,
+    chart: HyperPodChart | None = None,
+    image_registry: str | None = None,
 ) -> HyperPodDependencies:
     cluster = eks.Cluster.from_cluster_attributes(
         own,
@@ -42,6 +45,7 @@ def dependencies(
         cluster=cluster,
         instance_types=types,
         chart=chart or HyperPodChart.placeholder(),
+        image_registry=image_registry,
     )
 
 
@@ -251,3 +255,33 @@ def test_the_placeholder_is_always_the_same_and_refuses_to_render() -> None:
     dependencies(own)
     dependencies(other)
     assert release(own)["Properties"]["ChartAssetURL"] == release(other)["Properties"]["ChartAssetURL"]
+
+
+REGISTRY = "111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror"
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "moved"),
+    [
+        ("ml.m5.2xlarge", {}),
+        (
+            "ml.p5.48xlarge",
+            {
+                "nvidia-device-plugin": "nvidia/k8s-device-plugin",
+                "aws-efa-k8s-device-plugin": "eks/aws-efa-k8s-device-plugin",
+            },
+        ),
+        ("ml.trn1.32xlarge", {"aws-efa-k8s-device-plugin": "eks/aws-efa-k8s-device-plugin"}),
+    ],
+)
+def test_images_come_from_a_registry_of_ones_own(instance_type: str, moved: dict[str, str]) -> None:
+    own = stack()
+    dependencies(own, instance_type, image_registry=REGISTRY)
+    made: dict[str, Any] = json.loads(release(own)["Properties"]["Values"])
+
+    images = {part: made[part]["image"]["repository"] for part in made if "image" in made[part]}
+    wanted = {"training-operators": "kubeflow/training-operator", **moved}
+    assert images == {part: f"{REGISTRY}/{name}" for part, name in wanted.items()}
+    assert made["mpi-operator"]["mpiOperator"]["image"]["repository"] == f"{REGISTRY}/mpioperator/mpi-operator"
+    for part, section in values(instance_type).items():
+        assert {key: made[part][key] for key in section} == section

@@ -201,6 +201,17 @@ def test_may_decrypt_with_the_keys_of_bucket_and_caller(stack: cdk.Stack) -> Non
     }
 
 
+def test_may_hand_on_the_key_of_its_volumes_and_no_other(stack: cdk.Stack) -> None:
+    make(stack, volume_key=kms.Key.from_key_arn(stack, "VolumeKey", KEY))
+
+    assert statements(stack)[-1] == {
+        "Sid": "VolumeKey",
+        "Effect": "Allow",
+        "Action": ["kms:CreateGrant", "kms:DescribeKey"],
+        "Resource": [KEY],
+    }
+
+
 def test_names_what_is_given_twice_once(stack: cdk.Stack) -> None:
     subnet = ec2.Subnet.from_subnet_id(stack, "Twice", "subnet-0123456789abcdef0")
     NodeExecutionRole(

@@ -15,7 +15,8 @@ from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies
 from hyperpod_cdk.lustre import LustreFileSystem
 from hyperpod_cdk.lustre_claims import LustreClaims
 from hyperpod_cdk.network import EfaSecurityGroup, ExistingNetwork
-from hyperpod_cdk.task_governance import QuotaRow, TaskGovernance, Team
+from hyperpod_cdk.task_governance import TaskGovernance
+from hyperpod_cdk.teams import QuotaRow, Team
 from tests.support.templates import of_type, stack, template_of
 
 VPC = "vpc-0a1b2c3d4e5f67890"
@@ -277,3 +278,20 @@ def test_governance_without_its_addon_starts_with_the_policy() -> None:
     assert of_type(template, "AWS::EKS::Addon") == {}
     (policy,) = of_type(template, "AWS::SageMaker::ClusterSchedulerConfig").values()
     assert "DependsOn" not in policy
+
+
+def test_the_named_oidc_provider_tells_its_issuer() -> None:
+    provider = joined(stack(), oidc_provider_arn=OIDC).oidc_provider
+    assert provider is not None
+    assert (provider.arn, provider.issuer) == (OIDC, "oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF")
+    assert joined(stack()).oidc_provider is None
+
+
+def test_an_oidc_provider_that_is_not_known_yet_is_taken_apart_in_the_template() -> None:
+    own = stack()
+    provider = joined(own, oidc_provider_arn=cdk.Fn.import_value("provider")).oidc_provider
+    assert provider is not None
+    issuer = own.resolve(provider.issuer)["Fn::Select"][1]["Fn::Split"][1]
+    assert {"Fn::Select": [1, {"Fn::Split": [":oidc-provider/", {"Fn::ImportValue": "provider"}]}]} in issuer[
+        "Fn::Join"
+    ][1]

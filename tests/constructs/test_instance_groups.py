@@ -112,6 +112,21 @@ class TestCloudFormation:
                 {"LifeCycleConfig": {"SourceS3Uri": SCRIPTS, "OnCreate": "on_create_noop.sh"}},
             ),
             (
+                {"on_init_complete": "on_init_complete.sh"},
+                {"LifeCycleConfig": {"SourceS3Uri": SCRIPTS, "OnInitComplete": "on_init_complete.sh"}},
+            ),
+            ({"network_interface": "efa"}, {"NetworkInterface": {"InterfaceType": "efa"}}),
+            ({"network_interface": "efa_only"}, {"NetworkInterface": {"InterfaceType": "efa-only"}}),
+            (
+                {"patching": Patching(strategy="when_idle", wait_seconds=60)},
+                {
+                    "AutoPatchConfig": {
+                        "PatchingStrategy": "WhenIdle",
+                        "DeploymentConfig": {"WaitIntervalInSeconds": 60},
+                    }
+                },
+            ),
+            (
                 {"patching": Patching(strategy="when_all_idle")},
                 {"AutoPatchConfig": {"PatchingStrategy": "WhenAllIdle"}},
             ),
@@ -148,6 +163,19 @@ class TestCloudFormation:
     )
     def test_each_choice_changes_one_property(self, make: Make, given: dict[str, Any], changes: dict[str, Any]) -> None:
         assert emitted(make(**given)) == {**PLAIN, **changes}
+
+    def test_no_second_volume(self, make: Make) -> None:
+        without = {key: value for key, value in PLAIN.items() if key != "InstanceStorageConfigs"}
+        assert emitted(make(volume_gib=None)) == without
+
+    @pytest.mark.parametrize("volume_gib", [1000, None])
+    def test_one_key_for_both_volumes(self, make: Make, volume_gib: int | None) -> None:
+        key = "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"
+        second = {"VolumeSizeInGB": volume_gib, "VolumeKmsKeyId": key}
+        root = {"RootVolume": True, "VolumeKmsKeyId": key}
+        assert emitted(make(volume_gib=volume_gib, volume_kms_key_arn=key))["InstanceStorageConfigs"] == [
+            {"EbsVolumeConfig": volume} for volume in ([second, root] if volume_gib else [root])
+        ]
 
     def test_a_flexible_group_keeps_the_order_of_its_types(self, make: Make) -> None:
         group = make(instance_types=["ml.p5en.48xlarge", "ml.p5.48xlarge"], capacity="on_demand")
@@ -442,13 +470,6 @@ class TestPatching:
                 ),
             ),
             (
-                Patching(strategy="when_idle", wait_seconds=60),
-                (
-                    'patching.wait_seconds goes with schedule, got strategy="when_idle"; '
-                    "leave out wait_seconds or patch by schedule"
-                ),
-            ),
-            (
                 Patching(strategy=cast("Any", "drain_first")),
                 (
                     'patching.strategy must be one of when_idle, when_all_idle, got "drain_first"; '
@@ -589,3 +610,39 @@ class Late:
 
     def produce(self) -> str:
         return self.text
+
+
+class TestNodes:
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            (
+                {"instance_type": "ml.g5.2xlarge", "network_interface": "efa"},
+                "network_interface is for types with EFA, got efa for ml.g5.2xlarge; leave out network_interface",
+            ),
+            (
+                {"network_interface": "ena"},
+                'network_interface must be one of efa, efa_only, got "ena"; set network_interface to one of these',
+            ),
+            (
+                {
+                    "instance_types": ["ml.p5.48xlarge", "ml.p5e.48xlarge"],
+                    "capacity": "on_demand",
+                    "labels": {"nvidia.com/mig.config": "all-1g.10gb"},
+                },
+                (
+                    "labels must not hold nvidia.com/mig.config in a flexible group, which has no GPU slices, got "
+                    "all-1g.10gb; set one instance_type or leave out the label"
+                ),
+            ),
+            (
+                {"labels": {"sagemaker.amazonaws.com/x": "y"}},
+                (
+                    "labels and taints must not begin with sagemaker.amazonaws.com/, HyperPod's own, got "
+                    "sagemaker.amazonaws.com/x; use another prefix"
+                ),
+            ),
+        ],
+    )
+    def test_misuse_is_refused_with_the_whole_rule(self, make: Make, given: dict[str, Any], message: str) -> None:
+        assert refusal(make, **given) == f'instance group "workers": {message}'

@@ -194,6 +194,16 @@ class TestUpload:
             "Fn::Join": ["", ["s3://", {"Ref": BUCKET}, f"/{content_hash(folder)}"]]
         }
 
+    @pytest.mark.parametrize("prefix", ["hyperpod/prod", "/hyperpod/prod/"])
+    def test_goes_below_a_prefix_of_a_bucket_that_is_given(self, stack: cdk.Stack, folder: Path, prefix: str) -> None:
+        given = s3.Bucket.from_bucket_name(stack, "Given", "sagemaker-scripts")
+        scripts = LifecycleScripts(stack, "Scripts", directory=folder, bucket=given, prefix=prefix)
+
+        (upload,) = of_type(stack, "Custom::CDKBucketDeployment").values()
+        assert upload["Properties"]["DestinationBucketKeyPrefix"] == f"hyperpod/prod/{content_hash(folder)}"
+        assert scripts.source_s3_uri == f"s3://sagemaker-scripts/hyperpod/prod/{content_hash(folder)}"
+        assert of_type(stack, "AWS::S3::Bucket") == of_type(stack, "AWS::S3::BucketPolicy") == {}
+
     def test_logs_into_a_group_of_the_template(self, stack: cdk.Stack, folder: Path) -> None:
         LifecycleScripts(stack, "Scripts", directory=folder)
 

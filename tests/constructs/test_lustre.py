@@ -8,14 +8,22 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
+from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.lustre import DataRepository, LustreFileSystem
+from hyperpod_cdk.lustre import DataRepository, LustreFileSystem, ReadCache
 from tests.support.templates import app, of_type, stack, template_of
 
 CLIENTS = "sg-0123456789abcdef0"
+SCRATCH: dict[str, Any] = {"deployment_type": "scratch_2"}
+TIERING: dict[str, Any] = {
+    "storage_type": "intelligent_tiering",
+    "capacity_gib": None,
+    "throughput_capacity_mbps": 4000,
+    "read_cache": ReadCache(sizing="proportional"),
+}
 EFA = {"efa": True, "throughput_mbps_per_tib": 1000, "capacity_gib": 4800}
 
 
@@ -56,6 +64,12 @@ def passages(template: dict[str, Any]) -> set[tuple[str, str, str, str, int | No
             ports = (rule.get("FromPort"), rule.get("ToPort"))
             found.add((direction, group(rule["GroupId"]), group(rule[other]), rule["IpProtocol"], *ports))
     return found
+
+
+def fsx_schema() -> dict[str, Any]:
+    """CloudFormation's own, as cfn-lint carries it."""
+    schema: dict[str, Any] = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", "AWS::FSx::FileSystem").schema
+    return schema
 
 
 def refusal_of(**options: Any) -> str:
@@ -235,13 +249,11 @@ def test_a_data_repository_may_be_read_only() -> None:
     assert row["Properties"]["S3"] == {"AutoImportPolicy": {"Events": ["NEW"]}}
 
 
-def test_backups() -> None:
-    settings_ = file_system(made(backup_retention_days=7))["Properties"]["LustreConfiguration"]
-    assert settings_["AutomaticBackupRetentionDays"] == 7
-    assert settings_["CopyTagsToBackups"] is True
-    without = file_system(made(backup_retention_days=0))["Properties"]["LustreConfiguration"]
-    assert without["AutomaticBackupRetentionDays"] == 0
-    assert "CopyTagsToBackups" not in without
+def test_backups_come_and_go_without_a_property_that_cannot_change() -> None:
+    for days in (7, 0):
+        settings_ = file_system(made(backup_retention_days=days))["Properties"]["LustreConfiguration"]
+        assert settings_["AutomaticBackupRetentionDays"] == days
+        assert "CopyTagsToBackups" not in settings_
 
 
 def test_a_key_of_ones_own() -> None:
@@ -249,6 +261,109 @@ def test_a_key_of_ones_own() -> None:
     key = kms.Key(own, "Mine")
     lustre(own, kms_key=key)
     assert file_system(template_of(own))["Properties"]["KmsKeyId"] == own.resolve(key.key_arn)
+
+
+def test_scratch_has_neither_tier_nor_metadata_nor_efa() -> None:
+    row = file_system(made(**SCRATCH, data_repositories=[DataRepository(path="/", s3_uri="s3://mine/")]))
+    assert row["Properties"]["StorageCapacity"] == 4800
+    assert row["Properties"]["LustreConfiguration"] == {"DeploymentType": "SCRATCH_2", "DataCompressionType": "LZ4"}
+
+
+def test_scratch_takes_no_key() -> None:
+    own = stack()
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
+        lustre(own, **SCRATCH, kms_key=kms.Key(own, "Mine"))
+    assert str(refusal.value) == (
+        "kms_key: must be left out with scratch_2, which FSx encrypts with a key of its own; leave it out, or set "
+        "deployment_type: persistent_2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "cache"),
+    [
+        ({}, {"SizingMode": "PROPORTIONAL_TO_THROUGHPUT_CAPACITY"}),
+        ({"read_cache": ReadCache(sizing="none")}, {"SizingMode": "NO_CACHE"}),
+        (
+            {"read_cache": ReadCache(sizing="provisioned", size_gib=32)},
+            {"SizingMode": "USER_PROVISIONED", "SizeGiB": 32},
+        ),
+    ],
+)
+def test_intelligent_tiering(options: dict[str, Any], cache: dict[str, Any]) -> None:
+    row = file_system(made(**{**TIERING, **options}))
+    assert row["Properties"]["StorageType"] == "INTELLIGENT_TIERING"
+    assert "StorageCapacity" not in row["Properties"]
+    assert row["Properties"]["LustreConfiguration"] == {
+        "DeploymentType": "PERSISTENT_2",
+        "DataCompressionType": "LZ4",
+        "EfaEnabled": False,
+        "MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000},
+        "ThroughputCapacity": 4000,
+        "DataReadCacheConfiguration": cache,
+    }
+
+
+def test_provisioned_metadata() -> None:
+    settings_ = file_system(made(metadata_iops=12000))["Properties"]["LustreConfiguration"]
+    assert settings_["MetadataConfiguration"] == {"Mode": "USER_PROVISIONED", "Iops": 12000}
+
+
+def test_times_and_a_backup_to_restore() -> None:
+    row = file_system(
+        made(
+            backup_retention_days=7,
+            backup_start_time="23:59",
+            copy_tags_to_backups=True,
+            maintenance_window="1:00:00",
+            from_backup="backup-0a1b2c3d4e5f67890",
+        )
+    )
+    settings_ = row["Properties"]["LustreConfiguration"]
+    assert settings_["DailyAutomaticBackupStartTime"] == "23:59"
+    assert settings_["CopyTagsToBackups"] is True
+    assert settings_["WeeklyMaintenanceStartTime"] == "1:00:00"
+    assert row["Properties"]["BackupId"] == "backup-0a1b2c3d4e5f67890"
+
+
+def test_the_log_is_in_no_later_stacks_way_and_stays() -> None:
+    template = made(name="prod-scratch", log_level="warnings_and_errors", data_repositories=[REPOSITORY])
+    ((group_id, group),) = of_type(template, "AWS::Logs::LogGroup").items()
+    log = file_system(template)["Properties"]["LustreConfiguration"]["LogConfiguration"]
+
+    assert group["DeletionPolicy"] == "RetainExceptOnCreate"
+    first, *_ = group["Properties"]["LogGroupName"]["Fn::Join"][1]
+    assert first == "/aws/fsx/prod-scratch-"
+    assert log["Level"] == "WARN_ERROR"
+    assert {"Ref": group_id} in log["Destination"]["Fn::Join"][1]
+
+
+def test_every_property_is_used_or_left_out_for_a_reason() -> None:
+    schema = fsx_schema()
+    (link,) = of_type(made(data_repositories=[FULL_LINK]), "AWS::FSx::DataRepositoryAssociation").values()
+    own = stack()
+    lustre(own, metadata_iops=1500, kms_key=kms.Key(own, "Mine"))
+    keyed = file_system(template_of(own))["Properties"]
+    rows = [
+        keyed,
+        *(
+            file_system(made(**options))["Properties"]
+            for options in (
+                {**TIERING, "read_cache": ReadCache(sizing="provisioned", size_gib=32)},
+                {"backup_retention_days": 7, "backup_start_time": "03:00", "copy_tags_to_backups": True},
+                {"from_backup": "backup-01234567"},
+                {"maintenance_window": "1:00:00", "log_level": "errors"},
+            )
+        ),
+    ]
+    used = {name for row in rows for name in row}
+    used |= {f"LustreConfiguration.{name}" for row in rows for name in row["LustreConfiguration"]}
+    known = set(schema["properties"])
+    known |= {f"LustreConfiguration.{name}" for name in schema["definitions"]["LustreConfiguration"]["properties"]}
+    assert used & set(rules.LEFT_OUT) == set()
+    assert used | set(rules.LEFT_OUT) == known
+    assert link["Properties"]["ImportedFileChunkSize"] == 2048
+    assert link["Properties"]["BatchImportMetaDataOnCreate"] is False
 
 
 def test_attributes_are_tokens_of_the_file_system() -> None:
@@ -263,7 +378,9 @@ def test_attributes_are_tokens_of_the_file_system() -> None:
     assert made_.file_system.storage_capacity == 4800
 
 
+FULL_LINK = DataRepository(path="/b", s3_uri="s3://mine/b/", batch_import=False, imported_file_chunk_size_mib=2048)
 REPOSITORY = DataRepository(path="/a", s3_uri="s3://mine/a/")
+BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=False)
 
 
 @pytest.mark.parametrize(
@@ -272,18 +389,82 @@ REPOSITORY = DataRepository(path="/a", s3_uri="s3://mine/a/")
         ({"compression": "gzip"}, "compression: must be lz4 or none, got 'gzip'; set compression: lz4"),
         (
             {"backup_retention_days": 91},
-            "backup_retention_days: must be between 0 and 90, got 91; set 0 for no backups",
+            "backup_retention_days: must be at most 90, got 91; set backup_retention_days: 90 or less",
         ),
         (
             {"backup_retention_days": -1},
-            "backup_retention_days: must be between 0 and 90, got -1; set 0 for no backups",
+            "backup_retention_days: must be at least 0, got -1; set backup_retention_days: 0 or more",
         ),
         (
             {"backup_retention_days": 7, "data_repositories": [REPOSITORY]},
             (
-                "backup_retention_days: must be 0 beside data_repositories, of which FSx makes no backups, got 7; "
-                "leave it out, the linked buckets hold the data"
+                "backup_retention_days: must be left out beside data_repositories, since FSx makes no backups of such "
+                "a file system, got 7 days; remove it: the linked buckets hold the data"
             ),
+        ),
+        (
+            {"deployment_type": "persistent_1"},
+            (
+                "deployment_type: must be persistent_2 or scratch_2, got 'persistent_1'; "
+                "set deployment_type: persistent_2"
+            ),
+        ),
+        (
+            {"storage_type": "hdd"},
+            "storage_type: must be ssd or intelligent_tiering, got 'hdd'; set storage_type: ssd",
+        ),
+        (
+            {**SCRATCH, "throughput_mbps_per_tib": 250},
+            (
+                "throughput_mbps_per_tib: must be left out with scratch_2, which has none; remove it, or set "
+                "deployment_type: persistent_2"
+            ),
+        ),
+        (
+            {**SCRATCH, "backup_retention_days": 7},
+            (
+                "backup_retention_days: must be left out with scratch_2, which has none; remove it, or set "
+                "deployment_type: persistent_2"
+            ),
+        ),
+        ({**SCRATCH, "capacity_gib": 2000}, "capacity_gib: " + str(BETWEEN_STEPS)),
+        (
+            {"capacity_gib": None},
+            "capacity_gib: is missing; add capacity_gib, such as capacity_gib: 1200",
+        ),
+        (
+            {**TIERING, "throughput_capacity_mbps": 4001},
+            (
+                "throughput_capacity_mbps: must be a multiple of 4000 MB/s up to 2000000, got 4001; "
+                "set throughput_capacity_mbps: 8000"
+            ),
+        ),
+        (
+            {**TIERING, "read_cache": ReadCache(sizing="provisioned", size_gib=31)},
+            "read_cache.size_gib: must be between 32 and 131072 GiB at 4000 MB/s, got 31; set size_gib: 32",
+        ),
+        (
+            {**TIERING, "metadata_iops": 1500},
+            "metadata_iops: must be 6000 or 12000 with intelligent_tiering, got 1500; set metadata_iops: 6000",
+        ),
+        (
+            {"metadata_iops": 2000},
+            (
+                "metadata_iops: must be 1500, 3000, 6000 or a multiple of 12000 up to 192000, got 2000; "
+                "set metadata_iops: 3000"
+            ),
+        ),
+        (
+            {"backup_start_time": "03:00"},
+            "backup_start_time: must be left out without backups, got '03:00'; set backup_retention_days: 7",
+        ),
+        (
+            {"backup_retention_days": 7, "backup_start_time": "24:00"},
+            "backup_start_time: must be HH:MM in UTC, such as 03:00, got '24:00'",
+        ),
+        (
+            {"maintenance_window": "0:03:00"},
+            "maintenance_window: must be d:HH:MM in UTC, such as 7:03:00 for Sunday, got '0:03:00'",
         ),
         (
             {"data_repositories": [DataRepository(path="a", s3_uri="s3://mine/")]},

@@ -124,7 +124,8 @@ def test_nothing_is_pruned() -> None:
 
 def test_namespaces_are_made_on_demand_first_and_stay() -> None:
     own = stack()
-    claims(own, namespaces=["a"], create_namespaces=True)
+    made = claims(own, namespaces=["a"], create_namespaces=True)
+    assert list(made.namespaces) == ["a"]
     rows = of_type(template_of(own), MANIFEST)
     (namespace_id,) = [name for name in rows if "Namespace" in name]
     (claim_id,) = [name for name in rows if "Namespace" not in name]

@@ -14,7 +14,8 @@ from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.task_governance import NATIVE_REGIONS, PriorityClass, QuotaRow, TaskGovernance, Team, is_native
+from hyperpod_cdk.task_governance import NATIVE_REGIONS, TaskGovernance, is_native
+from hyperpod_cdk.teams import PriorityClass, QuotaRow, Team
 from hyperpod_cdk.template_checks import check_templates
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
@@ -235,6 +236,31 @@ def test_a_teams_words(arguments: dict[str, Any], config: dict[str, Any]) -> Non
     assert config.items() <= quota["ComputeQuotaConfig"].items()
 
 
+def test_descriptions_and_a_quota_out_of_force() -> None:
+    resources = template(teams=[team(description="for the paper", active=False)], description="ours")
+
+    quota = properties(resources, "AWS::SageMaker::ComputeQuota")
+    assert (quota["Description"], quota["ActivationState"]) == ("for the paper", "Disabled")
+    assert properties(resources, "AWS::SageMaker::ClusterSchedulerConfig")["Description"] == "ours"
+
+
+@pytest.mark.parametrize(
+    ("wish", "arguments"),
+    [
+        ("access: rbac", {"access": "rbac", "member_role_arns": [ALICE]}),
+        ("default_queue", {"default_queue": True}),
+        ("resource_quota", {"resource_quota": {"requests.nvidia.com/gpu": "8"}}),
+    ],
+)
+def test_kubernetes_objects_need_the_cluster(wish: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the whole message is compared below
+        template(teams=[team(**arguments)])
+
+    assert str(error.value) == (
+        f"team research: must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
+    )
+
+
 def test_no_teams_is_a_policy_alone() -> None:
     resources = template(teams=[], native_scheduler_config=True, native_compute_quota=False)
 
@@ -265,8 +291,8 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: QuotaRow(instance_type="ml.p5.48xlarge"),
             (
-                "quota of ml.p5.48xlarge: must guarantee something, got nothing; "
-                "set count, accelerators, vcpu or memory_gib"
+                "quota of ml.p5.48xlarge: must state an amount, got none; "
+                "add count: 1, accelerators, vcpu, memory_gib or accelerator_partition"
             ),
         ),
         (
@@ -459,7 +485,7 @@ def policies(entry: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_with_the_cluster_at_hand_members_get_kubernetes_roles() -> None:
+def with_cluster(**rest: Any) -> dict[str, Any]:
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
     provider = eks_v2.KubectlProvider.from_kubectl_provider_attributes(stack, "Kubectl", service_token="arn")
     cluster = eks_v2.Cluster.from_cluster_attributes(
@@ -468,9 +494,57 @@ def test_with_the_cluster_at_hand_members_get_kubernetes_roles() -> None:
         cluster_name="prod-eks",
         kubectl_provider=provider,
     )
-    governance(stack, cluster=cluster, teams=[team("a", member_role_arns=[ALICE]), team("b")])
+    governance(stack, cluster=cluster, **rest)
+    found: dict[str, Any] = Template.from_stack(stack).to_json()["Resources"]
+    return found
 
-    resources = Template.from_stack(stack).to_json()["Resources"]
+
+def test_a_member_of_teams_of_both_kinds_gets_one_entry_with_both() -> None:
+    teams = [team("a", member_role_arns=[ALICE], access="rbac"), team("b", member_role_arns=[ALICE])]
+
+    entry = properties(with_cluster(teams=teams), "AWS::EKS::AccessEntry")
+
+    assert entry["KubernetesGroups"] == ["hyperpod-members", "hyperpod-ns-a"]
+    assert policies(entry) == {
+        "AmazonEKSEditPolicy": {"Type": "namespace", "Namespaces": ["hyperpod-ns-a", "hyperpod-ns-b"]},
+        "AmazonSagemakerHyperpodTrainingPolicy": {"Type": "namespace", "Namespaces": ["hyperpod-ns-b"]},
+        "AmazonSagemakerHyperpodUserClusterPolicy": {"Type": "cluster"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "api"), [(None, "v1beta2"), ("v1.4.0-eksbuild.1", "v1beta1"), ("v1.6.0-eksbuild.1", "v1beta2")]
+)
+def test_the_default_queue_comes_after_the_quota_in_the_words_of_the_versions_kueue(
+    version: str | None, api: str
+) -> None:
+    resources = with_cluster(teams=[team(default_queue=True), team("b")], addon_version=version)
+
+    ((_, applied),) = of_type(resources, "Custom::AWSCDK-EKS-KubernetesResource").items()
+    (queue,) = json.loads(applied["Properties"]["Manifest"])
+    assert (queue["apiVersion"], queue["metadata"]["name"]) == (f"kueue.x-k8s.io/{api}", "default")
+    quota_ids = of_type(resources, "AWS::SageMaker::ComputeQuota")
+    assert applied["DependsOn"] == [next(key for key in quota_ids if "research" in key)]
+
+
+def test_each_wish_has_a_manifest_of_its_own_so_that_it_goes_when_it_is_dropped() -> None:
+    limits = {"requests.nvidia.com/gpu": "8"}
+    every = team(access="rbac", member_role_arns=[ALICE], default_queue=True, resource_quota=limits)
+
+    applied = of_type(with_cluster(teams=[every]), "Custom::AWSCDK-EKS-KubernetesResource").values()
+
+    kinds = [[each["kind"] for each in json.loads(one["Properties"]["Manifest"])] for one in applied]
+    assert sorted(kinds) == [
+        ["ClusterRole", "ClusterRoleBinding"],
+        ["LocalQueue"],
+        ["ResourceQuota"],
+        ["Role", "RoleBinding"],
+    ]
+
+
+def test_with_the_cluster_at_hand_members_get_kubernetes_roles() -> None:
+    resources = with_cluster(teams=[team("a", member_role_arns=[ALICE], access="rbac"), team("b")])
+
     entry = properties(resources, "AWS::EKS::AccessEntry")
     assert entry["KubernetesGroups"] == ["hyperpod-members", "hyperpod-ns-a"]
     assert list(policies(entry)) == ["AmazonEKSEditPolicy"]

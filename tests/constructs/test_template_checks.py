@@ -220,6 +220,28 @@ def test_every_instance_group_is_complete(write: Write, name: str, why: str) -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("ThreadsPerCore", ["must state ThreadsPerCore, which an update that leaves it out resets; set it"]),
+        ("LifeCycleConfig", []),
+    ],
+)
+def test_a_restricted_group_runs_no_scripts(write: Write, name: str, messages: list[str]) -> None:
+    def restricted(resources: dict[str, Any]) -> None:
+        properties = resources["Cluster"]["Properties"]
+        properties["RestrictedInstanceGroups"] = [{**properties["InstanceGroups"][0], "InstanceGroupName": "nova"}]
+        del properties["RestrictedInstanceGroups"][0][name]
+        properties["RestrictedInstanceGroups"][0].pop("LifeCycleConfig", None)
+
+    bad = changed(CLUSTER, restricted)
+    found = errors(check_templates([write("network", NETWORK, OUTPUTS), write("hyperpod", bad)], region="us-east-1"))
+    assert found == [
+        ("instance-group-complete", "Cluster Properties.RestrictedInstanceGroups.0", f"instance group nova {message}")
+        for message in messages
+    ]
+
+
 @pytest.mark.parametrize(("removed", "side"), [("In", "ingress"), ("Out", "egress")])
 def test_efa_needs_the_group_to_allow_itself_both_ways(write: Write, removed: str, side: str) -> None:
     bad = changed(NETWORK, lambda r: r.pop(removed))
@@ -304,6 +326,23 @@ def test_the_engines_errors_and_warnings_come_through(write: Write) -> None:
     assert unknown.path.startswith("prod/platform/Queue/Resource")
     assert (unknown.file, unknown.line) == (str(path), 9)
     assert any("python3.6" in each.message for each in found)
+
+
+def test_a_cluster_of_many_groups_is_read_in_pieces_and_told_as_one(write: Write) -> None:
+    def many(resources: dict[str, Any]) -> None:
+        properties = resources["Cluster"]["Properties"]
+        (group,) = properties["InstanceGroups"]
+        properties["Colour"] = "red"
+        properties["InstanceGroups"] = [{**group, "InstanceGroupName": f"group-{index}"} for index in range(25)]
+        properties["InstanceGroups"][7]["Colour"] = properties["InstanceGroups"][23]["Colour"] = "red"
+
+    found = [each for each in check_templates([write("c", changed(CLUSTER, many))]) if "Colour" in each.message]
+
+    assert sorted((each.path, each.line) for each in found) == [
+        ("Cluster Properties.Colour", None),
+        ("Cluster Properties.InstanceGroups.23.Colour", None),
+        ("Cluster Properties.InstanceGroups.7.Colour", None),
+    ]
 
 
 def test_regions_are_told_apart(write: Write) -> None:

@@ -124,7 +124,11 @@ class FakeSageMaker:
         self._step(record)
         if record.arn not in self.records:
             raise client_error("ResourceNotFound", f"Describe{noun}")
-        failed = {"FailureReason": "the quota does not fit"} if "Failed" in record.status else {}
+        failed: dict[str, Any] = {}
+        if "Failed" in record.status:
+            failed = {"FailureReason": "the quota does not fit"}
+            if noun == "ClusterSchedulerConfig":
+                failed["StatusDetails"] = {"PriorityClasses": record.status}
         return {
             **record.request,
             f"{noun}Arn": record.arn,

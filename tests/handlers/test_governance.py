@@ -325,6 +325,68 @@ def test_a_dropped_description_and_activation_state_go_back_to_the_defaults(
     assert (request["Description"], request["ActivationState"]) == ("", "Enabled")
 
 
+def test_partitions_limits_and_descriptions_reach_the_api(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
+    properties = quota(Description="for the paper", ActivationState="Disabled")
+    config = properties["ComputeQuotaConfig"]
+    partition = {"Type": "mig-1g.10gb", "Count": 14}
+    config["ComputeQuotaResources"] = [{"InstanceType": "ml.p5.48xlarge", "AcceleratorPartition": partition}]
+    config["ResourceSharingConfig"]["AbsoluteBorrowLimits"] = [{"InstanceType": "ml.p5.48xlarge", "VCpu": 2.5}]
+
+    assert cloudformation.send("Create", QUOTA, properties)["Status"] == "SUCCESS"
+
+    sent = sagemaker.calls[0][1]
+    assert (sent["Description"], sent["ActivationState"]) == ("for the paper", "Disabled")
+    assert sent["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["AcceleratorPartition"] == partition
+    assert sent["ComputeQuotaConfig"]["ResourceSharingConfig"] == {
+        "Strategy": "LendAndBorrow",
+        "BorrowLimit": 50,
+        "AbsoluteBorrowLimits": [{"InstanceType": "ml.p5.48xlarge", "VCpu": 2.5}],
+    }
+
+
+def test_dropped_borrow_limits_go_back_to_none(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
+    old = quota()
+    old["ComputeQuotaConfig"]["ResourceSharingConfig"]["AbsoluteBorrowLimits"] = [
+        {"InstanceType": "ml.p5.48xlarge", "Count": 1}
+    ]
+    cloudformation.send("Create", QUOTA, old)
+
+    cloudformation.send("Update", QUOTA, quota(), PhysicalResourceId=ARN, OldResourceProperties=old)
+
+    sharing = sagemaker.records[ARN].request["ComputeQuotaConfig"]["ResourceSharingConfig"]
+    assert sharing == {"Strategy": "LendAndBorrow", "BorrowLimit": 50, "AbsoluteBorrowLimits": []}
+
+
+def test_dropped_idle_resource_sharing_goes_back_to_disabled(cloudformation: Any, sagemaker: Any, policy: Any) -> None:
+    old = policy()
+    old["SchedulerConfig"]["IdleResourceSharing"] = "Enabled"
+    arn = cloudformation.send("Create", POLICY, old)["PhysicalResourceId"]
+
+    cloudformation.send("Update", POLICY, policy(), PhysicalResourceId=arn, OldResourceProperties=old)
+
+    assert sagemaker.records[arn].request["SchedulerConfig"]["IdleResourceSharing"] == "Disabled"
+
+
+def test_a_section_that_is_gone_as_a_whole_is_left_out() -> None:
+    resets = {"Config": {"Limits": []}, "Description": ""}
+    old = {"Config": {"Limits": [1]}, "Description": "a"}
+    assert index.with_resets(resets, old, {}) == {"Description": ""}
+    assert index.with_resets(resets, {}, {"Config": {}}) == {"Config": {}}
+    assert index.with_resets(resets, old, {"Config": {"Other": "b"}}) == {
+        "Config": {"Other": "b", "Limits": []},
+        "Description": "",
+    }
+
+
+def test_a_failed_policy_says_which_part_failed(cloudformation: Any, sagemaker: Any, policy: Any) -> None:
+    sagemaker.faults = {"create": ["fail", "fail"]}
+
+    assert cloudformation.send("Create", POLICY, policy())["Reason"] == (
+        "the cluster policy prod could not be created: CreateFailed (PriorityClasses CreateFailed), the quota does not"
+        " fit"
+    )
+
+
 def test_tags_follow_and_the_owner_tag_stays(cloudformation: Any, sagemaker: Any, quota: Any) -> None:
     old = quota(Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "1"}])
     new = quota(Tags=[{"Key": "b", "Value": "2"}, {"Key": "c", "Value": "1"}])

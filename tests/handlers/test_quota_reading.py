@@ -288,6 +288,14 @@ THINGS: Mapping[str, list[Any]] = {
             "StorageCapacity": 2400,
             "LustreConfiguration": {"DeploymentType": "PERSISTENT_2"},
         },
+        {
+            "FileSystemType": "LUSTRE",
+            "LustreConfiguration": {
+                "DeploymentType": "PERSISTENT_2",
+                "ThroughputCapacity": 8000,
+                "DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 64},
+            },
+        },
         {"FileSystemType": "WINDOWS", "StorageCapacity": 300},
         tagged(
             "prod-storage",
@@ -332,10 +340,12 @@ KINDS: Mapping[str, float] = {
     "cidrs:vpc-a": 2,
     "cidrs:vpc-own": 0,
     "eks_clusters": 2,
-    "lustre_file_systems": 2,
-    "lustre_file_systems:PERSISTENT_2": 1,
+    "lustre_file_systems": 3,
+    "lustre_file_systems:PERSISTENT_2": 2,
     "lustre_capacity_gib": 3600,
     "lustre_capacity_gib:PERSISTENT_2": 2400,
+    "lustre_tiering_mbps": 8000,
+    "lustre_read_cache_gib": 64,
     "training_plans": 3,
     "reserved_instances:ml.p5.48xlarge": 12,
     "reserved_instances:ml.trn2.48xlarge": 0,
@@ -346,6 +356,24 @@ KINDS: Mapping[str, float] = {
 def test_use_of_others(kind: str, count: float) -> None:
     api = FakeApi(lists=THINGS)
     assert used(api, kind, OWN) == count
+
+
+def test_file_systems_of_restricted_groups() -> None:
+    def system(gib: int) -> dict[str, Any]:
+        return {"SizeInGiB": gib, "PerUnitStorageThroughput": 250}
+
+    def cluster(gib: int, shared: Mapping[str, Any]) -> dict[str, Any]:
+        groups = [{"EnvironmentConfig": {"FSxLustreConfig": system(gib)}}, {"EnvironmentConfig": {}}, {}]
+        return {
+            "RestrictedInstanceGroups": groups,
+            "RestrictedInstanceGroupsConfig": {"SharedEnvironmentConfig": shared},
+        }
+
+    growing = {"CurrentFSxLustreConfig": system(1200), "DesiredFSxLustreConfig": system(2400)}
+    clusters = {"prod": cluster(9600, {}), "nova": cluster(1200, growing), "plain": {}}
+    api = FakeApi(lists={"list_clusters": [{"ClusterName": name} for name in clusters]}, clusters=clusters)
+    assert used(api, "restricted_lustre_tib", OWN) == 3600 / 1024
+    assert set(calls_of("restricted_lustre_tib")) == {"sagemaker:ListClusters", "sagemaker:DescribeCluster"}
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "hyperpod_instances", "hyperpod_spot_instances:ml.p5.48xlarge"])

@@ -1,14 +1,11 @@
-"""The rehearsal as a user runs it: the real CDK CLI, the shipped environments, the embedded AWS in a child process."""
+"""The rehearsal as a user runs it: the real CDK CLI, the embedded AWS in a child process (see test_examples.py)."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 from rich.console import Console
 
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, ToolMissingError
@@ -16,11 +13,6 @@ from hyperpod_cdk.rehearsal.driver import rehearse
 from hyperpod_cdk.rehearsal.report import Report, Step, print_report
 
 STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy"]
-SHORT_QUOTA = {
-    "quotas": {"from_environment": True, "sagemaker": {"ml.p5.48xlarge for cluster usage": 1}},
-    "training_plans": {"from_environment": True},
-    "existing": {"from_environment": True},
-}
 
 
 def printed(report: Report) -> str:
@@ -30,22 +22,8 @@ def printed(report: Report) -> str:
 
 
 @pytest.fixture(scope="module")
-def rehearsals(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Report]]]:
-    """Three rehearsals side by side: each waits for its own child processes most of the time."""
-    account = tmp_path_factory.mktemp("account") / "account.yaml"
-    account.write_text(yaml.safe_dump(SHORT_QUOTA), encoding="utf-8")
-    prod, two_teams = project / "environments" / "prod.yaml", project / "examples" / "two-teams.yaml"
-    with ThreadPoolExecutor(max_workers=3) as pool:
-        yield {
-            "prod": pool.submit(rehearse, prod, project=project),
-            "two-teams": pool.submit(rehearse, two_teams, project=project),
-            "short quota": pool.submit(rehearse, prod, project=project, account_file=account),
-        }
-
-
-@pytest.fixture(scope="module")
-def prod(rehearsals: dict[str, Future[Report]]) -> Report:
-    return rehearsals["prod"].result()
+def prod(project: Path) -> Report:
+    return rehearse(project / "environments" / "prod.yaml", project=project)
 
 
 @pytest.mark.slow
@@ -98,40 +76,6 @@ class TestProd:
         assert "2/2 x ml.p5.48xlarge  use1-az5  InService  plan h100-april" in text
         assert "Helm is not run and no pod starts" in text
         assert "the HyperPod chart is a placeholder" in text
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_scheduler_policy_without_a_native_type_is_made_by_the_lambda(
-    rehearsals: dict[str, Future[Report]],
-) -> None:
-    report = rehearsals["two-teams"].result()
-    assert report.problem == ""
-    assert report.inventory.policy.startswith("two-teams-policy Created: priority classes none; fair share Enabled")
-    assert [(q.team, q.resources, q.weight, q.sharing) for q in report.inventory.quotas] == [
-        ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
-        ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
-    ]
-    ran = {each["type"] for each in report.executions if each["how"] == "ran"}
-    assert ran == {"Custom::HyperPodQuotaGate", "Custom::CDKBucketDeployment", "Custom::ClusterSchedulerConfig"}
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
-    rehearsals: dict[str, Future[Report]],
-) -> None:
-    report = rehearsals["short quota"].result()
-    assert not report.passed
-    assert [step.result for step in report.steps][-1] == "failed"
-    assert report.steps[-1].name == "deploy"
-    assert "CREATE_FAILED        | Custom::HyperPodQuotaGate | prod-network/QuotaGate" in report.problem
-    assert (
-        "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is 1 in us-east-1; "
-        "lower the count to 1 or run 'hyperpod-cdk quotas request prod'" in report.problem
-    )
-    assert "AWS::EC2::VPC" not in report.problem
-    assert report.problem in printed(report)
 
 
 def test_the_report_says_why_it_failed() -> None:

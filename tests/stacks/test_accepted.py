@@ -97,17 +97,29 @@ def groups(draw: st.DrawFn, name: str, zones: Sequence[str], region: str) -> dic
     }
 
 
+def ssd(*, efa: bool = False) -> dict[str, Any]:
+    """A persistent file system of the smallest size."""
+    return {"capacity_gib": 38400 if efa else 1200, "throughput_mbps_per_tib": 125, "efa": efa, "metadata_iops": 1500}
+
+
+SCRATCH = {"deployment_type": "scratch_2", "capacity_gib": 2400, "log_level": "errors"}
+TIERING = {
+    "storage_type": "intelligent_tiering",
+    "throughput_capacity_mbps": 8000,
+    "read_cache": {"sizing": "provisioned", "size_gib": 64},
+    "backups": {"retention_days": 90, "start_time": "00:00"},
+}
+
+
 @st.composite
 def file_systems(draw: st.DrawFn, name: str, zones: Sequence[str], namespaces: Sequence[str]) -> dict[str, Any]:
     """One file system with links and a claim."""
-    efa = draw(st.booleans())
     return {
         "name": name,
         "availability_zone_id": draw(st.sampled_from(zones)),
-        "capacity_gib": 38400 if efa else draw(st.sampled_from([1200, 2400, 4800])),
-        "throughput_mbps_per_tib": draw(st.sampled_from([125, 250, 500, 1000])),
-        "efa": efa,
+        **draw(st.sampled_from([ssd(), ssd(efa=True), SCRATCH, TIERING])),
         "compression": draw(st.sampled_from(["lz4", "none"])),
+        "maintenance_window": draw(st.sampled_from([None, "1:00:00", "7:23:59"])),
         "data_repositories": [
             {"path": path, "s3_uri": f"s3://bucket/{index}"} for index, path in enumerate(draw(some(PATHS, most=6)))
         ],
@@ -167,6 +179,9 @@ def environments(draw: st.DrawFn) -> dict[str, Any]:
                     "quota": [{"instance_type": present[0], "count": 1}],
                     "sharing": {"strategy": draw(st.sampled_from(["lend_and_borrow", "lend", "dont_lend"]))},
                     "member_role_arns": draw(some(ROLES[2:])),
+                    "access": draw(st.sampled_from(["access_policies", "rbac"])),
+                    "default_queue": draw(st.booleans()),
+                    "active": draw(st.booleans()),
                 }
                 for team in teams
             ],

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+
 import networkx as nx
 import pytest
 
-from tests.support.assembly import Node, Synthesized
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.config.wanted_addons import asked_for
+from tests.support.assembly import Node, Synthesized, shipped
 
 BEFORE_THE_CLUSTER = {
     "the HyperPod chart": ["Custom::AWSCDK-EKS-HelmChart"],
@@ -16,13 +23,19 @@ BEFORE_THE_CLUSTER = {
     "the EKS cluster": ["AWS::EKS::Cluster"],
 }
 NEEDS_A_NODE = (
+    "amazon-sagemaker-hyperpod-inference",
+    "amazon-sagemaker-hyperpod-observability",
     "amazon-sagemaker-hyperpod-taskgovernance",
     "amazon-sagemaker-hyperpod-training-operator",
+    "amazon-sagemaker-spaces",
+    "aws-ebs-csi-driver",
     "aws-fsx-csi-driver",
     "cert-manager",
     "coredns",
+    "metrics-server",
 )
 NEEDS_NO_NODE = ("eks-pod-identity-agent", "kube-proxy", "vpc-cni")
+DRIVERS = {"fsx.csi.aws.com": "aws-fsx-csi-driver", "s3.csi.aws.com": "aws-mountpoint-s3-csi-driver"}
 SCHEDULER = ("AWS::SageMaker::ClusterSchedulerConfig", "Custom::ClusterSchedulerConfig")
 QUOTA = ("AWS::SageMaker::ComputeQuota", "Custom::ComputeQuota")
 
@@ -37,35 +50,95 @@ def test_nothing_waits_for_itself(synthesized: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("what", BEFORE_THE_CLUSTER)
-def test_stands_before_the_cluster(created: Synthesized, what: str) -> None:
-    earlier = created.of_type(*BEFORE_THE_CLUSTER[what])
+def test_stands_before_the_cluster(synthesized: Synthesized, what: str) -> None:
+    earlier = synthesized.of_type(*BEFORE_THE_CLUSTER[what])
     # rules that a file system adds for its own ports belong to storage, which lives beside the cluster
     earlier = [node for node in earlier if not node[0].endswith("-storage")]
-    assert earlier
-    assert [n for n in earlier if not created.waits_for(cluster(created), n)] == []
+    assert earlier or what in _brought_along(synthesized)
+    assert [n for n in earlier if not synthesized.waits_for(cluster(synthesized), n)] == []
+
+
+def test_what_works_in_the_network_goes_before_its_routes(synthesized: Synthesized) -> None:
+    # kubectl and helm run in the network: without routes to the API they would hang while the stack is destroyed
+    workers = synthesized.of_type("Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource")
+    ways = synthesized.of_type(*BEFORE_THE_CLUSTER["the routes"], *BEFORE_THE_CLUSTER["the endpoints"])
+    assert [(a, b) for a in workers for b in ways if not synthesized.waits_for(a, b)] == []
+
+
+def test_a_claim_waits_for_its_driver_and_for_the_quota_that_brings_its_namespace(synthesized: Synthesized) -> None:
+    installed, quotas = _addons(synthesized), synthesized.of_type(*QUOTA)
+    for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource"):
+        manifest = json.dumps(synthesized.resource(node)["Properties"]["Manifest"])
+        needed = [synthesized.addon(each) for word, each in DRIVERS.items() if word in manifest and each in installed]
+        if "PersistentVolumeClaim" in manifest and "hyperpod-ns-" in manifest:
+            needed += [
+                each
+                for each in quotas
+                if f"hyperpod-ns-{_team(synthesized, each)}" in re.findall(r"hyperpod-ns-[a-z0-9-]+", manifest)
+            ]
+        assert [each for each in needed if not synthesized.waits_for(node, each)] == []
+
+
+def test_kubectl_runs_after_the_log_groups_that_it_would_make_itself(synthesized: Synthesized) -> None:
+    groups = [
+        node
+        for node in synthesized.of_type("AWS::Logs::LogGroup")
+        if "/aws/lambda/" in json.dumps(synthesized.resource(node)["Properties"].get("LogGroupName"))
+    ]
+    workers = synthesized.of_type("Custom::AWSCDK-EKS-HelmChart", "Custom::AWSCDK-EKS-KubernetesResource")
+    assert len(groups) == 2  # the handler's and its framework's
+    assert [(a, b) for a in workers for b in groups if not synthesized.waits_for(a, b)] == []
+
+
+def test_no_two_make_one_namespace_at_once(synthesized: Synthesized) -> None:
+    made: dict[str, list[Node]] = {}
+    for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource"):
+        manifest = synthesized.resource(node)["Properties"]["Manifest"]
+        if isinstance(manifest, str) and json.loads(manifest)[0]["kind"] == "Namespace":
+            made.setdefault(json.loads(manifest)[0]["metadata"]["name"], []).append(node)
+    pairs = [pair for nodes in made.values() for pair in combinations(nodes, 2)]
+    assert [(a, b) for a, b in pairs if not (synthesized.waits_for(a, b) or synthesized.waits_for(b, a))] == []
+
+
+@pytest.mark.parametrize("kind", ["Custom::AWSCDK-EKS-HelmChart", "AWS::EKS::Cluster", "AWS::EKS::Addon"])
+def test_the_ways_to_aws_stand_before_who_takes_them(created: Synthesized, kind: str) -> None:
+    ways = created.of_type(*BEFORE_THE_CLUSTER["the endpoints"], *BEFORE_THE_CLUSTER["the routes"])
+    assert [each for each in created.of_type(kind) for way in ways if not created.waits_for(each, way)] == []
+
+
+def test_a_closed_network_has_endpoints_and_no_way_out(created: Synthesized) -> None:
+    endpoints = {
+        created.resource(node)["Properties"]["VpcEndpointType"] for node in created.of_type("AWS::EC2::VPCEndpoint")
+    }
+    ways_out = created.of_type("AWS::EC2::Route", "AWS::EC2::NatGateway", "AWS::EC2::InternetGateway")
+    is_closed = created.environment.network.is_closed
+    assert endpoints == ({"Gateway", "Interface"} if is_closed else {"Gateway"})
+    assert bool(ways_out) is not is_closed
 
 
 def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesized: Synthesized) -> None:
     node = cluster(synthesized)
-    group = synthesized.resource(node)["Properties"]["InstanceGroups"][0]
-    role = group["ExecutionRole"]["Fn::GetAtt"][0]
-    policies = [
-        each
-        for each in synthesized.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
-        if each[0] == node[0] and {"Ref": role} in _roles(synthesized, each)
-    ]
-    assert policies
-    assert [n for n in policies if not synthesized.waits_for(node, n)] == []
+    properties = synthesized.resource(node)["Properties"]
+    groups = (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ()))
+    for role in {group["ExecutionRole"]["Fn::GetAtt"][0] for group in groups}:
+        policies = [
+            each
+            for each in synthesized.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
+            if each[0] == node[0] and {"Ref": role} in _roles(synthesized, each)
+        ]
+        assert policies
+        assert [n for n in policies if not synthesized.waits_for(node, n)] == []
+
+
+def test_pods_get_rights_after_the_agent_that_brings_them(created: Synthesized) -> None:
+    associations = created.of_type("AWS::EKS::PodIdentityAssociation")
+    agent = created.addon(addons.POD_IDENTITY_AGENT)
+    assert [each for each in associations if not created.waits_for(each, agent)] == []
 
 
 @pytest.mark.parametrize("name", NEEDS_A_NODE)
 def test_addon_whose_pods_need_a_node_waits_for_the_cluster(created: Synthesized, name: str) -> None:
-    wanted = {
-        "aws-fsx-csi-driver": any(lustre.claim for lustre in created.environment.storage.lustre),
-        "amazon-sagemaker-hyperpod-training-operator": created.environment.operators.training.enabled,
-        "cert-manager": created.environment.operators.training.enabled,
-    }
-    if not wanted.get(name, True):
+    if name != "coredns" and name not in asked_for(created.environment):
         assert name not in _addons(created)
         return
     assert created.waits_for(created.addon(name), cluster(created))
@@ -77,17 +150,37 @@ def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized
 
 
 def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized) -> None:
+    if synthesized.environment.task_governance is None:
+        assert synthesized.of_type(*SCHEDULER, *QUOTA) == []
+        return
     addon = synthesized.addon("amazon-sagemaker-hyperpod-taskgovernance")
     (scheduler,) = synthesized.of_type(*SCHEDULER)
     quotas = synthesized.of_type(*QUOTA)
-    assert len(quotas) == len(synthesized.environment.task_governance.teams)  # type: ignore[union-attr]
+    assert len(quotas) == len(synthesized.environment.task_governance.teams)
     assert synthesized.waits_for(scheduler, addon)
     assert [q for q in quotas if not synthesized.waits_for(q, scheduler)] == []
 
 
+def test_what_stands_in_a_teams_namespace_waits_for_its_quota(synthesized: Synthesized) -> None:
+    governance = synthesized.environment.task_governance
+    teams = () if governance is None else governance.teams
+    quotas = {
+        synthesized.resource(node)["Properties"]["ComputeQuotaTarget"]["TeamName"]: node
+        for node in synthesized.of_type(*QUOTA)
+    }
+    for team in teams:
+        inside = [
+            node
+            for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource")
+            if f'"namespace":"{team.namespace}"' in str(synthesized.resource(node)["Properties"]["Manifest"])
+        ]
+        assert inside or not team.default_queue
+        assert [node for node in inside if not synthesized.waits_for(node, quotas[team.name])] == []
+
+
 def test_training_operator_waits_for_cert_manager_and_its_identity(created: Synthesized) -> None:
     if not created.environment.operators.training.enabled:
-        assert created.environment.name == "two-teams"
+        assert addons.TRAINING_OPERATOR not in _addons(created)
         return
     operator = created.addon("amazon-sagemaker-hyperpod-training-operator")
     identities = [
@@ -101,12 +194,39 @@ def test_training_operator_waits_for_cert_manager_and_its_identity(created: Synt
     assert "PodIdentityAssociations" not in created.resource(operator)["Properties"]
 
 
+@pytest.mark.parametrize("name", [addons.TRAINING_OPERATOR, addons.INFERENCE, addons.OBSERVABILITY, addons.SPACES])
+def test_an_operator_waits_for_what_it_requires_and_for_its_rights(synthesized: Synthesized, name: str) -> None:
+    if name not in asked_for(synthesized.environment):
+        assert name not in _addons(synthesized)
+        return
+    operator, row, installs = synthesized.addon(name), addons.row(name), synthesized.environment.eks.installs
+    required = [synthesized.addon(each) for each in row.requires if installs(each)]
+    identities = [
+        node
+        for node in synthesized.of_type("AWS::EKS::PodIdentityAssociation")
+        if synthesized.resource(node)["Properties"]["Namespace"] == row.namespace
+    ]
+    assert len(identities) == (0 if row.needs_oidc_provider else len(row.service_accounts))
+    assert [node for node in [*required, *identities] if not synthesized.waits_for(operator, node)] == []
+
+
+def test_the_observability_addon_waits_for_dns_and_its_workspaces(created: Synthesized) -> None:
+    if not created.environment.operators.observability.enabled:
+        assert addons.OBSERVABILITY not in _addons(created)
+        return
+    addon = created.addon(addons.OBSERVABILITY)
+    workspaces = created.of_type("AWS::APS::Workspace", "AWS::Grafana::Workspace")
+    assert len(workspaces) == 2
+    assert [node for node in [*workspaces, created.addon("coredns")] if not created.waits_for(addon, node)] == []
+
+
 def test_file_system_ports_are_open_before_the_file_system(created: Synthesized) -> None:
     for system in created.of_type("AWS::FSx::FileSystem"):
+        (group,) = created.resource(system)["Properties"]["SecurityGroupIds"]
         rules = [
             node
             for node in created.of_type("AWS::EC2::SecurityGroupIngress", "AWS::EC2::SecurityGroupEgress")
-            if node[0] == system[0]
+            if node[0] == system[0] and group in created.resource(node)["Properties"].values()
         ]
         assert rules
         assert [n for n in rules if not created.waits_for(system, n)] == []
@@ -128,3 +248,35 @@ def _roles(synthesized: Synthesized, node: Node) -> list[object]:
 
 def _addons(synthesized: Synthesized) -> set[str]:
     return {synthesized.resource(node)["Properties"]["AddonName"] for node in synthesized.of_type("AWS::EKS::Addon")}
+
+
+def _brought_along(synthesized: Synthesized) -> set[str]:
+    """Name what an environment joins instead of making it."""
+    environment, found = synthesized.environment, set[str]()
+    if environment.network.existing is not None:
+        found |= {"the security-group rules", "the routes", "the endpoints"}
+    if environment.eks.existing is not None:
+        found |= {"the EKS cluster"}
+    if synthesized.of_type("Custom::CDKBucketDeployment") == [] and environment.hyperpod.lifecycle.existing_bucket:
+        found |= {"the lifecycle upload"}
+    return found
+
+
+def _team(synthesized: Synthesized, quota: Node) -> str:
+    properties = synthesized.resource(quota)["Properties"]
+    return str(properties["ComputeQuotaTarget"]["TeamName"])
+
+
+def test_karpenter_is_asked_before_the_cluster_changes_and_has_pools_once_it_is_there(assemblies: Path) -> None:
+    spot = shipped(assemblies, "spot")
+    (counts,) = spot.of_type("Custom::HyperPodNodeCounts")
+    (autoscaler,) = spot.of_type("Custom::HyperPodAutoscaler")
+    pools = [
+        node
+        for node in spot.of_type("Custom::AWSCDK-EKS-KubernetesResource")
+        if "HyperpodNodeClass" in json.dumps(spot.resource(node)["Properties"]["Manifest"])
+    ]
+    assert len(pools) == 1
+    assert spot.waits_for(cluster(spot), counts)
+    assert spot.waits_for(autoscaler, cluster(spot))
+    assert [pool for pool in pools if not spot.waits_for(pool, autoscaler)] == []

@@ -8,15 +8,19 @@ from tests.support.assembly import Node, Synthesized
 
 DATA = ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::Logs::LogGroup")
 CLUSTERS = ("AWS::EKS::Cluster", "AWS::SageMaker::Cluster")
+WORKSPACES = ("AWS::APS::Workspace", "AWS::Grafana::Workspace")
 
 # a bucket with objects in it cannot be deleted, so that rolling back its creation would fail;
-# the logs of CDK's own functions are CDK's to make; the gate's hold why a first deployment was refused
+# the logs of CDK's own functions are CDK's to make; the gate's hold why a first deployment was refused;
+# what a key has encrypted and stays could not be read without it
 STAYS_EVEN_IF_ITS_CREATION_FAILS = {
     "ControlPlaneClusterKubectlProviderHandlerLogGroupCA2C8CC5",
     "ControlPlaneClusterKubectlProviderframeworkonEventLogGroupD4066F92",
+    "LifecycleBucketKey78EDAC3F",
     "LifecycleScriptsAccessLogs486B0B7F",
     "LifecycleScriptsBucketBB67840B",
     "LifecycleScriptsUploadLogs902B8BF1",
+    "LogsKey195F8DFC",
     "QuotaGateLogs8B0BB020",
     "TaskGovernanceHandlerLogs5C537A96",
 }
@@ -40,7 +44,7 @@ def policies(synthesized: Synthesized, node: Node) -> tuple[str | None, str | No
 
 
 def test_what_holds_state_stays(created: Synthesized) -> None:
-    nodes = created.of_type(*DATA, *CLUSTERS)
+    nodes = created.of_type(*DATA, *CLUSTERS, *WORKSPACES)
 
     expected = {
         node: ("Retain" if node[1] in STAYS_EVEN_IF_ITS_CREATION_FAILS else "RetainExceptOnCreate", "Retain")

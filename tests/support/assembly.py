@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import yaml
 
 from hyperpod_cdk import HyperPodChart
-from hyperpod_cdk.config import Environment
-from stacks.app import new_app
+from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from stacks.app import build, new_app
 from stacks.environment import HyperPodEnvironment
 
-ENVIRONMENTS = {
-    "prod": "environments/prod.yaml",
-    "two-teams": "examples/two-teams.yaml",
-    "elastic-training": "examples/elastic-training.yaml",
-    "shared": "examples/existing-vpc-and-eks.yaml",
-}
-OF_THEIR_OWN = tuple(name for name in ENVIRONMENTS if name != "shared")
+PROJECT = Path(__file__).parents[2]
+FOLDERS = ("environments", "examples")
+
+
+def _files() -> dict[str, dict[str, Any]]:
+    return {
+        path.relative_to(PROJECT).as_posix(): yaml.safe_load(path.read_text(encoding="utf-8"))
+        for folder in FOLDERS
+        for path in sorted((PROJECT / folder).glob("*.yaml"))
+    }
+
+
+def _is_of_its_own(values: dict[str, Any]) -> bool:
+    return not any("existing" in (values.get(section) or {}) for section in ("network", "eks"))
+
+
+_FOUND = _files()
+ENVIRONMENTS: dict[str, str] = {values["name"]: file for file, values in _FOUND.items()}
+"""The file of every environment that ships, by the environment's name; a file that is added is found by itself."""
+
+OF_THEIR_OWN = tuple(values["name"] for values in _FOUND.values() if _is_of_its_own(values))
 """The environments that make their network and their EKS cluster themselves."""
 
 Node = tuple[str, str]
+
+_read: dict[tuple[Path, str], Synthesized] = {}
 
 
 @dataclass(frozen=True)
@@ -80,6 +100,39 @@ class Synthesized:
     def waits_for(self, later: Node, earlier: Node) -> bool:
         """Whether CloudFormation creates ``earlier`` first and deletes it last."""
         return bool(nx.has_path(self.graph, later, earlier))
+
+
+def synthesized_once(folder: Path, key: str, loaded: LoadedEnvironment) -> Synthesized:
+    """Give an environment with its templates checked, synthesized by the first worker of the session that asks.
+
+    ``folder`` is the fixture ``assemblies``, which all workers share; one ``key`` must always mean one environment.
+    The HyperPod chart is the placeholder, whatever lies in the developer's own folder.
+    """
+    target = folder / key
+    if (target, key) not in _read:
+        with _locked(folder / f"{key}.lock"):
+            done = folder / f"{key}.done"
+            if not done.exists():
+                root = folder / "root"
+                root.mkdir(exist_ok=True)
+                app = new_app(outdir=target)
+                build(app, [loaded], root=root)
+                app.synth()
+                done.touch()
+        _read[target, key] = read_assembly(target, loaded.environment)
+    return _read[target, key]
+
+
+def shipped(folder: Path, name: str) -> Synthesized:
+    """Give one of ENVIRONMENTS; ``folder`` as in ``synthesized_once``."""
+    return synthesized_once(folder, name, load_environment(PROJECT / ENVIRONMENTS[name]))
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def synthesize_unchecked(environment: Environment, *, project: Path, outdir: Path | None = None) -> Synthesized:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,9 +18,10 @@ from typing import Any
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
+HURRIED = Path(__file__).parent / "hurried.py"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
-_running: dict[str, _Process] = {}
+_running: dict[tuple[str, bool], _Process] = {}
 
 
 @dataclass(frozen=True)
@@ -48,26 +50,29 @@ def embedded(
     account: str = ACCOUNT,
     latency_ms: float = 0,
     now: datetime | None = None,
+    is_hurried: bool = False,
 ) -> Iterator[Embedded]:
     """Give the embedded AWS with exactly the account of an account file's document.
 
-    Its time goes on from ``now`` (default: the present). The process is shared: the account of the ``with`` before is
-    gone, so only one may be in use at a time. Fails in the end where an operation of the embedded AWS failed inside.
+    Its time goes on from ``now`` (default: the present). One that is hurried makes nobody wait for a resource, and
+    plays the upload of files. The process is shared: the account of the ``with`` before is gone, so only one may be in
+    use at a time. Fails in the end where an operation of the embedded AWS failed inside.
     """
-    if account not in _running:
-        _running[account] = _Process.start(account)
-        atexit.register(_running[account].stop)
-    endpoint = _running[account].endpoint
+    key = (account, is_hurried)
+    if key not in _running:
+        _running[key] = _Process.start(account, is_hurried=is_hurried)
+        atexit.register(_running[key].stop)
+    endpoint = _running[key].endpoint
     wanted = {"document": document, "region": region, "latency_ms": latency_ms, "now": now and now.isoformat()}
     body = json.dumps(wanted, default=str).encode()
     request = urllib.request.Request(f"{endpoint}/_rehearsal/account", data=body, method="POST")  # noqa: S310 - loopback
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
         problem = json.load(answer)["problem"]
     # an account that could not be filled is told as the problem; what was logged of it is not the next test's
-    _running[account].failures()
+    _running[key].failures()
     assert not problem, problem
     yield Embedded(endpoint=endpoint, region=region)
-    failures = _running[account].failures()
+    failures = _running[key].failures()
     assert not failures, failures
 
 
@@ -79,12 +84,18 @@ class _Process:
     read: int = 0
 
     @classmethod
-    def start(cls, account: str) -> _Process:
+    def start(cls, account: str, *, is_hurried: bool) -> _Process:
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
-        command = [sys.executable, "-m", "hyperpod_cdk.rehearsal.embedded", "--account", account, "--region", REGION]
+        program = [str(HURRIED), "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk.rehearsal.embedded"]
+        command = [sys.executable, *program, "--account", account, "--region", REGION]
         process = subprocess.Popen(
-            [*command, "--log-file", str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*command, "--log-file", str(log)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
+            env={**os.environ, "TMPDIR": scratch.name},
         )
         line = process.stdout.readline() if process.stdout else ""
         assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
+    BackupAnswer,
     BucketAnswer,
+    BucketSettings,
     Caller,
     Decision,
     EksClusterAnswer,
     Endpoint,
     HyperPodClusterAnswer,
+    ImageAnswer,
     InstalledAddon,
+    KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
     NotAnswered,
@@ -62,8 +66,13 @@ class Answers:
     training_plan_offerings: Whole[tuple[Offering, ...]] = field(default_factory=_unset)
     hyperpod_clusters: Whole[tuple[HyperPodClusterAnswer, ...]] = field(default_factory=_unset)
     zones: Whole[tuple[Zone, ...]] = field(default_factory=_unset)
+    # all there are, by ID; one that is missing does not exist
+    images: Whole[Mapping[str, ImageAnswer]] = field(default_factory=_unset)
+    # all there are with their states, by name; one that is missing does not exist
+    alarms: Whole[Mapping[str, str]] = field(default_factory=_unset)
     # all there are, by EC2 name; a type that is missing is offered nowhere
     instance_type_zones: Whole[Mapping[str, frozenset[str]]] = field(default_factory=_unset)
+    endpoint_services: Whole[Mapping[str, frozenset[str]]] = field(default_factory=_unset)
     vpc: By[str, VpcAnswer | None] = field(default_factory=dict)  # VPC ID
     # all there are, by ID; one that is missing does not exist
     subnets: Whole[Mapping[str, SubnetAnswer]] = field(default_factory=_unset)
@@ -80,11 +89,19 @@ class Answers:
     kubernetes_daemon_sets: By[tuple[str, str], Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     role: By[str, RoleAnswer | None] = field(default_factory=dict)  # name
     policy_exists: By[str, bool] = field(default_factory=dict)  # ARN
+    prometheus_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
+    grafana_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
     # by action, or by "action resource" for one resource alone; an action that is missing is allowed
     simulate: Whole[Mapping[str, Decision]] = field(default_factory=_unset)
     bootstrap_version: By[str, int | None] = field(default_factory=dict)  # qualifier
     lustre_file_systems: Whole[tuple[LustreAnswer, ...]] = field(default_factory=_unset)
+    file_system_backup: By[str, BackupAnswer | None] = field(default_factory=dict)  # backup ID
+    # all there are, by ID; one that is missing does not exist
+    interface_groups: Whole[Mapping[str, tuple[str, ...]]] = field(default_factory=_unset)
     bucket: By[str, BucketAnswer | None] = field(default_factory=dict)  # name
+    bucket_settings: By[str, BucketSettings] = field(default_factory=dict)  # name
+    kms_key: By[str, KmsKeyAnswer | None] = field(default_factory=dict)  # ARN
+    kms_key_policy: By[str, Mapping[str, Any]] = field(default_factory=dict)  # ARN
     # all names there are; those with the prefix are given
     log_groups: Whole[tuple[str, ...]] = field(default_factory=_unset)
     stack: By[str, StackAnswer | None] = field(default_factory=dict)  # name
@@ -142,10 +159,25 @@ class FakeAws:
         self.asked.append(("zones",))
         return _whole(self.answers.zones)
 
+    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
+        self.asked.append(("images", tuple(image_ids)))
+        there = _whole(self.answers.images)
+        return {name: there[name] for name in image_ids if name in there}
+
+    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
+        self.asked.append(("alarms", tuple(names)))
+        there = _whole(self.answers.alarms)
+        return {name: there[name] for name in names if name in there}
+
     def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
         self.asked.append(("instance_type_zones", tuple(ec2_names)))
         there = _whole(self.answers.instance_type_zones)
         return {name: there.get(name, frozenset()) for name in ec2_names}
+
+    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        self.asked.append(("endpoint_services", tuple(services)))
+        there = _whole(self.answers.endpoint_services)
+        return {name: there.get(name, frozenset()) for name in services}
 
     def vpc(self, vpc_id: str) -> VpcAnswer | None:
         self.asked.append(("vpc", vpc_id))
@@ -197,6 +229,14 @@ class FakeAws:
         self.asked.append(("role", name))
         return _by_key(self.answers.role, name)
 
+    def prometheus_workspace(self, arn: str) -> str | None:
+        self.asked.append(("prometheus_workspace", arn))
+        return _by_key(self.answers.prometheus_workspace, arn)
+
+    def grafana_workspace(self, arn: str) -> str | None:
+        self.asked.append(("grafana_workspace", arn))
+        return _by_key(self.answers.grafana_workspace, arn)
+
     def policy_exists(self, arn: str) -> bool:
         self.asked.append(("policy_exists", arn))
         return _by_key(self.answers.policy_exists, arn)
@@ -222,9 +262,30 @@ class FakeAws:
         self.asked.append(("lustre_file_systems",))
         return _whole(self.answers.lustre_file_systems)
 
+    def file_system_backup(self, backup_id: str) -> BackupAnswer | None:
+        self.asked.append(("file_system_backup", backup_id))
+        return _by_key(self.answers.file_system_backup, backup_id)
+
+    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        self.asked.append(("interface_groups", tuple(interface_ids)))
+        known = _whole(self.answers.interface_groups)
+        return {each: known[each] for each in interface_ids if each in known}
+
     def bucket(self, name: str) -> BucketAnswer | None:
         self.asked.append(("bucket", name))
         return _by_key(self.answers.bucket, name)
+
+    def bucket_settings(self, name: str) -> BucketSettings:
+        self.asked.append(("bucket_settings", name))
+        return _by_key(self.answers.bucket_settings, name)
+
+    def kms_key(self, arn: str) -> KmsKeyAnswer | None:
+        self.asked.append(("kms_key", arn))
+        return _by_key(self.answers.kms_key, arn)
+
+    def kms_key_policy(self, arn: str) -> Mapping[str, Any]:
+        self.asked.append(("kms_key_policy", arn))
+        return _by_key(self.answers.kms_key_policy, arn)
 
     def log_groups(self, prefix: str) -> tuple[str, ...]:
         self.asked.append(("log_groups", prefix))

@@ -25,7 +25,7 @@ REGION = "us-east-1"
 ARN = f"arn:aws:iam::{ACCOUNT}:user/ops/dana"
 WHO = {"Account": ACCOUNT, "Arn": ARN, "UserId": "AIDAEXAMPLE"}
 
-_PREFIXES = {"service-quotas": "servicequotas"}
+_PREFIXES = {"service-quotas": "servicequotas", "amp": "aps"}
 
 
 @dataclass(frozen=True)

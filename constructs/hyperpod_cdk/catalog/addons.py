@@ -29,6 +29,11 @@ OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
 
+THROUGH_POD_IDENTITY = frozenset(
+    {TRAINING_OPERATOR, OBSERVABILITY, SPACES, FSX_CSI_DRIVER, EBS_CSI_DRIVER, S3_CSI_DRIVER}
+)
+"""Add-ons whose pods the stacks give their roles by pod identity."""
+
 CHART_PODS: int = _data.load("addons")["dependency_chart"]["cluster_pods"]
 """Pods of the HyperPod dependency chart that run on any node."""
 
@@ -41,6 +46,7 @@ class Addon:
     ``managed_policies`` are names of AWS managed policies; ``needs_nodes`` says that it stays degraded or
     fails until a node is Ready; ``requires`` maps add-ons that must be there first to their oldest release
     (None: any). ``cluster_pods`` and ``node_pods`` count the pods it brings at least, once and on every node.
+    ``minimum_node_xlarge`` is the size of the smallest node on which its pods find room: 4 for ``4xlarge``.
     """
 
     name: str
@@ -52,6 +58,7 @@ class Addon:
     node_pods: int = 0
     minimum_version: str | None = None
     minimum_kubernetes: str | None = None
+    minimum_node_xlarge: int | None = None
     elastic_minimum_version: str | None = None
     inline_pod_identity: bool = True
     needs_oidc_provider: bool = False
@@ -92,6 +99,18 @@ def version_problem(name: str, version: str, *, key: str | None = None) -> str |
     return (
         f"must be {addon.minimum_version} or newer for HyperPod, got {version}; "
         f"set {where}: v{addon.minimum_version}-eksbuild.1 or newer, or leave it out for EKS's default"
+    )
+
+
+def s3_pod_identity_problem(version: str) -> str | None:
+    """Say that a version of the S3 CSI driver takes no rights from EKS pod identity yet, or give None."""
+    since: str = _data.load("addons")["s3_csi_pod_identity_since"]
+    got, least = release(version), release(since)
+    if got is None or least is None or got >= least:
+        return None
+    return (
+        f"must be {since} or newer, which takes its rights from EKS pod identity, got {version}; set a newer one, or "
+        "leave it out for EKS's default"
     )
 
 

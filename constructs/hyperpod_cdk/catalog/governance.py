@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
-from hyperpod_cdk.catalog import _data, rules
+from hyperpod_cdk.catalog import _data, addons, rules
 
 _DATA = _data.load("governance")
 _BOUNDS = rules.bounds(_DATA["bounds"])
@@ -23,6 +26,9 @@ QUOTA_COUNT = _BOUNDS["quota_count"]
 PRIORITY_CLASS_NAME = _PATTERNS["priority_class_name"]
 TEAM_NAME = _PATTERNS["team_name"]
 POLICY_NAME = _PATTERNS["policy_name"]
+DESCRIPTION = _PATTERNS["description"]
+RESOURCE_NAME = _PATTERNS["resource_name"]
+QUANTITY = _PATTERNS["quantity"]
 
 ORDERINGS: tuple[str, ...] = tuple(_DATA["words"]["ordering"])
 """How queued tasks are admitted; with ``first_come_first_served`` a policy has no priority classes."""
@@ -35,6 +41,31 @@ SHARING: dict[str, str] = dict(_DATA["words"]["sharing"])
 
 PREEMPTION: dict[str, str] = dict(_DATA["words"]["preemption"])
 """Our word -> ``ComputeQuotaConfig.PreemptTeamTasks``."""
+
+ACCESS: tuple[str, ...] = tuple(_DATA["words"]["access"])
+"""How members of a team get their rights: from AWS's access policies, or from Kubernetes roles."""
+
+SHARES: tuple[str, ...] = tuple(_DATA["amounts"]["together"])
+"""The amounts of a quota row that state parts of instances; they go together, and without a number of instances."""
+
+BESIDE_PARTITION: tuple[str, ...] = tuple(_DATA["amounts"]["with_partition"])
+"""The amounts that may stand beside an accelerator partition."""
+
+PARTITION_PROFILES: tuple[str, ...] = tuple(_DATA["partitions"]["profiles"])
+"""MIG profiles that the API takes in a quota; which of them a type has says ``InstanceType.mig_profiles``."""
+
+PARTITION_LABEL: str = _DATA["partitions"]["node_label"]
+"""The node label by which an instance group asks for its GPUs to be partitioned."""
+
+KUEUE_GROUP = "kueue.x-k8s.io"
+"""The API group that a Kueue of whatever origin brings."""
+
+KUEUE_API = f"{KUEUE_GROUP}/v1beta2"
+"""The newest API version of Kueue's objects."""
+
+RESOURCE_QUOTA_NAME: str = _DATA["resource_quota"]["name"]
+DEFAULT_QUEUE: str = _DATA["default_queue"]["name"]
+"""The name that makes a Kueue local queue the one of jobs that name none."""
 
 DEFAULT_PRIORITY_CLASSES: tuple[tuple[str, int], ...] = tuple(
     (row["name"], row["weight"]) for row in _DATA["default_priority_classes"]
@@ -66,3 +97,96 @@ def cluster_queue(team: str) -> str:
 def priority_class(name: str) -> str:
     """Give the Kubernetes name of priority class ``name``, the value of ``PRIORITY_LABEL``."""
     return str(_DATA["names"]["priority_class"]).format(name=name)
+
+
+def amounts_problem(amounts: Sequence[str]) -> str | None:
+    """Say why the amounts that a quota row states cannot stand together (``count`` and the like), or give None."""
+    given = set(amounts)
+    if not given:
+        return "must state an amount, got none; add count: 1, accelerators, vcpu, memory_gib or accelerator_partition"
+    for alone, beside in (("count", ()), ("accelerator_partition", BESIDE_PARTITION)):
+        others = [name for name in amounts if name != alone and name not in beside]
+        if alone in given and others:
+            also = f", {' and '.join(beside)} excepted" if beside else ""
+            return (
+                f"must state {alone} without other amounts{also}, got {alone} beside {' and '.join(others)};"
+                f" remove {alone}, or remove {' and '.join(others)}"
+            )
+    return None
+
+
+def partitions_per_accelerator(profile: str, profiles: Sequence[str]) -> int:
+    """Give how many partitions of ``profile`` fit on one GPU; ``profiles`` are all those of the type.
+
+    A GPU has seven slices of compute and eight of memory; a profile of all seven holds the whole memory.
+    """
+    slices = _DATA["partitions"]
+    whole = max(_partition(each)[1] for each in profiles)
+    compute, memory = _partition(profile)
+    memory_slices = max(1, round(memory * slices["memory_slices"] / whole))
+    return int(min(slices["compute_slices"] // compute, slices["memory_slices"] // memory_slices))
+
+
+def limited_resource(kind: str, *, profile: str = "") -> str:
+    """Give the name under which a ResourceQuota limits ``kind``: gpu, neuron, efa, or partition with its profile."""
+    return str(_DATA["resource_quota"][kind]).format(profile=profile)
+
+
+def default_queue_problem(addon_version: str) -> str | None:
+    """Say that task governance of ``addon_version`` knows no default queue, or give None."""
+    kueue, least = _kueue(addon_version), _numbers(_DATA["default_queue"]["kueue"])
+    if kueue is None or kueue >= least:
+        return None
+    first = next(version for version, of in addons.row(addons.TASK_GOVERNANCE).kueue.items() if _numbers(of) >= least)
+    return (
+        f"needs task governance {first} or newer, whose Kueue gives jobs without a queue the one named"
+        f" {DEFAULT_QUEUE}, got {addon_version}"
+    )
+
+
+def update_problem(installed: str, wanted: str) -> str | None:
+    """Say why EKS cannot update task governance from one add-on version to another, or give None."""
+    rule = _DATA["update"]
+    before, after = addons.release(installed), addons.release(wanted)
+    if before is None or after is None or before >= _numbers(rule["before"]) or after < _numbers(rule["not_to"]):
+        return None
+    return (
+        f"must not skip from {installed} to {wanted}, since releases before {rule['before']} store Kueue's custom"
+        f" resource definitions in a version that releases from {rule['not_to']} on no longer have"
+    )
+
+
+def local_queue_api(addon_version: str | None = None) -> str:
+    """Give the API version of a Kueue local queue; without a version that of a recent add-on."""
+    is_old = addon_version is not None and not serves_kueue_api(addon_version, KUEUE_API)
+    return f"{KUEUE_GROUP}/v1beta1" if is_old else KUEUE_API
+
+
+def serves_kueue_api(addon_version: str, api: str) -> bool:
+    """Say whether the Kueue of an add-on version serves ``api`` (``kueue.x-k8s.io/v1beta2``); v1beta1 all of them do.
+
+    True for a version that cannot be read.
+    """
+    kueue = _kueue(addon_version)
+    return api != KUEUE_API or kueue is None or kueue >= _numbers(_DATA["default_queue"]["v1beta2"])
+
+
+def _kueue(addon_version: str) -> tuple[int, ...] | None:
+    """Give the Kueue of an add-on version: that of the newest release listed that is not newer; None if unreadable."""
+    got = addons.release(addon_version)
+    if got is None:
+        return None
+    listed: dict[str, Any] = dict(addons.row(addons.TASK_GOVERNANCE).kueue)
+    older = [kueue for version, kueue in listed.items() if _numbers(version) <= got]
+    return _numbers(older[-1]) if older else (0,)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _partition(profile: str) -> tuple[int, int]:
+    match = re.fullmatch(r"mig-(\d+)g\.(\d+)gb", profile)
+    if match is None:
+        raise ValueError(f'must be a MIG profile such as {PARTITION_PROFILES[0]}, got "{profile}"')
+    return int(match[1]), int(match[2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 
 from hyperpod_cdk.catalog import _data, rules
@@ -30,6 +31,8 @@ PATCHING_BATCH = _BOUNDS["patching_batch"]
 PATCHING_BATCH_PERCENT = _BOUNDS["patching_batch_percent"]
 PATCHING_WAIT_SECONDS = _BOUNDS["patching_wait_seconds"]
 ROLLBACK_ALARMS = _BOUNDS["rollback_alarms"]
+KARPENTER_POOL_GROUPS = _BOUNDS["karpenter_pool_groups"]
+KARPENTER_CONSOLIDATE_AFTER_SECONDS = _BOUNDS["karpenter_consolidate_after_seconds"]
 RESTRICTED_LUSTRE_CAPACITY_GIB = _BOUNDS["restricted_lustre_capacity_gib"]
 RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB = _BOUNDS["restricted_lustre_throughput_mbps_per_tib"]
 
@@ -46,6 +49,7 @@ TRAINING_PLAN_ARN = _PATTERNS["training_plan_arn"]
 LIFECYCLE_SCRIPT = _PATTERNS["lifecycle_script"]
 LIFECYCLE_SOURCE_S3_URI = _PATTERNS["lifecycle_source_s3_uri"]
 ALARM_NAME = _PATTERNS["alarm_name"]
+KARPENTER_POOL_NAME = _PATTERNS["karpenter_pool_name"]
 
 TAINT_EFFECTS: tuple[str, ...] = tuple(_DATA["taint_effects"])
 
@@ -61,6 +65,51 @@ PATCHING_STRATEGIES: dict[str, str] = dict(_DATA["patching_strategies"])
 DEEP_HEALTH_CHECKS: dict[str, str] = dict(_DATA["deep_health_checks"])
 """Our word -> ``OnStartDeepHealthChecks``, those that CloudFormation takes."""
 
+NETWORK_INTERFACES: dict[str, str] = dict(_DATA["network_interfaces"])
+"""Our word -> ``NetworkInterface.InterfaceType``."""
+
+MIG_LABEL: str = _DATA["mig_label"]
+"""The node label that names a partition of NVIDIA GPUs."""
+
+KARPENTER_PRINCIPAL: str = _DATA["karpenter"]["service_principal"]
+"""The service that assumes the cluster role to scale; the same in every partition, as far as documented."""
+
+KARPENTER_ARCHITECTURES: tuple[str, ...] = tuple(_DATA["karpenter"]["architectures"])
+KARPENTER_NODE_CLASS: dict[str, str] = dict(_DATA["karpenter"]["node_class"])
+KARPENTER_NODE_POOL: dict[str, str] = dict(_DATA["karpenter"]["node_pool"])
+KARPENTER_CONSOLIDATION: dict[str, str] = dict(_DATA["karpenter"]["consolidation"])
+"""Our word -> ``NodePool.spec.disruption.consolidationPolicy``."""
+
+KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS: int = _DATA["karpenter"]["consolidate_after_seconds"]
+"""What AWS advises, so that pods have time to leave a node in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UltraServer:
+    """An instance type that is sold as UltraServers only: instances of each size by its name, and where they stand."""
+
+    sizes: dict[str, int]
+    region: str
+    zone_name: str
+    zone_id: str
+
+
+def ultraserver(instance_type: str) -> UltraServer | None:
+    """Give what is known of the UltraServers made of ``instance_type``, or None where it is sold by the instance."""
+    row = _DATA["ultraservers"].get(instance_type)
+    return UltraServer(**row) if isinstance(row, dict) else None
+
+
+def reserved_prefix(key: str) -> tuple[str, str] | None:
+    """Give (whose, prefix) of a label or taint key that HyperPod (``hyperpod``) or Kubernetes keeps, or None."""
+    prefix = key.rpartition("/")[0]
+    for owner in ("hyperpod", "kubernetes"):
+        for reserved in _DATA["reserved_prefixes"][owner]:
+            if prefix == reserved or prefix.endswith(f".{reserved}"):
+                return owner, reserved
+    return None
+
+
 REPLACEMENT_PROPERTIES: tuple[str, ...] = tuple(_DATA["replacement_properties"])
 """A change to one of these replaces the whole cluster."""
 
@@ -69,6 +118,12 @@ IMMUTABLE_GROUP_PROPERTIES: tuple[str, ...] = tuple(_DATA["immutable_group_prope
 
 REQUIRED_TAGS: dict[str, str] = dict(_DATA["required_tag"])
 """Tags that the training operator's managed policy asks of the cluster."""
+
+RESTRICTED_REGIONS: tuple[str, ...] = tuple(_DATA["restricted_groups"]["regions"])
+"""Regions for which AWS's script for restricted instance groups has container images."""
+
+RESTRICTED_LUSTRE_DELETION_POLICIES: dict[str, str] = dict(_DATA["restricted_groups"]["deletion_policies"])
+"""Our word -> ``FSxLustreDeletionPolicy``."""
 
 LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
 """What a lifecycle bucket's name begins with, since the managed instance-role policy reads no other."""

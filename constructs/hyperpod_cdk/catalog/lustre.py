@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import date
 from math import ceil
 
@@ -21,6 +23,42 @@ EFA_CAPACITY_STEP_GIB: dict[int, int] = {int(k): v for k, v in _DATA["efa_capaci
 """Throughput per TiB -> smallest capacity, and step, of an EFA-enabled PERSISTENT_2 file system."""
 
 DEPLOYMENT_TYPE = "PERSISTENT_2"
+
+SCRATCH = "scratch_2"
+INTELLIGENT_TIERING = "intelligent_tiering"
+
+DEPLOYMENT_TYPES: Mapping[str, str] = _DATA["deployment_types"]
+"""Our word for a deployment type -> FSx's; what is left out, and why, says ``DEPLOYMENT_TYPES_LEFT_OUT``."""
+
+DEPLOYMENT_TYPES_LEFT_OUT: Mapping[str, str] = _DATA["deployment_types_left_out"]
+
+STORAGE_TYPES: Mapping[str, str] = _DATA["storage_types"]
+"""Our word for a storage type -> FSx's."""
+
+LEFT_OUT: Mapping[str, str] = _DATA["left_out"]
+"""Properties of CloudFormation's AWS::FSx::FileSystem that no file system here has -> why."""
+
+READ_CACHES: Mapping[str, str] = _DATA["intelligent_tiering"]["read_cache_modes"]
+"""Our word for how an Intelligent-Tiering file system sizes its read cache -> FSx's."""
+
+TIERING_THROUGHPUT_STEP_MBPS: int = _DATA["intelligent_tiering"]["throughput_step_mbps"]
+TIERING_THROUGHPUT_MAXIMUM_MBPS: int = _DATA["intelligent_tiering"]["throughput_maximum_mbps"]
+TIERING_METADATA_IOPS: tuple[int, ...] = tuple(_DATA["intelligent_tiering"]["metadata_iops"])
+
+LOG_LEVELS: Mapping[str, str] = _DATA["log_levels"]
+"""Our word for what is logged of data repositories -> FSx's."""
+
+LOG_GROUP_PREFIX: str = _DATA["log_group_prefix"]
+
+BACKUP_RETENTION_DAYS = Bound(**_DATA["backups"]["retention_days"])
+"""Days that automatic backups are kept; 0 means that there are none."""
+
+IMPORTED_FILE_CHUNK_SIZE_MIB = Bound(
+    minimum=_DATA["imported_file_chunk_size_mib"]["minimum"], maximum=_DATA["imported_file_chunk_size_mib"]["maximum"]
+)
+
+DEFAULT_THROUGHPUT_MBPS_PER_TIB = 250
+"""The tier of a PERSISTENT_2 file system on SSD for which none is stated."""
 
 THROUGHPUTS_MBPS_PER_TIB: tuple[int, ...] = tuple(_DATA["throughput_mbps_per_tib"][DEPLOYMENT_TYPE])
 """Throughput tiers of PERSISTENT_2 on SSD."""
@@ -96,6 +134,133 @@ def next_capacity_gib(capacity_gib: int, *, throughput_mbps_per_tib: int, efa: b
     return max(1, ceil(capacity_gib / step)) * step
 
 
+def tiering_throughput_problem(mbps: int, *, key: str = "throughput_capacity_mbps") -> str | None:
+    """Say that no Intelligent-Tiering file system has this throughput, or give None; the fix is the next larger."""
+    steps = max(1, ceil(mbps / TIERING_THROUGHPUT_STEP_MBPS))
+    fix = min(TIERING_THROUGHPUT_MAXIMUM_MBPS, steps * TIERING_THROUGHPUT_STEP_MBPS)
+    if mbps == fix:
+        return None
+    return (
+        f"must be a multiple of {TIERING_THROUGHPUT_STEP_MBPS} MB/s up to {TIERING_THROUGHPUT_MAXIMUM_MBPS}, "
+        f"got {mbps}; set {key}: {fix}"
+    )
+
+
+def read_cache_problem(size_gib: int, *, throughput_capacity_mbps: int, key: str = "size_gib") -> str | None:
+    """Say that no read cache has this size beside this throughput, or give None."""
+    per_step: dict[str, int] = _DATA["intelligent_tiering"]["read_cache_gib_per_step"]
+    steps = max(1, throughput_capacity_mbps // TIERING_THROUGHPUT_STEP_MBPS)
+    smallest, largest = steps * per_step["smallest"], steps * per_step["largest"]
+    if smallest <= size_gib <= largest:
+        return None
+    fix = smallest if size_gib < smallest else largest
+    return (
+        f"must be between {smallest} and {largest} GiB at {throughput_capacity_mbps} MB/s, got {size_gib}; "
+        f"set {key}: {fix}"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What is asked of a new file system, in our words; None is what is not said.
+
+    Only whether a setting is there is looked at, so that all but ``deployment_type``, ``storage_type`` and
+    ``read_cache`` may be tokens.
+    """
+
+    deployment_type: str
+    storage_type: str
+    capacity_gib: int | None = None
+    throughput_mbps_per_tib: int | None = None
+    throughput_capacity_mbps: int | None = None
+    read_cache: str | None = None
+    read_cache_gib: int | None = None
+    metadata_iops: int | None = None
+    efa: bool = False
+    backup_days: int | None = None
+    from_backup: bool = False
+    data_repositories: int = 0
+
+
+def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Give what FSx refuses of settings that exclude or need each other: the setting, and the sentence about it."""
+    tiering = settings.storage_type == INTELLIGENT_TIERING
+    if settings.deployment_type == SCRATCH and tiering:
+        fix = f"set storage_type: ssd, or {_PERSISTENT}"
+        yield "storage_type", f"must be ssd with {SCRATCH}, got {INTELLIGENT_TIERING}; {fix}"
+        return
+    if settings.deployment_type == SCRATCH:
+        yield from _beside_scratch(settings)
+    yield from _beside_tiering(settings) if tiering else _beside_ssd(settings)
+    if settings.backup_days and settings.data_repositories:
+        reason = "since FSx makes no backups of such a file system"
+        fix = "remove it: the linked buckets hold the data"
+        yield "backups", f"must be left out beside data_repositories, {reason}, got {settings.backup_days} days; {fix}"
+
+
+def _beside_scratch(settings: Settings) -> Iterator[tuple[str, str]]:
+    for name, value in (
+        ("throughput_mbps_per_tib", settings.throughput_mbps_per_tib),
+        ("metadata_iops", settings.metadata_iops),
+        ("efa", settings.efa or None),
+        ("backups", settings.backup_days),
+        ("from_backup", settings.from_backup or None),
+    ):
+        if value is not None:
+            yield name, f"must be left out with {SCRATCH}, which has none; remove it, or set {_PERSISTENT}"
+
+
+def _beside_tiering(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.capacity_gib is not None:
+        reason = "whose storage grows and shrinks with the data"
+        got = f"got {settings.capacity_gib}; remove it"
+        yield "capacity_gib", f"must be left out with {INTELLIGENT_TIERING}, {reason}, {got}"
+    if settings.throughput_mbps_per_tib is not None:
+        reason = "whose throughput does not follow the capacity"
+        got = f"got {settings.throughput_mbps_per_tib}; set throughput_capacity_mbps instead"
+        yield "throughput_mbps_per_tib", f"must be left out with {INTELLIGENT_TIERING}, {reason}, {got}"
+    if settings.data_repositories:
+        got = f"got {settings.data_repositories}; remove them, or set storage_type: ssd"
+        yield "data_repositories", f"must be empty with {INTELLIGENT_TIERING}, {got}"
+    if settings.throughput_capacity_mbps is None:
+        fix = f"set throughput_capacity_mbps: {TIERING_THROUGHPUT_STEP_MBPS}"
+        yield "throughput_capacity_mbps", f"is missing beside {INTELLIGENT_TIERING}; {fix}"
+    if settings.read_cache is None:
+        fix = "set read_cache: {sizing: proportional}, or {sizing: none}"
+        yield "read_cache", f"is missing beside {INTELLIGENT_TIERING}; {fix}"
+    elif settings.read_cache == _PROVISIONED and settings.read_cache_gib is None:
+        fix = "add size_gib, or set sizing: proportional"
+        yield "read_cache.size_gib", f"is missing beside sizing: {_PROVISIONED}; {fix}"
+    elif settings.read_cache != _PROVISIONED and settings.read_cache_gib is not None:
+        fix = f"set sizing: {_PROVISIONED}, or remove it"
+        got = f"got {settings.read_cache_gib}"
+        yield "read_cache.size_gib", f"must be left out with sizing: {settings.read_cache}, {got}; {fix}"
+
+
+def _beside_ssd(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.capacity_gib is None:
+        yield "capacity_gib", f"is missing; add capacity_gib, such as capacity_gib: {SMALLEST_CAPACITY_GIB}"
+    for name, value in (
+        ("throughput_capacity_mbps", settings.throughput_capacity_mbps),
+        ("read_cache", settings.read_cache),
+    ):
+        if value is not None:
+            fix = f"remove it, or set storage_type: {INTELLIGENT_TIERING}"
+            yield name, f"must be left out with ssd, being of {INTELLIGENT_TIERING}; {fix}"
+
+
+_PERSISTENT = "deployment_type: persistent_2"
+_PROVISIONED = "provisioned"
+
+
+def tiering_metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
+    """Say that an Intelligent-Tiering file system cannot have ``iops`` metadata operations a second, or give None."""
+    if iops in TIERING_METADATA_IOPS:
+        return None
+    fix = next((value for value in TIERING_METADATA_IOPS if value > iops), TIERING_METADATA_IOPS[-1])
+    return f"must be {_or(TIERING_METADATA_IOPS)} with {INTELLIGENT_TIERING}, got {iops}; set {key}: {fix}"
+
+
 def metadata_iops_problem(iops: int, *, key: str = "metadata_iops") -> str | None:
     """Say that FSx cannot provision ``iops`` metadata operations a second on SSD, or give None."""
     fix = next_metadata_iops(iops)
@@ -116,26 +281,30 @@ def next_metadata_iops(iops: int) -> int:
     return min(METADATA_IOPS_MAXIMUM, ceil(iops / METADATA_IOPS_STEP) * METADATA_IOPS_STEP)
 
 
-def region_problem(region: str, *, efa: bool) -> str | None:
-    """Say that FSx does not offer the file system in ``region``, or give None."""
+def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_TYPE) -> str | None:
+    """Say that FSx does not offer the file system in ``region``, or give None; the type is in FSx's words."""
     unavailable: dict[str, list[str]] = _DATA["unavailable_regions"]
-    if region in unavailable[DEPLOYMENT_TYPE]:
-        return f"FSx for Lustre offers no {DEPLOYMENT_TYPE} file system in {region}; leave it out there"
+    if region in unavailable.get(deployment_type, ()):
+        return f"FSx for Lustre offers no {deployment_type} file system in {region}; leave it out there"
     if efa and region in unavailable["EFA"]:
         return f"FSx for Lustre offers no EFA in {region}; set efa: false"
     return None
 
 
-def ip_addresses(capacity_gib: int, *, metadata_iops: int | None = None) -> int:
+def ip_addresses(
+    capacity_gib: int | None, *, metadata_iops: int | None = None, throughput_capacity_mbps: int | None = None
+) -> int:
     """Give how many addresses the file system takes from its subnet: one for each of its servers.
 
-    One object storage server holds 2.4 TiB; a metadata server for each 12,000 metadata IOPS, one where
-    ``metadata_iops`` is None (automatic). The documented count is for file systems without EFA: with EFA it
-    is a lower estimate.
+    One object storage server holds 2.4 TiB, or on Intelligent-Tiering gives 4,000 MB/s; a metadata server for each
+    12,000 metadata IOPS, one where ``metadata_iops`` is None (automatic). The documented count is for file systems on
+    SSD without EFA: with EFA, and on Intelligent-Tiering, it is a lower estimate.
     """
     per_server: dict[str, int] = _DATA["per_server"]
     metadata_servers = max(1, ceil((metadata_iops or 0) / per_server["metadata_iops"]))
-    return metadata_servers + ceil(capacity_gib / per_server["capacity_gib"])
+    of_capacity = ceil((capacity_gib or 0) / per_server["capacity_gib"])
+    of_throughput = ceil((throughput_capacity_mbps or 0) / per_server["throughput_capacity_mbps"])
+    return metadata_servers + of_capacity + of_throughput
 
 
 def _or(values: tuple[int, ...]) -> str:

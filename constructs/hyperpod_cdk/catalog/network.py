@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import date
 from ipaddress import IPv4Network
 from itertools import islice
@@ -25,6 +26,9 @@ AWS_RESERVED_PER_SUBNET: int = _DATA["reserved_per_subnet"]
 CIDRS_PER_VPC: int = quotas.get("cidrs_per_vpc").default
 """Default quota of IPv4 blocks for one VPC, the primary one included; can be raised."""
 
+ENDPOINTS_PER_VPC: int = quotas.get("interface_endpoints_per_vpc").default
+"""Default quota of interface endpoints in one VPC; can be raised."""
+
 EKS_ADDRESSES: int = _DATA["interfaces"]["eks_control_plane"]["needed"]
 """Free addresses that EKS wants in each control-plane subnet, for its interfaces and for those of an update."""
 
@@ -37,8 +41,64 @@ KUBECTL_ADDRESSES: int = _DATA["interfaces"]["kubectl_function"]["needed"]
 NAT_GATEWAY_ADDRESSES: int = _DATA["interfaces"]["nat_gateway"]["needed"]
 """Private addresses of one NAT gateway."""
 
+ENDPOINT_ADDRESSES: int = _DATA["interfaces"]["interface_endpoint"]["needed"]
+"""Private addresses of one interface endpoint in each of its subnets."""
+
 SHARED_RANGE: str = _DATA["shared_range"]
 """The range (RFC 6598) from which every VPC may take secondary blocks."""
+
+
+NODES, KUBECTL = "nodes", "kubectl"
+"""Who calls a service from inside the VPC whatever the environment holds: nodes, and the functions of kubectl."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterfaceEndpoint:
+    """A service that is called from a closed network.
+
+    ``service`` is the end of its endpoint's name (``ecr.api``); ``caller`` is NODES, KUBECTL or the feature that calls
+    it; ``why`` says for what. Nodes come up without one that ``is_dispensable``; ``unsure`` says what is not known.
+    """
+
+    service: str
+    caller: str
+    why: str
+    is_dispensable: bool = False
+    unsure: str = ""
+
+
+ENDPOINTS: tuple[InterfaceEndpoint, ...] = tuple(
+    InterfaceEndpoint(
+        service=row["service"],
+        caller=row["for"],
+        why=row["why"],
+        is_dispensable=row.get("dispensable", False),
+        unsure=row.get("unsure", ""),
+    )
+    for row in _DATA["endpoints"]
+)
+"""Every service for which a closed network may need an interface endpoint; S3 has a gateway endpoint instead."""
+
+
+def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
+    """Give the services that a closed network needs, sorted: those of nodes and kubectl, and those of ``features``.
+
+    Raises ValueError for a feature that no service is for.
+    """
+    callers = {row.caller for row in ENDPOINTS}
+    if unknown := sorted(set(features) - callers):
+        raise ValueError(f"no service is for {', '.join(unknown)}; the features are {', '.join(sorted(callers))}")
+    return tuple(sorted(row.service for row in ENDPOINTS if row.caller in {NODES, KUBECTL, *features}))
+
+
+def endpoint_service_prefix(service: str, *, region: str) -> str:
+    """Give what stands before the region in the name of a service's endpoint: ``com.amazonaws``, in China not always.
+
+    ``region`` decides by its beginning; one that is not known at synthesis counts as one of the usual names.
+    """
+    names = _DATA["endpoint_name"]
+    row = names["exceptions"].get(region.partition("-")[0], {})
+    return str(row["prefix"] if service in row.get("services", ()) else names["prefix"])
 
 
 def usable_addresses(cidr: str) -> int:
@@ -57,6 +117,17 @@ def slots(vpc_cidr: str) -> tuple[str, ...]:
     bits = rule["count"].bit_length() - 1
     prefix = min(LONGEST_PREFIX, max(rule["largest_prefix"], block.prefixlen + bits))
     return tuple(str(slot) for slot in islice(block.subnets(new_prefix=prefix), rule["count"]))
+
+
+def smallest_vpc_prefix_for(addresses: int) -> int:
+    """Give the prefix length of the smallest VPC block each of whose slots has room for ``addresses`` interfaces.
+
+    Raises ValueError when more are needed than the slots of the largest block have.
+    """
+    for prefix in range(LONGEST_PREFIX, SHORTEST_PREFIX - 1, -1):
+        if usable_addresses(slots(f"10.0.0.0/{prefix}")[0]) >= addresses:
+            return prefix
+    raise ValueError(f"a slot of the largest VPC block holds fewer than {addresses} addresses")
 
 
 def smallest_prefix_for(addresses: int) -> int:

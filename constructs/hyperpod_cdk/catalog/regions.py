@@ -43,6 +43,11 @@ def partition_of(region: str) -> str | None:
     return None
 
 
+def dns_suffix(partition: str) -> str:
+    """Give the end of the host names of a partition's services: ``amazonaws.com``; raises KeyError for no partition."""
+    return str(_data.load("regions")["partitions"][partition]["dns_suffix"])
+
+
 def closest(name: str) -> str | None:
     """Give the known region that was probably meant, or None."""
     return _closest(name, _regions())

@@ -32,7 +32,7 @@ SecondT = TypeVar("SecondT")
 
 def stack_names(environment: Environment) -> tuple[str, ...]:
     """Give the names of the stacks that a deployment of this environment makes or changes."""
-    stacks = (stack for stack in STACKS if stack != STORAGE or environment.storage.lustre)
+    stacks = (stack for stack in STACKS if stack != STORAGE or environment.storage.made_lustre)
     return tuple(f"{environment.name}-{stack}" for stack in stacks)
 
 

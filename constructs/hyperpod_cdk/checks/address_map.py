@@ -58,6 +58,7 @@ class _Glyphs:
     eks: str
     kubectl: str
     nat_gateway: str
+    endpoint: str
     cut: str
 
 
@@ -75,6 +76,7 @@ _BLOCKS = _Glyphs(
     eks="▲",
     kubectl="▸",
     nat_gateway="●",
+    endpoint="◇",
     cut="…",
 )
 _ASCII = _Glyphs(
@@ -91,6 +93,7 @@ _ASCII = _Glyphs(
     eks="^",
     kubectl=">",
     nat_gateway="@",
+    endpoint="o",
     cut="~",
 )
 
@@ -220,6 +223,7 @@ def _single(glyphs: _Glyphs) -> Mapping[Kind, str]:
         "EKS": glyphs.eks,
         "kubectl": glyphs.kubectl,
         "NAT gateway": glyphs.nat_gateway,
+        "endpoint": glyphs.endpoint,
     }
 
 
@@ -280,7 +284,7 @@ def _span(cidr: str, block: IPv4Network, width: int) -> tuple[int, int]:
 
 
 def _mark(subnet: Subnet, glyphs: _Glyphs) -> str:
-    return glyphs.nat_gateway if subnet.budget.role == "public" else glyphs.eks
+    return {"public": glyphs.nat_gateway, "endpoints": glyphs.endpoint}.get(subnet.budget.role, glyphs.eks)
 
 
 def _legend(subnets: Sequence[Subnet], letters: Mapping[str, str], glyphs: _Glyphs, *, has_vpc: bool) -> list[str]:
@@ -367,7 +371,12 @@ def _single_words(subnets: Sequence[Subnet], glyphs: _Glyphs) -> Iterator[str]:
             yield f"{_single(glyphs)[kind]} {words}, {kinds[kind]} each"
 
 
-_WORDS: Mapping[Kind, str] = {"EKS": "EKS control plane", "kubectl": "kubectl function", "NAT gateway": "NAT gateway"}
+_WORDS: Mapping[Kind, str] = {
+    "EKS": "EKS control plane",
+    "kubectl": "kubectl function",
+    "NAT gateway": "NAT gateway",
+    "endpoint": "interface endpoints",
+}
 
 
 def _zone(subnet: Subnet) -> str:

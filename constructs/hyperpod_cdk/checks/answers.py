@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a fault of the program
@@ -130,6 +130,20 @@ class HyperPodClusterAnswer:
     status: str
     eks_cluster_arn: str
     groups: tuple[InstancesInCluster, ...]
+    autoscaled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageAnswer:
+    """An AMI that the account may use. ``volumes`` counts the EBS volumes it brings, ``public`` says AWS shares it."""
+
+    image_id: str
+    owner: str
+    state: str
+    architecture: str
+    volumes: int
+    encrypted: bool
+    public: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,14 +314,35 @@ class Decision:
 
 @dataclass(frozen=True, kw_only=True)
 class LustreAnswer:
-    """An FSx for Lustre file system that stands in the account."""
+    """An FSx for Lustre file system that stands in the account.
+
+    ``capacity_gib`` is 0 on Intelligent-Tiering, ``throughput_capacity_mbps`` None elsewhere; ``metadata_iops`` None
+    is automatic, or none to choose. ``network_interface_ids`` are those of its servers.
+    """
 
     file_system_id: str
     deployment_type: str
     capacity_gib: int
     subnet_ids: tuple[str, ...]
     lifecycle: str
+    vpc_id: str = ""
+    mount_name: str = ""
+    dns_name: str = ""
+    efa: bool = False
+    metadata_iops: int | None = None
+    throughput_capacity_mbps: int | None = None
+    network_interface_ids: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupAnswer:
+    """A backup of an FSx file system; ``kind`` is the file system's: LUSTRE and the like."""
+
+    backup_id: str
+    lifecycle: str
+    kind: str
+    capacity_gib: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -316,6 +351,26 @@ class BucketAnswer:
 
     name: str
     region: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BucketSettings:
+    """How a bucket is set up. ``owned``: the caller's account owns it. ``kms_key`` is empty where S3's own encrypts."""
+
+    owned: bool
+    public: bool
+    versioned: bool
+    kms_key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class KmsKeyAnswer:
+    """A KMS key as DescribeKey gives it. ``state`` is Enabled, Disabled, PendingDeletion and the like."""
+
+    arn: str
+    state: str
+    spec: str
+    usage: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,6 +429,14 @@ class Aws(Protocol):
         """Every zone of the region, those that are not opted in too."""
         ...
 
+    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
+        """The AMIs that the account may use among these, by ID."""
+        ...
+
+    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
+        """The state (OK, ALARM, INSUFFICIENT_DATA) of the CloudWatch alarms that exist among these, by name."""
+        ...
+
     def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
         """For each EC2 type (``p5.48xlarge``) the IDs of the zones that offer it; empty: none in the region."""
         ...
@@ -392,6 +455,10 @@ class Aws(Protocol):
 
     def endpoints(self, vpc_id: str) -> tuple[Endpoint, ...]:
         """The VPC endpoints of a VPC."""
+        ...
+
+    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        """For each service by the end of its endpoint's name (``ecr.api``) the IDs of the zones that have it."""
         ...
 
     def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
@@ -453,12 +520,40 @@ class Aws(Protocol):
         """Every FSx for Lustre file system of the account in the region."""
         ...
 
+    def file_system_backup(self, backup_id: str) -> BackupAnswer | None:
+        """A backup of an FSx file system, of the account in the region."""
+        ...
+
+    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """The security groups of the network interfaces that exist among these, by the interface's ID."""
+        ...
+
     def bucket(self, name: str) -> BucketAnswer | None:
         """An S3 bucket; None: no bucket of that name anywhere."""
         ...
 
+    def bucket_settings(self, name: str) -> BucketSettings:
+        """How a bucket that the caller reaches is set up."""
+        ...
+
+    def kms_key(self, arn: str) -> KmsKeyAnswer | None:
+        """A KMS key of the region, of whatever account; None: there is none."""
+        ...
+
+    def kms_key_policy(self, arn: str) -> Mapping[str, Any]:
+        """The policy of a KMS key of the account, as a document."""
+        ...
+
     def log_groups(self, prefix: str) -> tuple[str, ...]:
         """The names of the CloudWatch log groups that begin with ``prefix``."""
+        ...
+
+    def prometheus_workspace(self, arn: str) -> str | None:
+        """The status of a workspace of managed Prometheus in the region, such as ACTIVE."""
+        ...
+
+    def grafana_workspace(self, arn: str) -> str | None:
+        """The status of a workspace of managed Grafana in the region, such as ACTIVE."""
         ...
 
     def stack(self, name: str) -> StackAnswer | None:
@@ -507,11 +602,14 @@ QUESTIONS: Mapping[str, Question] = {
     "training_plan_offerings": _question("sagemaker:SearchTrainingPlanOfferings"),
     "hyperpod_clusters": _question(*_CLUSTERS),
     "zones": _question("ec2:DescribeAvailabilityZones"),
+    "images": _question("ec2:DescribeImages"),
+    "alarms": _question("cloudwatch:DescribeAlarms"),
     "instance_type_zones": _question("ec2:DescribeInstanceTypeOfferings"),
     "vpc": _question("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"),
     "subnets": _question("ec2:DescribeSubnets"),
     "route_tables": _question("ec2:DescribeRouteTables"),
     "endpoints": _question("ec2:DescribeVpcEndpoints"),
+    "endpoint_services": _question("ec2:DescribeVpcEndpointServices"),
     "security_groups": _question("ec2:DescribeSecurityGroups"),
     "kubernetes_versions": _question("eks:DescribeClusterVersions"),
     "addon_versions": _question("eks:DescribeAddonVersions"),
@@ -521,11 +619,29 @@ QUESTIONS: Mapping[str, Question] = {
     "kubernetes_api_groups": _question("eks:DescribeCluster"),
     "kubernetes_daemon_sets": _question("eks:DescribeCluster"),
     "role": _question("iam:GetRole"),
+    "prometheus_workspace": _question("aps:DescribeWorkspace"),
+    "grafana_workspace": _question("grafana:DescribeWorkspace"),
     "policy_exists": _question("iam:GetPolicy"),
     "simulate": _question("iam:GetRole", "iam:SimulatePrincipalPolicy"),
     "bootstrap_version": _question("ssm:GetParameter"),
     "lustre_file_systems": _question("fsx:DescribeFileSystems"),
+    "file_system_backup": _question("fsx:DescribeBackups"),
+    "interface_groups": _question("ec2:DescribeNetworkInterfaces"),
     "bucket": _question("s3:HeadBucket", actions=("s3:ListBucket",)),
+    "bucket_settings": _question(
+        "s3:ListBuckets",
+        "s3:GetBucketPolicyStatus",
+        "s3:GetBucketVersioning",
+        "s3:GetBucketEncryption",
+        actions=(
+            "s3:ListAllMyBuckets",
+            "s3:GetBucketPolicyStatus",
+            "s3:GetBucketVersioning",
+            "s3:GetEncryptionConfiguration",
+        ),
+    ),
+    "kms_key": _question("kms:DescribeKey"),
+    "kms_key_policy": _question("kms:GetKeyPolicy"),
     "log_groups": _question("logs:DescribeLogGroups"),
     "stack": _question("cloudformation:DescribeStacks"),
 }

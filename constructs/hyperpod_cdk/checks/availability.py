@@ -9,8 +9,9 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, SubnetAnswer, Zone
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import Environment, InstanceGroup
+from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.network import FEWEST_ZONES
+from hyperpod_cdk.config.source import render_path
 
 AREA = "availability"
 
@@ -123,8 +124,8 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
     """Compare each group's types and zone with EC2's offerings."""
     environment = case.environment
     groups = [
-        (index, group)
-        for index, group in enumerate(environment.hyperpod.instance_groups)
+        (render_path(place), group)
+        for place, group in environment.hyperpod.placed_groups
         if group.resolved_capacity != "training_plan"
     ]
     if not groups:
@@ -137,9 +138,9 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
     if isinstance(offered, NotAnswered):
         raise offered
     there = None if isinstance(zones, NotAnswered) else {zone.zone_id for zone in zones}
-    for index, group in groups:
+    for path, group in groups:
         if there is None or group.availability_zone_id in there:
-            yield from _offered(environment, index, group, offered)
+            yield from _offered(environment, path, group, offered)
 
 
 @check(
@@ -154,7 +155,7 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
 def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
     """Warn where a group counts on capacity that AWS promises to nobody."""
     environment = case.environment
-    for index, group in enumerate(environment.hyperpod.instance_groups):
+    for place, group in environment.hyperpod.placed_groups:
         if group.resolved_capacity != "on_demand" or not group.count:
             continue
         scarce = [name for name in group.all_instance_types if _is_planned(environment, name)]
@@ -166,7 +167,7 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
         else:
             outcome = "one node that cannot be had rolls the whole cluster back (provisioning: all_or_nothing)"
         yield warning(
-            f"hyperpod.instance_groups[{index}].capacity",
+            render_path((*place, "capacity")),
             f"nobody promises on-demand capacity of {_listing(scarce)}, of which {nodes} wanted: {outcome}; find a"
             f" training plan with 'hyperpod-cdk plans search {environment.name}' and set capacity: training_plan",
         )
@@ -190,7 +191,7 @@ def _state(environment: Environment, path: str, zone: Zone) -> Iterator[Found]:
 
 
 def _offered(
-    environment: Environment, index: int, group: InstanceGroup, offered: Mapping[str, frozenset[str]]
+    environment: Environment, path: str, group: AnyGroup, offered: Mapping[str, frozenset[str]]
 ) -> Iterator[Found]:
     az_id = group.availability_zone_id
     where = {name: offered.get(_ec2_name(environment, name), frozenset()) for name in group.all_instance_types}
@@ -198,7 +199,6 @@ def _offered(
     if not missing:
         return
     key = "instance_type" if group.instance_type else "instance_types"
-    path = f"hyperpod.instance_groups[{index}]"
     if len(missing) < len(where):
         one = len(missing) == 1
         yield warning(

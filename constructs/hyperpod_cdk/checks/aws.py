@@ -30,13 +30,17 @@ from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
     AwsAccessError,
+    BackupAnswer,
     BucketAnswer,
+    BucketSettings,
     Caller,
     Decision,
     EksClusterAnswer,
     Endpoint,
     HyperPodClusterAnswer,
+    ImageAnswer,
     InstalledAddon,
+    KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
     NotAnswered,
@@ -77,6 +81,8 @@ MOST_CALLS_AT_ONCE = 48
 MOST_PAGES = 400
 """No account has more pages of anything; an answer that goes on is a broken one."""
 
+ALARM_NAMES = 100
+"""How many names DescribeAlarms takes."""
 FILTER_VALUES = 200
 """EC2 takes so many values in one filter."""
 
@@ -89,8 +95,12 @@ IAM's API reference gives no limit to the list of actions.
 TOKEN_LIFETIME_S = 60
 """Of the presigned request inside an EKS token, as ``aws eks get-token`` makes it."""
 
-_PREFIXES = {"service-quotas": "servicequotas"}
-_ACTIONS = {"s3:HeadBucket": "s3:ListBucket"}
+_PREFIXES = {"service-quotas": "servicequotas", "amp": "aps"}
+_ACTIONS = {
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:ListBuckets": "s3:ListAllMyBuckets",
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+}
 
 _DENIED = re.compile(r"AccessDenied|Unauthorized(Operation|Access)|NotAuthorized|^Forbidden|^403$|AuthorizationError")
 _THROTTLED = re.compile(
@@ -420,6 +430,26 @@ class LiveAws:
         with _read("ec2:DescribeAvailabilityZones"):
             return tuple(aws_shapes.zone(row) for row in answer["AvailabilityZones"])
 
+    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
+        rows = self._filtered("describe_images", "Images", "image-id", image_ids)
+        with _read("ec2:DescribeImages"):
+            return {row["ImageId"]: aws_shapes.image(row) for row in rows}
+
+    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
+        wanted = list(dict.fromkeys(names))
+        batches = [wanted[start : start + ALARM_NAMES] for start in range(0, len(wanted), ALARM_NAMES)]
+        kinds = ["MetricAlarm", "CompositeAlarm"]
+        answers = self.each(
+            lambda batch: self._asked("cloudwatch", "describe_alarms", {"AlarmNames": batch, "AlarmTypes": kinds}),
+            batches,
+        )
+        with _read("cloudwatch:DescribeAlarms"):
+            return {
+                row["AlarmName"]: row["StateValue"]
+                for answer in answers
+                for row in (*answer["MetricAlarms"], *answer.get("CompositeAlarms", ()))
+            }
+
     def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
         rows = self._filtered(
             "describe_instance_type_offerings",
@@ -467,6 +497,12 @@ class LiveAws:
         rows = self._filtered("describe_vpc_endpoints", "VpcEndpoints", "vpc-id", [vpc_id])
         with _read("ec2:DescribeVpcEndpoints"):
             return tuple(aws_shapes.endpoint(row) for row in rows)
+
+    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
+        rows = self._filtered("describe_vpc_endpoint_services", "ServiceDetails", "service-type", ["Interface"])
+        with _read("ec2:DescribeVpcEndpointServices"):
+            there = {aws_shapes.endpoint_service(row["ServiceName"]): row["AvailabilityZoneIds"] for row in rows}
+        return {name: frozenset(there.get(name, ())) for name in services}
 
     def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
         rows = self._filtered("describe_security_groups", "SecurityGroups", "group-id", group_ids)
@@ -577,6 +613,20 @@ class LiveAws:
         with _read("fsx:DescribeFileSystems"):
             return tuple(aws_shapes.lustre(row) for row in rows if row["FileSystemType"] == "LUSTRE")
 
+    def file_system_backup(self, backup_id: str) -> BackupAnswer | None:
+        answer = self._found(
+            "fsx", "describe_backups", {"BackupIds": [backup_id]}, lambda refused: refused.code == "BackupNotFound"
+        )
+        if not answer:
+            return None
+        with _read("fsx:DescribeBackups"):
+            return next((aws_shapes.backup(row) for row in answer["Backups"]), None)
+
+    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        rows = self._filtered("describe_network_interfaces", "NetworkInterfaces", "network-interface-id", interface_ids)
+        with _read("ec2:DescribeNetworkInterfaces"):
+            return {row["NetworkInterfaceId"]: tuple(each["GroupId"] for each in row["Groups"]) for row in rows}
+
     def bucket(self, name: str) -> BucketAnswer | None:
         answer = self._found(
             "s3", "head_bucket", {"Bucket": name}, lambda refused: refused.code in {"404", "NoSuchBucket"}
@@ -586,6 +636,47 @@ class LiveAws:
         with _read("s3:HeadBucket"):
             headers = answer["ResponseMetadata"]["HTTPHeaders"]
             return BucketAnswer(name=name, region=answer.get("BucketRegion") or headers["x-amz-bucket-region"])
+
+    def bucket_settings(self, name: str) -> BucketSettings:
+        bucket = {"Bucket": name}
+        calls: dict[str, Callable[[], Any]] = {
+            "buckets": lambda: self._asked("s3", "list_buckets", {}),
+            "policy": lambda: self._found(
+                "s3", "get_bucket_policy_status", bucket, lambda refused: refused.code == "NoSuchBucketPolicy"
+            ),
+            "versioning": lambda: self._asked("s3", "get_bucket_versioning", bucket),
+            "encryption": lambda: self._found(
+                "s3",
+                "get_bucket_encryption",
+                bucket,
+                lambda refused: refused.code == "ServerSideEncryptionConfigurationNotFoundError",
+            ),
+        }
+        answers = dict(zip(calls, self.each(lambda ask: ask(), calls.values()), strict=True))
+        with _read("s3:GetBucket..."):
+            return aws_shapes.bucket_settings(name, **answers)
+
+    def kms_key(self, arn: str) -> KmsKeyAnswer | None:
+        answer = self._found("kms", "describe_key", {"KeyId": arn}, lambda refused: refused.code == "NotFoundException")
+        with _read("kms:DescribeKey"):
+            return None if answer is None else aws_shapes.kms_key(answer["KeyMetadata"])
+
+    def kms_key_policy(self, arn: str) -> Mapping[str, Any]:
+        answer = self._asked("kms", "get_key_policy", {"KeyId": arn, "PolicyName": "default"})
+        with _read("kms:GetKeyPolicy"):
+            return cast("Mapping[str, Any]", dict(json.loads(answer["Policy"])))
+
+    def prometheus_workspace(self, arn: str) -> str | None:
+        asked = {"workspaceId": arn.rpartition("/")[2]}
+        answer = self._found("amp", "describe_workspace", asked, _is_missing_from_eks)
+        with _read("aps:DescribeWorkspace"):
+            return None if answer is None else str(answer["workspace"]["status"]["statusCode"])
+
+    def grafana_workspace(self, arn: str) -> str | None:
+        asked = {"workspaceId": arn.rpartition("/")[2]}
+        answer = self._found("grafana", "describe_workspace", asked, _is_missing_from_eks)
+        with _read("grafana:DescribeWorkspace"):
+            return None if answer is None else str(answer["workspace"]["status"])
 
     def log_groups(self, prefix: str) -> tuple[str, ...]:
         rows = self.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)

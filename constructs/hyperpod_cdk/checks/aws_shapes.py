@@ -13,12 +13,16 @@ from typing import Any
 
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
+    BackupAnswer,
+    BucketSettings,
     Decision,
     EksClusterAnswer,
     Endpoint,
     HyperPodClusterAnswer,
+    ImageAnswer,
     InstalledAddon,
     InstancesInCluster,
+    KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
     Offering,
@@ -135,6 +139,7 @@ def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
         arn=answer["ClusterArn"],
         status=answer["ClusterStatus"],
         eks_cluster_arn=answer.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""),
+        autoscaled=answer.get("AutoScaling", {}).get("Mode") == "Enable",
         groups=tuple(
             InstancesInCluster(
                 group=group["InstanceGroupName"],
@@ -146,6 +151,20 @@ def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
             )
             for group in (*answer["InstanceGroups"], *answer.get("RestrictedInstanceGroups", ()))
         ),
+    )
+
+
+def image(row: Answer) -> ImageAnswer:
+    """Read one row of DescribeImages."""
+    volumes = [mapping["Ebs"] for mapping in row.get("BlockDeviceMappings", ()) if "Ebs" in mapping]
+    return ImageAnswer(
+        image_id=row["ImageId"],
+        owner=row.get("OwnerId", ""),
+        state=row.get("State", ""),
+        architecture=row.get("Architecture", ""),
+        volumes=len(volumes),
+        encrypted=any(volume.get("Encrypted") for volume in volumes),
+        public=bool(row.get("Public")),
     )
 
 
@@ -321,13 +340,33 @@ def decision(row: Answer) -> Decision:
 
 def lustre(row: Answer) -> LustreAnswer:
     """Read one row of DescribeFileSystems of type LUSTRE."""
+    configuration = row["LustreConfiguration"]
+    metadata = configuration.get("MetadataConfiguration", {})
     return LustreAnswer(
         file_system_id=row["FileSystemId"],
-        deployment_type=row["LustreConfiguration"]["DeploymentType"],
-        capacity_gib=row["StorageCapacity"],
+        deployment_type=configuration["DeploymentType"],
+        # Intelligent-Tiering has no capacity to tell
+        capacity_gib=row.get("StorageCapacity") or 0,
         subnet_ids=tuple(row["SubnetIds"]),
         lifecycle=row["Lifecycle"],
+        vpc_id=row.get("VpcId", ""),
+        mount_name=configuration.get("MountName", ""),
+        dns_name=row.get("DNSName", ""),
+        efa=configuration.get("EfaEnabled", False),
+        metadata_iops=metadata.get("Iops") if metadata.get("Mode") == "USER_PROVISIONED" else None,
+        throughput_capacity_mbps=configuration.get("ThroughputCapacity"),
+        network_interface_ids=tuple(row.get("NetworkInterfaceIds", ())),
         tags=_tags(row),
+    )
+
+
+def backup(row: Answer) -> BackupAnswer:
+    """Read one row of FSx's DescribeBackups."""
+    return BackupAnswer(
+        backup_id=row["BackupId"],
+        lifecycle=row["Lifecycle"],
+        kind=row["FileSystem"]["FileSystemType"],
+        capacity_gib=row["FileSystem"].get("StorageCapacity") or 0,
     )
 
 
@@ -347,6 +386,25 @@ def _route(row: Answer) -> Route:
     destination = next((row[key] for key in _DESTINATIONS if row.get(key)), "")
     target = next((row[key] for key in ROUTE_TARGETS if row.get(key)), "")
     return Route(destination=destination, target=target, state=row.get("State", "active"))
+
+
+def bucket_settings(
+    name: str, *, buckets: Answer, policy: Answer | None, versioning: Answer, encryption: Answer | None
+) -> BucketSettings:
+    """Read what four calls say of a bucket; None where it has no policy, or no encryption of its own."""
+    rules = encryption["ServerSideEncryptionConfiguration"]["Rules"] if encryption else ()
+    defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
+    return BucketSettings(
+        owned=any(row["Name"] == name for row in buckets["Buckets"]),
+        public=bool(policy and policy["PolicyStatus"]["IsPublic"]),
+        versioned=versioning.get("Status") == "Enabled",
+        kms_key=next((each["KMSMasterKeyID"] for each in defaults if each.get("KMSMasterKeyID")), ""),
+    )
+
+
+def kms_key(row: Answer) -> KmsKeyAnswer:
+    """Read a key's metadata."""
+    return KmsKeyAnswer(arn=row["Arn"], state=row["KeyState"], spec=row["KeySpec"], usage=row["KeyUsage"])
 
 
 def _rule(row: Answer) -> SecurityGroupRule:

@@ -60,7 +60,7 @@ def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tu
     """Give for each group that has nodes the most it could have, in the order of the file; spares are not kept free."""
     by_key = {each.requirement.key: each for each in compared}
     found = []
-    for group in environment.hyperpod.instance_groups:
+    for group in environment.hyperpod.all_groups:
         if not group.count:
             continue
         each_takes = per_node(environment, group)
@@ -82,7 +82,7 @@ def largest_groups(environment: Environment, compared: Iterable[Compared]) -> tu
 def largest_mix(environment: Environment, compared: Iterable[Compared]) -> LargestMix:
     """Give how many times over all groups together would fit, each with its share."""
     taken: dict[str, float] = {}
-    for group in environment.hyperpod.instance_groups:
+    for group in environment.hyperpod.all_groups:
         for key, takes in per_node(environment, group).items():
             taken[key] = taken.get(key, 0) + group.count * takes
     taken = {key: amount for key, amount in taken.items() if amount}

@@ -11,6 +11,10 @@ from hyperpod_cdk.checks.bash_commands import Command
 # a branch or an alias in the place where a release or a commit would be
 _MOVING = re.compile(r"(?:^|[/@:=])(main|master|HEAD|develop|latest|nightly|stable)(?=$|[/.?&#])")
 _OF_THIS_NODE = frozenset({"localhost", "127.0.0.1", "::1", "169.254.169.254", "fd00:ec2::254"})
+_OF_AWS = re.compile(r"(?:^|[./@])amazonaws\.com(?:\.cn)?(?:[:/]|$)")
+_OF_AMAZON_LINUX = frozenset({"yum", "dnf", "microdnf", "amazon-linux-extras"})
+_TAKES_SOURCES = frozenset({"pip", "pip3", "uv", "python", "python3", "npm", "helm", "conda", "mamba", "micromamba"})
+_SOURCES = frozenset({"-i", "-f", "-c", "--index-url", "--find-links", "--registry", "--repo", "--channel"})
 _COMMIT = re.compile(r"^[0-9a-f]{7,64}$")
 _RELEASE = re.compile(r"^v?\d+(?:\.\d+)+")
 _VERSIONED = re.compile(r"[=<>~]=|==|@ |\.whl$|-[0-9]")
@@ -20,6 +24,20 @@ def download(command: Command) -> str:
     """Say in a few words what a command downloads, as ``git clone of a branch``, or give nothing."""
     teller = _TELLERS.get(command.name)
     return teller(command) if teller else ""
+
+
+def leaves_the_network(command: Command) -> bool:
+    """Say whether a command that downloads surely asks a host of the internet.
+
+    Not where a variable or an option names the source, nor for hosts of AWS, which endpoints may answer for, nor for
+    the package managers of Amazon Linux, whose repositories are in S3.
+    """
+    if command.name in _OF_AMAZON_LINUX:
+        return False
+    names_source = command.name in _TAKES_SOURCES and any(
+        word.partition("=")[0] in _SOURCES for word in command.arguments
+    )
+    return not names_source and not any("$" in word or _OF_AWS.search(word) for word in command.arguments)
 
 
 def _fetch(command: Command) -> str:

@@ -12,6 +12,7 @@ from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAns
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, InstanceGroup
+from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 
 AREA = "eks"
 
@@ -172,16 +173,7 @@ def system_nodes_hold_the_addons(case: Case, aws: Aws) -> Iterator[Found]:  # no
 
 def wanted_addons(environment: Environment) -> dict[str, str]:
     """Give every add-on that the environment installs -> the place in the file that asks for it."""
-    everywhere = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, addons.COREDNS)
-    found: dict[str, str] = {name: _VERSION for name in everywhere}  # noqa: C420 - fromkeys takes the names for literals
-    if environment.task_governance is not None:
-        found[addons.TASK_GOVERNANCE] = "task_governance"
-    if environment.operators.training.enabled:
-        found[addons.CERT_MANAGER] = "operators.training"
-        found[addons.TRAINING_OPERATOR] = "operators.training"
-    for index, system in enumerate(environment.storage.lustre):
-        if system.claim is not None:
-            found.setdefault(addons.FSX_CSI_DRIVER, f"storage.lustre[{index}].claim")
+    found = {**dict.fromkeys(EVERYWHERE, _VERSION), **asked_for(environment)}
     return {name: cause for name, cause in found.items() if environment.eks.installs(name)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import cast
 
-from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import addons, governance, kubernetes
 from hyperpod_cdk.checks.account import CONTROL_PLANE, PLATFORM
 from hyperpod_cdk.checks.answers import (
     Aws,
@@ -19,13 +19,12 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Found, check, error, warning
-from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config.eks import ExistingEks
 
 AREA = "existing-cluster"
 
-KUEUE_GROUP = "kueue.x-k8s.io"
-"""The API group that a Kueue of whatever origin brings."""
+KUEUE_GROUP = governance.KUEUE_GROUP
 
 _HERE = "eks.existing"
 _NAME = f"{_HERE}.cluster_name"
@@ -206,7 +205,7 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     cluster = _cluster(environment.eks.existing, aws)
     if cluster is None:
         return
-    answers = _ask(lambda: aws.installed_addons(cluster.name), lambda: aws.kubernetes_api_groups(cluster.name))
+    answers = answered(lambda: aws.installed_addons(cluster.name), lambda: aws.kubernetes_api_groups(cluster.name))
     installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
     groups = cast("frozenset[str]", answers[1])
     if KUEUE_GROUP in groups and addons.TASK_GOVERNANCE not in installed:
@@ -237,7 +236,7 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
     if existing is None or cluster is None:
         return
     names = [f"{environment.name}-{stack}" for stack in (PLATFORM, CONTROL_PLANE)]
-    answers = _ask(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
+    answers = answered(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
     installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
     is_deployed = any(answer is not None for answer in answers[1:])
     wanted = wanted_addons(environment)
@@ -256,7 +255,7 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
                 f"must be an add-on of {cluster.name} ({', '.join(sorted(installed)) or 'it has none'}), got {name};"
                 " remove it from the list to have it installed",
             )
-    through_pods = [name for name in wanted if name in _TAKE_RIGHTS_THROUGH_PODS]
+    through_pods = [name for name in wanted if name in addons.THROUGH_POD_IDENTITY]
     if through_pods and addons.POD_IDENTITY_AGENT not in installed:
         yield error(
             _NAME,
@@ -264,6 +263,35 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
             f" none; run"
             f" 'aws eks create-addon --cluster-name {cluster.name} --addon-name {addons.POD_IDENTITY_AGENT}'",
         )
+
+
+@check(
+    area=AREA,
+    asks=("eks_cluster", "installed_addons"),
+    inputs="operators, eks.existing.installed_addons, the versions of these on the cluster.",
+    passes="Every add-on that an operator needs, and that the file says is there, is new enough for it.",
+    fails="One is older than the operator's add-on takes, which then fails for good.",
+    skips="EKS does not answer.",
+    by_hand="aws eks describe-addon --cluster-name platform --addon-name cert-manager --query addon.addonVersion",
+)
+def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]:
+    """What is used as it is has to be good enough."""
+    existing = case.environment.eks.existing
+    cluster = _cluster(existing, aws)
+    if existing is None or cluster is None or not existing.installed_addons:
+        return
+    versions = {addon.name: addon.version for addon in aws.installed_addons(cluster.name)}
+    for operator in wanted_addons(case.environment):
+        for name, least in addons.row(operator).requires.items():
+            version = versions.get(name, "")
+            got, needed = addons.release(version), addons.release(least or "")
+            if name not in existing.installed_addons or got is None or needed is None or got >= needed:
+                continue
+            yield error(
+                f"{_HERE}.installed_addons[{existing.installed_addons.index(name)}]",
+                f"must be {least} or newer for {operator}, got {name} {version} on {cluster.name}; run 'aws eks"
+                f" update-addon --cluster-name {cluster.name} --addon-name {name} --addon-version VERSION'",
+            )
 
 
 @check(
@@ -345,7 +373,7 @@ def existing_cluster_serves_no_other_hyperpod_cluster(case: Case, aws: Aws) -> I
     existing = case.environment.eks.existing
     if existing is None:
         return
-    answers = _ask(lambda: aws.eks_cluster(existing.cluster_name), aws.hyperpod_clusters)
+    answers = answered(lambda: aws.eks_cluster(existing.cluster_name), aws.hyperpod_clusters)
     cluster = cast("EksClusterAnswer | None", answers[0])
     if cluster is None:
         return
@@ -358,21 +386,8 @@ def existing_cluster_serves_no_other_hyperpod_cluster(case: Case, aws: Aws) -> I
             )
 
 
-# those whose constructs make an association of EKS pod identity
-_TAKE_RIGHTS_THROUGH_PODS = frozenset({addons.TRAINING_OPERATOR, addons.FSX_CSI_DRIVER})
-
-
 def _cluster(existing: ExistingEks | None, aws: Aws) -> EksClusterAnswer | None:
     return None if existing is None else aws.eks_cluster(existing.cluster_name)
-
-
-def _ask(*questions: Callable[[], object]) -> list[object]:
-    """Ask side by side; raises the first NotAnswered."""
-    answers = together(lambda ask: ask(), questions)
-    for answer in answers:
-        if isinstance(answer, NotAnswered):
-            raise answer
-    return answers
 
 
 def _stack(name: str, aws: Aws) -> Callable[[], StackAnswer | None]:

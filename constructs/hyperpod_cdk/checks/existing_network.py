@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, collapse_addresses
 from typing import cast
 
+from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.checks.answers import (
     Aws,
     Endpoint,
-    NotAnswered,
     Route,
     RouteTable,
     SecurityGroupAnswer,
@@ -19,19 +19,22 @@ from hyperpod_cdk.checks.answers import (
     VpcAnswer,
 )
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
-from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.network import FEWEST_ZONES, ExistingNetwork
 
 AREA = "existing-network"
 
-NODE_ENDPOINTS = ("ecr.api", "ecr.dkr", "ec2messages", "eks-auth", "logs", "sagemaker.api", "ssm", "ssmmessages", "sts")
-"""Interface endpoints that nodes without a way out need, beside S3 (SageMaker developer guide, EKS prerequisites)."""
+NODE_ENDPOINTS = tuple(row.service for row in catalog.ENDPOINTS if row.caller == catalog.NODES and not row.unsure)
+"""Interface endpoints that nodes without a way out need, beside S3 (SageMaker developer guide, EKS user guide)."""
 
-KUBECTL_ENDPOINTS = ("eks", "lambda", "sts")
+KUBECTL_ENDPOINTS = (*(row.service for row in catalog.ENDPOINTS if row.caller == catalog.KUBECTL), "sts")
 """What the functions that run kubectl call, beside S3. From CDK's sources and users' reports, not from a guide."""
 
-DISPENSABLE_ENDPOINTS = frozenset({"ec2messages"})
+DISPENSABLE_ENDPOINTS = frozenset(
+    row.service for row in catalog.ENDPOINTS if row.service in NODE_ENDPOINTS and row.is_dispensable
+)
 """Those among them without which nodes may come all the same: SSM Agent does without since its version 3.3.40."""
 
 _HERE = "network.existing"
@@ -315,14 +318,15 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("vpc", "subnets", "route_tables", "endpoints"),
-    inputs="The route tables of the subnets of network.existing and the endpoints of the VPC.",
+    inputs="The route tables of the subnets of network.existing, the endpoints of the VPC, and network.egress.",
     passes="The subnet has a route to everywhere through a NAT gateway, transit gateway or the like, or the VPC has"
     f" every interface endpoint that nodes need without one: {', '.join(NODE_ENDPOINTS)}. Public subnets are another"
     " check's to report. Where a transit gateway leads is not looked at.",
     fails="The route's target is gone (blackhole), or there is neither a route nor all of the endpoints. A warning for"
     f" a control-plane subnet without the endpoints that kubectl's function calls ({', '.join(KUBECTL_ENDPOINTS)}), a"
     " list that no AWS guide states; and where the endpoints may be reached all the same: through a route to another"
-    " network, by a private hosted zone for endpoints without private names, or where only ec2messages is missing.",
+    " network, by a private hosted zone for endpoints without private names, or where only ec2messages is missing."
+    " With egress: closed the features of the file bring further endpoints, and a way out is a warning.",
     skips="AWS does not answer about the VPC, the subnets, the route tables or the endpoints, or shows no route table"
     " of a subnet, as in a VPC that another account shares.",
     by_hand="aws ec2 describe-vpc-endpoints --filters Name=vpc-id,Values=vpc-0a1b2c3d4e5f67890"
@@ -338,7 +342,11 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
         if routed.table is None:
             yield Skipped(reason=f"AWS shows no route table of {routed.ids}", path=routed.path)
             continue
-        if routed.internet_gateway or routed.has_way_out:
+        if routed.internet_gateway:
+            continue
+        if routed.has_way_out:
+            if case.environment.network.is_closed:
+                yield from _open(case.environment, routed, seen)
             continue
         if routed.dead_way_out:
             yield error(
@@ -347,7 +355,7 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
                 " (blackhole); route 0.0.0.0/0 to a NAT gateway that exists",
             )
         else:
-            yield from _closed(routed, seen)
+            yield from _closed(case.environment, routed, seen)
 
 
 @check(
@@ -456,7 +464,7 @@ def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[F
     if existing is None or existing.security_group_id is None:
         return
     group_id, path = existing.security_group_id, f"{_HERE}.security_group_id"
-    answers = _ask(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
+    answers = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
     vpc = cast("VpcAnswer | None", answers[0])
     group = cast("Mapping[str, SecurityGroupAnswer]", answers[1]).get(group_id)
     if vpc is None:
@@ -489,20 +497,11 @@ def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
     return (*nodes, *control_plane)
 
 
-def _ask(*questions: Callable[[], object]) -> list[object]:
-    """Ask side by side; raises the first NotAnswered."""
-    answers = together(lambda ask: ask(), questions)
-    for answer in answers:
-        if isinstance(answer, NotAnswered):
-            raise answer
-    return answers
-
-
 def _vpc_and_subnets(
     existing: ExistingNetwork, named: Iterable[_Named], aws: Aws
 ) -> tuple[VpcAnswer | None, Mapping[str, SubnetAnswer]]:
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
-    vpc, subnets = _ask(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
+    vpc, subnets = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
     return cast("VpcAnswer | None", vpc), cast("Mapping[str, SubnetAnswer]", subnets)
 
 
@@ -510,7 +509,7 @@ def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Se
     """Read the network; None where the VPC does not exist, so that one missing VPC is said once."""
     named = _named(existing)
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
-    answers = _ask(
+    answers = answered(
         lambda: aws.vpc(existing.vpc_id),
         lambda: aws.subnets(ids),
         lambda: aws.route_tables(existing.vpc_id),
@@ -551,10 +550,28 @@ def _is_available(endpoint: Endpoint) -> bool:
     return endpoint.state.lower() == "available"
 
 
-def _closed(routed: _Routed, seen: _Seen) -> Iterator[Found]:
+def _missing(environment: Environment, routed: _Routed, seen: _Seen) -> list[str]:
+    """Give the services that the subnets' clients call and that no interface endpoint answers for."""
     there = {endpoint.service for endpoint in seen.endpoints if _answers(endpoint)}
-    needed = NODE_ENDPOINTS if routed.has_nodes else KUBECTL_ENDPOINTS
-    missing = [service for service in needed if service not in there]
+    of_features = {row.service for row in catalog.ENDPOINTS if not row.unsure} - {*NODE_ENDPOINTS, *KUBECTL_ENDPOINTS}
+    wanted = of_features.intersection(needed_endpoints(environment)) if environment.network.is_closed else ()
+    needed = (*NODE_ENDPOINTS, *sorted(wanted)) if routed.has_nodes else KUBECTL_ENDPOINTS
+    return [service for service in needed if service not in there]
+
+
+def _open(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Found]:
+    """Warn of a way out that the file denies, and of what would be missing without it."""
+    missing = _missing(environment, routed, seen)
+    without = f"; without it there is no interface endpoint with private names for {', '.join(missing)}"
+    yield warning(
+        routed.path,
+        f"should have no way out with network.egress: closed, got {routed.ids}, whose route table {routed.name} leads"
+        f" everywhere through {routed.way_elsewhere}; remove the route, or set egress: nat{without if missing else ''}",
+    )
+
+
+def _closed(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Found]:
+    missing = _missing(environment, routed, seen)
     if not missing:
         return
     unless = _unless(routed, seen, missing) if routed.has_nodes else ""
@@ -563,9 +580,14 @@ def _closed(routed: _Routed, seen: _Seen) -> Iterator[Found]:
     yield say(
         routed.path,
         f"{must} a way out of {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
-        f" endpoint with private names for {', '.join(missing)}; route 0.0.0.0/0 to a NAT gateway, or create the"
-        f" endpoints{unless}",
+        f" endpoint with private names for {', '.join(missing)}; {_way_in(environment)}{unless}",
     )
+
+
+def _way_in(environment: Environment) -> str:
+    if environment.network.is_closed:
+        return "create the endpoints"
+    return "route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
 
 
 def _unless(routed: _Routed, seen: _Seen, missing: Sequence[str]) -> str:
@@ -636,7 +658,7 @@ def _covers_https(rule: SecurityGroupRule) -> bool:
 
 
 def _has_efa(environment: Environment) -> bool:
-    names = (name for group in environment.hyperpod.instance_groups for name in group.all_instance_types)
+    names = (name for group in environment.hyperpod.all_groups for name in group.all_instance_types)
     return any(row is not None and row.efa_supported for row in map(environment.instance_type, names))
 
 

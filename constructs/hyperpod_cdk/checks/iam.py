@@ -14,6 +14,8 @@ from hyperpod_cdk.checks.answers import Aws, Decision, NotAnswered
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.encryption import CREATE, key_arn
+from hyperpod_cdk.config.wanted_addons import asked_for
 
 _CREATE_ROLE = "iam:CreateServiceLinkedRole"
 _ASSUME = "sts:AssumeRole"
@@ -24,23 +26,34 @@ _NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so there is no role that CloudForm
 
 def _makes_security_group(environment: Environment) -> bool:
     existing = environment.network.existing
-    return existing is None or existing.security_group_id is None or bool(environment.storage.lustre)
+    return existing is None or existing.security_group_id is None or bool(environment.storage.made_lustre)
 
 
-def _has_claims(environment: Environment) -> bool:
-    return any(lustre.claim is not None for lustre in environment.storage.lustre)
+def _installed(environment: Environment) -> list[str]:
+    return [name for name in asked_for(environment) if environment.eks.installs(name)]
 
 
 def _uses_pod_identity(environment: Environment) -> bool:
-    installs = environment.eks.installs
-    operator = environment.operators.training.enabled and installs(addons.TRAINING_OPERATOR)
-    return operator or (_has_claims(environment) and installs(addons.FSX_CSI_DRIVER))
+    return any(name in addons.THROUGH_POD_IDENTITY for name in _installed(environment))
 
 
 def _installs_addons(environment: Environment) -> bool:
-    installs = environment.eks.installs
-    governed = environment.task_governance is not None and installs(addons.TASK_GOVERNANCE)
-    return environment.eks.existing is None or governed or _uses_pod_identity(environment)
+    return environment.eks.existing is None or bool(_installed(environment))
+
+
+def _makes_workspace(environment: Environment, key: str) -> bool:
+    section = environment.operators.observability
+    return section.enabled and environment.eks.installs(addons.OBSERVABILITY) and getattr(section, key) == CREATE
+
+
+def _aliased_keys(environment: Environment) -> bool:
+    encryption = environment.encryption
+    return CREATE in (encryption.node_volumes, encryption.lifecycle_bucket, encryption.file_systems, encryption.logs)
+
+
+def _makes_key(environment: Environment) -> bool:
+    makes_secrets_key = environment.eks.existing is None and key_arn(environment.encryption.eks_secrets) is None
+    return makes_secrets_key or _aliased_keys(environment)
 
 
 WHEN: Mapping[str, Callable[[Environment], bool]] = {
@@ -48,11 +61,16 @@ WHEN: Mapping[str, Callable[[Environment], bool]] = {
     "new_network": lambda environment: environment.network.existing is None,
     "security_group": _makes_security_group,
     "new_eks_cluster": lambda environment: environment.eks.existing is None,
+    "kms_key": _makes_key,
+    "kms_alias": _aliased_keys,
     "addon": _installs_addons,
     "pod_identity": _uses_pod_identity,
-    "lustre": lambda environment: bool(environment.storage.lustre),
+    "lustre": lambda environment: bool(environment.storage.made_lustre),
     "data_repository": lambda environment: any(lustre.data_repositories for lustre in environment.storage.lustre),
     "task_governance": lambda environment: environment.task_governance is not None,
+    "oidc_provider": lambda environment: environment.eks.oidc_provider,
+    "prometheus_workspace": lambda environment: _makes_workspace(environment, "prometheus_workspace"),
+    "grafana_workspace": lambda environment: _makes_workspace(environment, "grafana_workspace"),
 }
 """What the words of the tables mean for an environment."""
 

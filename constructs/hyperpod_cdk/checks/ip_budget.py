@@ -135,7 +135,13 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
     """Give the budget without what this environment has taken in the subnet already."""
     current = {each.group: each.current for each in own.cluster.groups} if own.cluster else {}
     servers = sum(
-        lustre.ip_addresses(each.capacity_gib) for each in own.file_systems if budget.subnet_id in each.subnet_ids
+        lustre.ip_addresses(
+            each.capacity_gib,
+            metadata_iops=each.metadata_iops,
+            throughput_capacity_mbps=each.throughput_capacity_mbps,
+        )
+        for each in own.file_systems
+        if budget.subnet_id in each.subnet_ids
     )
     stands = own.eks and not environment.eks.is_existing
     needs = []
@@ -154,7 +160,7 @@ def _left(environment: Environment, budget: AddressBudget, own: _Own) -> Address
 
 def _leaving(environment: Environment, own: _Own) -> tuple[str, ...]:
     """Give the groups of the standing cluster that have more nodes than the file says, or are not in it."""
-    counts = {group.name: group.count for group in environment.hyperpod.instance_groups}
+    counts = {group.name: group.count for group in environment.hyperpod.all_groups}
     groups = own.cluster.groups if own.cluster else ()
     return tuple(each.group for each in groups if each.current > counts.get(each.group, 0))
 
@@ -220,11 +226,13 @@ def _tight_control_plane(environment: Environment, budgets: tuple[AddressBudget,
         return
     first = tight[0]
     best = first.needed + first.advised
+    endpoints = sum(need.total for need in first.needs if need.kind == "endpoint")
     yield warning(
         "network.vpc_cidr",
         f"{environment.network.vpc_cidr} leaves each control-plane subnet {first.usable} addresses ({first.cidr});"
         f" {best} are better, since EKS recommends {catalog.EKS_ADDRESSES_RECOMMENDED} for itself and the function that"
-        f" runs kubectl takes {catalog.KUBECTL_ADDRESSES}; {_wider_vpc(environment, best)}",
+        f" runs kubectl takes {catalog.KUBECTL_ADDRESSES}"
+        f"{f', the interface endpoints {endpoints}' if endpoints else ''}; {_wider_vpc(environment, best)}",
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from hyperpod_cdk.checks.answers import Aws
 from hyperpod_cdk.checks.bash_commands import Command, assignments, commands
-from hyperpod_cdk.checks.downloads import download
+from hyperpod_cdk.checks.downloads import download, leaves_the_network
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.secrets import secrets
 from hyperpod_cdk.checks.side_by_side import together
@@ -63,8 +63,8 @@ class _Folder:
 
 @check(
     area="lifecycle-scripts",
-    inputs="on_create of every instance group, the folder lifecycle_scripts/ (or, where the project has none, the"
-    " library's own scripts).",
+    inputs="on_create or on_init_complete of every instance group, the folder lifecycle_scripts/ (or, where the project"
+    " has none, the library's own scripts).",
     passes="Every script that a group names is in the folder, every script has LF line endings, a first line that names"
     " an interpreter which every HyperPod image has, no byte order mark, and the folder has at most 1000 files and"
     " 64 MiB.",
@@ -141,9 +141,10 @@ def lifecycle_scripts_find_what_they_call(case: Case, aws: Aws) -> Iterator[Foun
     inputs="Every command of every script: curl, wget, git clone, pip install, apt-get, yum, dnf, docker pull and"
     " their like.",
     passes="No script downloads anything; the node's image has what it needs.",
-    fails="A warning, never an error, for each line that downloads, saying where the source can change under the"
-    " script's feet: a branch, 'latest', a version that is not pinned. 'aws s3 cp' and addresses of the node itself"
-    " (localhost, 169.254.169.254) do not count.",
+    fails="A warning for each line that downloads, saying where the source can change under the script's feet: a"
+    " branch, 'latest', a version that is not pinned. With network.egress: closed an error, since nothing leads there;"
+    " only where an option or a variable names a source of its own it stays a warning. 'aws s3 cp' and addresses of the"
+    " node itself (localhost, 169.254.169.254) do not count.",
     skips="Never.",
     by_hand="grep -nE 'curl|wget|git clone|pip3? install|apt-get|yum|dnf|docker pull' -r lifecycle_scripts",
 )
@@ -153,7 +154,17 @@ def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:
     for file, text in folder.texts():
         if _interpreter(text) not in _SHELLS:
             continue
-        for line, downloads in _by_line(commands(text)):
+        found = commands(text)
+        for line, downloads in _by_line(found):
+            if case.environment.network.is_closed and _leaves(found, line):
+                yield _finding(
+                    folder.name(file),
+                    line,
+                    f"must download nothing from the internet ({', '.join(downloads)}), to which nothing leads with"
+                    " network.egress: closed; put it into a custom AMI or a container image of ECR, or fetch it with"
+                    " 'aws s3 cp'",
+                )
+                continue
             yield _finding(
                 folder.name(file),
                 line,
@@ -211,13 +222,14 @@ def _missing(case: Case, folder: _Folder) -> Iterator[Found]:
     if not scripts:
         return
     for index, group in enumerate(case.environment.hyperpod.instance_groups):
-        if group.on_create in there:
+        key, script = group.script
+        if script in there:
             continue
-        near = closest(group.on_create, scripts)
+        near = closest(script, scripts)
         fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(scripts)}"
         yield error(
-            f"hyperpod.instance_groups[{index}].on_create",
-            f'must be a script in {folder.shown}/, got "{group.on_create}"; {fix}',
+            f"hyperpod.instance_groups[{index}].{key}",
+            f'must be a script in {folder.shown}/, got "{script}"; {fix}',
         )
 
 
@@ -366,6 +378,10 @@ def _resolved(called: str, file: Path, folder: Path, folders: Mapping[str, Path]
 def _is_named_elsewhere(name: str, command: Command, found: Iterable[Command]) -> bool:
     others = (each for each in found if each is not command and _called(each) != _called(command))
     return any(name in word for each in others for word in each.words)
+
+
+def _leaves(found: Iterable[Command], line: int) -> bool:
+    return any(each.line == line and download(each) and leaves_the_network(each) for each in found)
 
 
 def _by_line(found: Iterable[Command]) -> Iterator[tuple[int, list[str]]]:

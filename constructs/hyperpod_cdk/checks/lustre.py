@@ -1,18 +1,25 @@
-"""Whether file systems can be linked, can be changed and stand beside the nodes that use them."""
+"""Whether file systems can be linked, can be changed and stand beside the nodes that use them; mounted buckets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
+from typing import cast
 
-from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered
+from hyperpod_cdk.catalog import lustre as catalog
+from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, SecurityGroupRule, SubnetAnswer
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
-from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
+from hyperpod_cdk.config.storage import ExistingLustre
 
 AREA = "lustre"
 
 _STACK_TAG = "aws:cloudformation:stack-name"
 _NAME_TAG = "Name"
+_AVAILABLE = frozenset({"AVAILABLE", "UPDATING"})
+_TCP = frozenset({"tcp", "6"})
+_ALL = "-1"
 # states of a stack in which a deployment makes it as if there were none
 _MADE_ANEW = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"})
 
@@ -57,8 +64,9 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
 @check(
     area=AREA,
     asks=("lustre_file_systems", "stack"),
-    inputs="capacity_gib and name of every file system; the stack <name>-storage and what it has made already.",
-    passes="No file system that stands is larger than the file says. One that was retained when an earlier environment"
+    inputs="capacity_gib, throughput_capacity_mbps, metadata_iops and name of every file system that the environment"
+    " makes; the stack <name>-storage and what it has made already.",
+    passes="No file system that stands has more than the file says. One that was retained when an earlier environment"
     " of the name was destroyed does not count: the stack makes another.",
     fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back.",
     skips="AWS gives no answer about the file systems of the account or the stack.",
@@ -67,13 +75,25 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
 def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
     """Compare capacities with those of the file systems that stand."""
     environment = case.environment
-    if not environment.storage.lustre:
+    if not environment.storage.made_lustre:
         return
     standing = _standing(environment, aws)
     for index, system in enumerate(environment.storage.lustre):
-        present = standing.get(f"{environment.name}-{system.name}")
-        if present is not None and system.capacity_gib < present.capacity_gib:
-            yield _shrunk(f"storage.lustre[{index}].capacity_gib", system, present)
+        present = None if system.existing else standing.get(f"{environment.name}-{system.name}")
+        if present is None:
+            continue
+        for key, what, wanted, has in (
+            ("capacity_gib", "capacity", system.capacity_gib, present.capacity_gib),
+            (
+                "throughput_capacity_mbps",
+                "throughput",
+                system.throughput_capacity_mbps,
+                present.throughput_capacity_mbps,
+            ),
+            ("metadata_iops", "metadata operations a second", system.resolved_metadata_iops, present.metadata_iops),
+        ):
+            if wanted is not None and has is not None and wanted < has:
+                yield _shrunk(f"storage.lustre[{index}].{key}", key, what, wanted=wanted, has=has, present=present)
 
 
 @check(
@@ -81,8 +101,9 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="Zone, efa and claim of every file system; zones and types of the groups that use it: those of the types in"
     " the quotas of the teams whose namespaces have the claim; without such teams, the groups with accelerators, or all"
     " groups where there are none.",
-    passes="Every group that uses a file system stands in its zone. Nodes and file systems of one zone share a subnet,"
-    " and so the /16 that EFA wants. A file system in a zone without any group is validate's to report.",
+    passes="Every group that uses a file system stands in its zone, or has another one in its own that is mounted in"
+    " the same namespaces, over EFA where this one is. Nodes and file systems of one zone share a subnet, and so the"
+    " /16 that EFA wants. A file system in a zone without any group is validate's to report.",
     fails="A file system with efa has users that could reach it over EFA and stand in another zone, which EFA does not"
     " cross. Without efa, users in another zone are a warning: traffic between zones is slow and billed.",
     skips="Never.",
@@ -98,7 +119,7 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
         away = [
             group
             for group in _users(environment, system)
-            if group.count and group.availability_zone_id != system.availability_zone_id
+            if group.count and group.availability_zone_id not in _served(environment, system)
         ]
         if not away:
             continue
@@ -116,6 +137,125 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
                 f"{_placed(away)} {'uses' if len(away) == 1 else 'use'} {system.name} in"
                 f" {system.availability_zone_id}, and traffic between zones is slow and billed;"
                 f" {_nearer(environment, system)}",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("lustre_file_systems", "subnets", "interface_groups", "security_groups"),
+    inputs="existing of every file system: ID, mount name, DNS name; its zone; network.existing.",
+    passes="Each file system exists, is AVAILABLE (or being updated), has the mount name and DNS name that the file"
+    " says, stands in the environment's VPC and in the zone that the file says, and its security groups let Lustre's"
+    " ports in from the nodes' group, or from their subnet.",
+    fails="One of these is otherwise: pods would wait for their mounts, for ever.",
+    skips="AWS gives no answer about the file systems, or about the network of one that exists.",
+    by_hand="aws fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890",
+)
+def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare each existing file system with what the file says of it."""
+    environment = case.environment
+    named = [
+        (f"storage.lustre[{index}]", system, system.existing)
+        for index, system in enumerate(environment.storage.lustre)
+        if system.existing is not None
+    ]
+    if not named:
+        return
+    standing = {each.file_system_id: each for each in aws.lustre_file_systems()}
+    for path, system, existing in named:
+        present = standing.get(existing.file_system_id)
+        if present is None:
+            yield error(
+                f"{path}.existing.file_system_id",
+                f"must be an FSx for Lustre file system of the account in {environment.region}, got"
+                f" {existing.file_system_id}, which is none; correct the ID",
+            )
+            continue
+        try:
+            yield from _reached(environment, path, system, aws, existing=existing, present=present)
+        except NotAnswered as missing:
+            yield Skipped(
+                reason=f"the network of {existing.file_system_id}: {missing.reason}", action=missing.action, path=path
+            )
+
+
+@check(
+    area=AREA,
+    asks=("file_system_backup", "lustre_file_systems", "stack"),
+    inputs="from_backup and capacity_gib of every file system; the stack <name>-storage and what it has made already.",
+    passes="Each backup exists in the account and region, is AVAILABLE, is one of a Lustre file system, and has the"
+    " capacity that the file says. One whose file system stands is not looked at: nothing needs it any more.",
+    fails="One of these is otherwise, and FSx would not make the file system.",
+    skips="AWS gives no answer about a backup (the others are compared all the same), or about what stands.",
+    by_hand="aws fsx describe-backups --backup-ids backup-0a1b2c3d4e5f67890",
+)
+def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
+    """Find each backup that a file system is made from."""
+    environment = case.environment
+    named = {
+        f"storage.lustre[{index}]": system
+        for index, system in enumerate(environment.storage.lustre)
+        if system.from_backup is not None
+    }
+    if not named:
+        return
+    standing = _standing(environment, aws)
+    named = {path: each for path, each in named.items() if f"{environment.name}-{each.name}" not in standing}
+    answers = together(aws.file_system_backup, [system.from_backup or "" for system in named.values()])
+    for (path, system), answer in zip(named.items(), answers, strict=True):
+        here = f"{path}.from_backup"
+        if isinstance(answer, NotAnswered):
+            yield Skipped(reason=f"the backup {system.from_backup}: {answer.reason}", action=answer.action, path=here)
+        elif answer is None:
+            yield error(
+                here,
+                f"must be a backup of the account in {environment.region}, got {system.from_backup}, which is none;"
+                " correct the ID",
+            )
+        elif answer.kind != "LUSTRE" or answer.lifecycle != "AVAILABLE":
+            yield error(
+                here,
+                f"must be an AVAILABLE backup of a LUSTRE file system, got {system.from_backup}, which is"
+                f" {answer.lifecycle}, of {answer.kind}; wait for it, or name another one",
+            )
+        elif system.capacity_gib is not None and system.capacity_gib != answer.capacity_gib:
+            yield error(
+                f"{path}.capacity_gib",
+                f"must be that of {system.from_backup}, {answer.capacity_gib}, until the file system stands, got"
+                f" {system.capacity_gib}; set capacity_gib: {answer.capacity_gib}",
+            )
+
+
+@check(
+    area=AREA,
+    asks=("bucket",),
+    inputs="bucket of every entry of storage.s3.",
+    passes="Each bucket exists, and in the environment's region. It may belong to another account.",
+    fails="There is no such bucket, or it is in another region: pods mount it with the environment's region, and would"
+    " wait for ever.",
+    skips="AWS gives no answer about a bucket; the others are compared all the same.",
+    by_hand="aws s3api head-bucket --bucket my-checkpoints",
+)
+def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
+    """Find each bucket that pods mount."""
+    environment = case.environment
+    paths: dict[str, str] = {}
+    for index, volume in enumerate(environment.storage.s3):
+        paths.setdefault(volume.bucket, f"storage.s3[{index}].bucket")
+    for (name, path), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
+        if isinstance(answer, NotAnswered):
+            yield Skipped(reason=f"the bucket {name}: {answer.reason}", action=answer.action, path=path)
+        elif answer is None:
+            yield error(
+                path,
+                f"must name a bucket that exists, got {name}; correct the name, or make it with"
+                f" {_made(name, environment.region)}",
+            )
+        elif answer.region != environment.region:
+            yield error(
+                path,
+                f"must name a bucket in {environment.region}, where pods mount it, got {name} in {answer.region};"
+                f" copy the data to a bucket in {environment.region} and name that",
             )
 
 
@@ -138,13 +278,98 @@ def _made(bucket: str, region: str) -> str:
     return f"'aws s3api create-bucket --bucket {bucket} --region {region}{place}'"
 
 
-def _shrunk(path: str, system: Lustre, present: LustreAnswer) -> Found:
+def _shrunk(path: str, key: str, what: str, *, wanted: int, has: int, present: LustreAnswer) -> Found:
     return error(
         path,
-        f"must be at least {present.capacity_gib}, the capacity of {present.file_system_id}, which can grow and never"
-        f" shrink, got {system.capacity_gib}; set capacity_gib: {present.capacity_gib}, or make a smaller one under"
-        " another name",
+        f"must be at least {has}, the {what} of {present.file_system_id}, which can grow and never shrink, got"
+        f" {wanted}; set {key}: {has}, or make a smaller one under another name",
     )
+
+
+def _reached(
+    environment: Environment,
+    path: str,
+    system: Lustre,
+    aws: Aws,
+    *,
+    existing: ExistingLustre,
+    present: LustreAnswer,
+) -> Iterator[Found]:
+    """Compare a file system that stands with what the file says of it, and with the nodes' network."""
+    here = f"{path}.existing"
+    if present.lifecycle not in _AVAILABLE:
+        yield error(
+            f"{here}.file_system_id",
+            f"must be AVAILABLE, got {existing.file_system_id} as {present.lifecycle}; wait for it, or name"
+            " another one",
+        )
+    for key, said, has in (
+        ("mount_name", existing.mount_name, present.mount_name),
+        ("dns_name", existing.dns_name or present.dns_name, present.dns_name),
+    ):
+        if said != has:
+            yield error(f"{here}.{key}", f"must be that of {existing.file_system_id}, got {said}; set {key}: {has}")
+    network = environment.network.existing
+    if network is None:
+        return
+    if present.vpc_id != network.vpc_id:
+        yield error(
+            f"{here}.file_system_id",
+            f"must stand in {network.vpc_id}, got {existing.file_system_id} in {present.vpc_id}; name a file system of"
+            " this VPC",
+        )
+        return
+    node_subnet = network.node_subnet_ids.get(system.availability_zone_id, "")
+    asked = answered(
+        lambda: aws.subnets((*present.subnet_ids, node_subnet)),
+        lambda: aws.interface_groups(present.network_interface_ids),
+    )
+    subnets = cast("Mapping[str, SubnetAnswer]", asked[0])
+    groups = cast("Mapping[str, tuple[str, ...]]", asked[1])
+    zones = {subnets[each].availability_zone_id for each in present.subnet_ids if each in subnets}
+    if zones and system.availability_zone_id not in zones:
+        why = ", and EFA does not cross zones" if present.efa else ""
+        yield error(
+            f"{path}.availability_zone_id",
+            f"must be that of {existing.file_system_id}, {', '.join(sorted(zones))}{why}, got"
+            f" {system.availability_zone_id}; set availability_zone_id: {min(zones)}",
+        )
+    nodes = [IPv4Network(subnets[node_subnet].cidr)] if node_subnet in subnets else []
+    ids = sorted({each for found in groups.values() for each in found})
+    if ids:
+        yield from _doors(here, ids, aws, own=network.security_group_id, nodes=nodes)
+
+
+def _doors(
+    here: str,
+    ids: Sequence[str],
+    aws: Aws,
+    *,
+    own: str | None,
+    nodes: list[IPv4Network],
+) -> Iterator[Found]:
+    """Look for Lustre's ports in the rules of the servers' security groups."""
+    rules = [rule for group in aws.security_groups(ids).values() for rule in group.ingress]
+    shut = [ports for ports in catalog.TCP_PORTS if not any(_admits(rule, ports, own, nodes) for rule in rules)]
+    if shut:
+        shown = " and ".join(str(first) if first == last else f"{first}-{last}" for first, last in shut)
+        whom = f"{own}, the nodes' group" if own else "the nodes' subnet, since their group is yet to be made"
+        yield error(
+            f"{here}.file_system_id",
+            f"must let TCP {shown} in from the nodes, got {' and '.join(ids)} without a rule for {whom}; ask its owner"
+            " for one",
+        )
+
+
+def _admits(rule: SecurityGroupRule, ports: tuple[int, int], own: str | None, nodes: Iterable[IPv4Network]) -> bool:
+    if rule.protocol != _ALL:
+        first, last = rule.from_port, rule.to_port
+        if rule.protocol not in _TCP or first is None or last is None or first > ports[0] or last < ports[1]:
+            return False
+    if own is not None and own in rule.group_ids:
+        return True
+    blocks = [IPv4Network(cidr) for cidr in rule.cidrs if ":" not in cidr]
+    return any(node.subnet_of(block) for node in nodes for block in blocks)
 
 
 def _users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
@@ -157,6 +382,18 @@ def _users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
         return [group for group in groups if types.intersection(group.all_instance_types)]
     accelerated = [group for group in groups if _is_accelerated(environment, group)]
     return accelerated or groups
+
+
+def _served(environment: Environment, system: Lustre) -> set[str]:
+    """Give the zones whose groups have this file system beside them, or another one for the same namespaces."""
+    namespaces = set(system.claim.namespaces) if system.claim else set()
+    others = [
+        other
+        for other in environment.storage.lustre
+        if other.efa or not system.efa
+        if namespaces <= set(other.claim.namespaces if other.claim else ())
+    ]
+    return {system.availability_zone_id, *(other.availability_zone_id for other in others if namespaces)}
 
 
 def _is_accelerated(environment: Environment, group: InstanceGroup) -> bool:

@@ -159,13 +159,20 @@ MODULES = (
     "quotas",
     "training_plan",
     "availability",
+    "instance_groups",
     "ip_budget",
     "eks",
+    "endpoint_services",
     "existing_network",
     "existing_cluster",
+    "task_governance",
     "iam",
     "lifecycle_scripts",
+    "lifecycle_bucket",
     "lustre",
+    "workspaces",
+    "encryption",
+    "job_buckets",
 )
 """The modules of this package that hold checks, in the order of their cards."""
 

@@ -17,6 +17,7 @@ from hyperpod_cdk.config.recorded_plans import (
     groups_by_plan,
     moment,
 )
+from hyperpod_cdk.config.source import render_path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
     plans: list[TrainingPlan] = []
     missing = []
     for (arn, groups), answer in zip(members.items(), together(aws.training_plan, members), strict=True):
-        path = f"hyperpod.instance_groups[{groups[0][0]}].training_plan_arn"
+        path = render_path((*groups[0][0], "training_plan_arn"))
         if isinstance(answer, NotAnswered):
             missing.append(Missing(path=path, reason=answer.reason, action=answer.action))
         elif answer is None:
@@ -50,7 +51,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
             ids = {zone.name: zone.zone_id for zone in aws.zones()}
         except NotAnswered as unanswered:
             # without the ID the record would verify nothing, and nobody would notice
-            path = f"hyperpod.instance_groups[{next(iter(members.values()))[0][0]}].availability_zone_id"
+            path = render_path((*next(iter(members.values()))[0][0], "availability_zone_id"))
             return [Missing(path=path, reason=unanswered.reason, action=unanswered.action)]
     return RecordedPlans(
         schema_version=SCHEMA_VERSION,

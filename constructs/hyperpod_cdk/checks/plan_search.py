@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog import hyperpod, instance_types, quotas
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, Offering, ReservedCapacity, Zone
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import Environment, InstanceGroup
+from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.recorded_plans import RECLAIM
 
 HOURS_PER_DAY = 24
@@ -159,14 +159,14 @@ def wishes(
     Groups on training plans count, or, where there are none, those of types for which plans are sold. The count is
     rounded up to one that is sold; ``instance_type`` and ``count`` win over the groups.
     """
-    members = [group for group in environment.hyperpod.instance_groups if group.capacity == "training_plan"]
+    members = [group for group in environment.hyperpod.all_groups if group.capacity == "training_plan"]
     if not members:
         members = [
             group
-            for group in environment.hyperpod.instance_groups
+            for group in environment.hyperpod.all_groups
             if group.count and any(_is_sold(environment.instance_type(name)) for name in group.all_instance_types)
         ]
-    together_in: dict[tuple[str, str], list[InstanceGroup]] = {}
+    together_in: dict[tuple[str, str], list[AnyGroup]] = {}
     for group in members:
         for name in group.all_instance_types:
             if instance_type in {None, name} and _is_sold(environment.instance_type(name)):
@@ -330,7 +330,7 @@ def _fitting(environment: Environment, wish: Wish, zone_ids: set[str], count: in
         return ()
     groups = [
         group
-        for group in environment.hyperpod.instance_groups
+        for group in environment.hyperpod.all_groups
         if wish.instance_type in group.all_instance_types
         and group.availability_zone_id in zone_ids
         and (not wish.group_names or group.name in wish.group_names)

@@ -24,6 +24,7 @@ from hyperpod_cdk.checks.requirements import (
     LUSTRE,
     NETWORK,
     PER_TYPE,
+    RESTRICTED,
     VOLUME,
     kind_of,
     required_quotas,
@@ -173,10 +174,17 @@ def eks_quota_leaves_room_for_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
 
 @check(
     area="quotas",
-    asks=("quota", "usage:lustre_file_systems", "usage:lustre_capacity_gib"),
+    asks=(
+        "quota",
+        "usage:lustre_file_systems",
+        "usage:lustre_capacity_gib",
+        "usage:lustre_tiering_mbps",
+        "usage:lustre_read_cache_gib",
+    ),
     inputs="storage.lustre; the FSx for Lustre file systems of the account.",
-    passes="The quotas for PERSISTENT_2 file systems and for their storage in GiB hold those of the environment beside"
-    " the account's others of that deployment type.",
+    passes="The quotas for PERSISTENT_2 file systems, for storage in GiB (PERSISTENT_2 and scratch each have one), and"
+    " for Intelligent-Tiering's throughput and read cache hold those of the environment beside the account's others."
+    " What a read cache in proportion to the throughput takes is not documented, and not counted.",
     fails="The file systems need more than a quota leaves.",
     skips=_SKIPS,
     by_hand="aws fsx describe-file-systems; aws service-quotas list-service-quotas --service-code fsx"
@@ -185,6 +193,22 @@ def eks_quota_leaves_room_for_the_cluster(case: Case, aws: Aws) -> Iterator[Foun
 def lustre_quotas_cover_the_file_systems(case: Case, aws: Aws) -> Iterator[Found]:
     """Compare file systems and their capacity."""
     return _found(case, aws, LUSTRE)
+
+
+@check(
+    area="quotas",
+    asks=("quota", "usage:restricted_lustre_tib"),
+    inputs="lustre of every restricted instance group and of hyperpod.restricted_environment; the file systems that the"
+    " service made for restricted groups of the account's other HyperPod clusters.",
+    passes="The quota for the capacity of these file systems in TiB, 0 unless it was raised, holds all of them.",
+    fails="The file systems need more than the quota leaves: the service makes them before the first node.",
+    skips=_SKIPS,
+    by_hand="aws service-quotas get-service-quota --service-code sagemaker"
+    f" --quota-code {quotas.get('hyperpod_restricted_lustre_tib').code}",
+)
+def restricted_lustre_quota_covers_the_file_systems(case: Case, aws: Aws) -> Iterator[Found]:
+    """Compare the capacity that the service makes for restricted groups."""
+    return _found(case, aws, RESTRICTED)
 
 
 def _found(case: Case, aws: Aws, kind: str) -> Iterator[Found]:

@@ -11,13 +11,16 @@ from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.addresses import address_budgets
-from hyperpod_cdk.config.instance_group import InstanceGroup
+from hyperpod_cdk.config.endpoints import interface_endpoints
+from hyperpod_cdk.config.restricted_group import AnyGroup
+from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.config.storage import Lustre
 
 STACKS = ("network", "control-plane", "storage", "hyperpod", "platform", "observability")
 """Ends of the names of an environment's stacks; the beginning is its name."""
 
 PER_TYPE, CLUSTER_SIZE, VOLUME, NETWORK, EKS, LUSTRE = "per-type", "cluster-size", "volume", "network", "eks", "lustre"
+RESTRICTED = "restricted"
 """Kinds of requirements, as ``kind_of`` gives them."""
 
 REPLACED_AT_ONCE = 1
@@ -27,7 +30,9 @@ _NEAR_THE_DEFAULT = 0.5
 _CONTROL_PLANE_SUBNETS = 2
 _SECURITY_GROUPS_OF_A_NEW_VPC = 1
 _SECURITY_GROUPS_OF_A_NEW_CLUSTER = 1
+_SECURITY_GROUPS_OF_ENDPOINTS = 1
 _RULES_OF_THE_NODES_GROUP = 2
+_GIB_PER_TIB = 1024
 
 _KINDS: Mapping[str, str] = {
     "cluster": PER_TYPE,
@@ -40,6 +45,10 @@ _KINDS: Mapping[str, str] = {
     "eks_clusters": EKS,
     "lustre_persistent_2_file_systems": LUSTRE,
     "lustre_persistent_2_capacity_gib": LUSTRE,
+    "lustre_scratch_capacity_gib": LUSTRE,
+    "lustre_intelligent_tiering_mbps": LUSTRE,
+    "lustre_intelligent_tiering_read_cache_gib": LUSTRE,
+    "hyperpod_restricted_lustre_tib": RESTRICTED,
 }
 
 
@@ -87,13 +96,14 @@ def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
             _network(environment),
             _eks(environment),
             _lustre(environment),
+            _restricted_lustre(environment),
         )
         for requirement in requirements
         if requirement.needed or requirement.spare
     )
 
 
-def per_node(environment: Environment, group: InstanceGroup) -> Mapping[str, float]:
+def per_node(environment: Environment, group: AnyGroup) -> Mapping[str, float]:
     """Give how much of each requirement, by its key, one more node of a group takes."""
     first = next(iter(group.all_instance_types), "")
     is_spot = group.resolved_capacity == "spot"
@@ -104,7 +114,7 @@ def per_node(environment: Environment, group: InstanceGroup) -> Mapping[str, flo
     return {**takes, "network_interfaces": float(interfaces_per_node(environment, group))}
 
 
-def interfaces_per_node(environment: Environment, group: InstanceGroup) -> int:
+def interfaces_per_node(environment: Environment, group: AnyGroup) -> int:
     """Give the network interfaces of one node: one for each network card, of the type with the most; at least one."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]
     return max((row.network_cards or row.efa_count or 1 for row in rows if row is not None), default=1)
@@ -130,7 +140,7 @@ def reserved_capacity(instance_type: str, count: float) -> Requirement:
 class _Group:
     """An instance group with its place in the file."""
 
-    group: InstanceGroup
+    group: AnyGroup
     path: str
 
     @property
@@ -143,8 +153,8 @@ class _Group:
 
 
 def _groups(environment: Environment) -> list[_Group]:
-    groups = enumerate(environment.hyperpod.instance_groups)
-    return [_Group(group=each, path=f"hyperpod.instance_groups[{index}]") for index, each in groups if each.count]
+    groups = environment.hyperpod.placed_groups
+    return [_Group(group=each, path=render_path(place)) for place, each in groups if each.count]
 
 
 def _per_type(environment: Environment) -> Iterator[Requirement]:
@@ -206,13 +216,13 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
 
 
 def _volume(environment: Environment) -> Iterator[Requirement]:
-    groups = _groups(environment)
-    if not groups:
+    sizes = [(each.group.volume_gib or 0, each) for each in _groups(environment)]
+    if not sizes:
         return
-    largest = max(groups, key=lambda each: each.group.volume_gib)
+    gib, largest = max(sizes, key=lambda size: size[0])
     yield _requirement(
         quotas.get("hyperpod_ebs_volume_gb"),
-        needed=largest.group.volume_gib,
+        needed=gib,
         unit="GB of EBS volume",
         path=f"{largest.path}.volume_gib",
         lever="volume_gib",
@@ -227,18 +237,23 @@ def _network(environment: Environment) -> Iterator[Requirement]:
         return
     zones = network.zone_ids()
     yield _requirement(quotas.get("vpcs"), needed=1, usage="vpcs", unit="VPC", path="network")
+    endpoints = interface_endpoints(environment)
     yield _requirement(
-        quotas.get("internet_gateways"), needed=1, usage="internet_gateways", unit="internet gateway", path="network"
+        quotas.get("internet_gateways"),
+        needed=0 if network.is_closed else 1,
+        usage="internet_gateways",
+        unit="internet gateway",
+        path="network",
     )
     yield _requirement(
         quotas.get("elastic_ips"),
-        needed=network.nat_gateways,
+        needed=network.nat_gateway_count,
         usage="elastic_ips",
-        unit=_plural(network.nat_gateways, "Elastic IP address", "es"),
+        unit=_plural(network.nat_gateway_count, "Elastic IP address", "es"),
         path="network.nat_gateways",
         lever="nat_gateways",
     )
-    for zone in zones[: network.nat_gateways]:
+    for zone in zones[: network.nat_gateway_count]:
         yield _requirement(
             quotas.get("nat_gateways_per_az"),
             key=f"nat_gateways_per_az:{zone}",
@@ -249,7 +264,7 @@ def _network(environment: Environment) -> Iterator[Requirement]:
         )
     yield _requirement(
         quotas.get("subnets_per_vpc"),
-        needed=len(zones) + _CONTROL_PLANE_SUBNETS + network.nat_gateways,
+        needed=len(zones) + _CONTROL_PLANE_SUBNETS + network.nat_gateway_count + len(_endpoint_subnets(environment)),
         unit="subnets",
         path="network.availability_zones",
     )
@@ -262,6 +277,18 @@ def _network(environment: Environment) -> Iterator[Requirement]:
     yield _requirement(
         quotas.get("gateway_endpoints"), needed=1, usage="gateway_endpoints", unit="gateway endpoint", path="network"
     )
+    yield _requirement(
+        quotas.get("interface_endpoints_per_vpc"),
+        needed=len(endpoints),
+        unit=_plural(len(endpoints), "interface endpoint"),
+        path="network.endpoints.additional" if network.endpoints and network.endpoints.additional else "network.egress",
+    )
+
+
+def _endpoint_subnets(environment: Environment) -> tuple[str, ...]:
+    """Give the zones with a subnet for endpoints alone: in the others they stand beside the control plane."""
+    beside = environment.network.zone_ids()[:_CONTROL_PLANE_SUBNETS]
+    return tuple(zone for zone in environment.network.endpoint_zones() if zone not in beside)
 
 
 def _interfaces(environment: Environment) -> Iterator[Requirement]:
@@ -294,10 +321,11 @@ def _interfaces(environment: Environment) -> Iterator[Requirement]:
 def _security_groups(environment: Environment) -> Iterator[Requirement]:
     existing = environment.network.existing
     own_group = existing is None or existing.security_group_id is None
-    file_systems = environment.storage.lustre
+    file_systems = environment.storage.made_lustre
     # file systems join a group that is brought along
     groups = 1 + len(file_systems) if own_group else 0
     groups += _SECURITY_GROUPS_OF_A_NEW_VPC if existing is None else 0
+    groups += _SECURITY_GROUPS_OF_ENDPOINTS if environment.network.endpoint_zones() else 0
     groups += 0 if environment.eks.is_existing else _SECURITY_GROUPS_OF_A_NEW_CLUSTER
     yield _requirement(
         quotas.get("security_groups"),
@@ -320,33 +348,90 @@ def _eks(environment: Environment) -> Iterator[Requirement]:
 
 
 def _lustre(environment: Environment) -> Iterator[Requirement]:
-    file_systems = environment.storage.lustre
-    if not file_systems:
+    systems = [(i, each) for i, each in enumerate(environment.storage.lustre) if each.existing is None]
+    persistent = [(i, each) for i, each in systems if each.deployment_type != lustre.SCRATCH]
+    if persistent:
+        kind = lustre.DEPLOYMENT_TYPE
+        yield _requirement(
+            quotas.get("lustre_persistent_2_file_systems"),
+            needed=len(persistent),
+            usage=f"lustre_file_systems:{kind}",
+            unit=_plural(len(persistent), f"{kind} file system"),
+            path="storage.lustre",
+        )
+    on_ssd = [(i, each) for i, each in persistent if not each.is_tiering]
+    yield from _capacity("lustre_persistent_2_capacity_gib", lustre.DEPLOYMENT_TYPE, on_ssd)
+    scratch = [(i, each) for i, each in systems if each.deployment_type == lustre.SCRATCH]
+    yield from _capacity("lustre_scratch_capacity_gib", lustre.DEPLOYMENT_TYPES[lustre.SCRATCH], scratch)
+    yield from _tiering([(i, each) for i, each in persistent if each.is_tiering])
+
+
+def _capacity(key: str, kind: str, systems: Sequence[tuple[int, Lustre]]) -> Iterator[Requirement]:
+    if not systems:
         return
-    largest = max(range(len(file_systems)), key=lambda index: file_systems[index].capacity_gib)
+    largest, system = max(systems, key=lambda row: row[1].capacity_gib or 0)
     yield _requirement(
-        quotas.get("lustre_persistent_2_file_systems"),
-        needed=len(file_systems),
-        usage=f"lustre_file_systems:{lustre.DEPLOYMENT_TYPE}",
-        unit=_plural(len(file_systems), f"{lustre.DEPLOYMENT_TYPE} file system"),
-        path="storage.lustre",
-    )
-    yield _requirement(
-        quotas.get("lustre_persistent_2_capacity_gib"),
-        needed=sum(each.capacity_gib for each in file_systems),
-        usage=f"lustre_capacity_gib:{lustre.DEPLOYMENT_TYPE}",
-        unit=f"GiB of {lustre.DEPLOYMENT_TYPE} storage",
+        quotas.get(key),
+        needed=sum(each.capacity_gib or 0 for _, each in systems),
+        usage=f"lustre_capacity_gib:{kind}",
+        unit=f"GiB of {kind} storage",
         path=f"storage.lustre[{largest}].capacity_gib",
         # capacities of several could be lowered in many ways
-        lever="capacity_gib" if len(file_systems) == 1 else "",
-        step=_capacity_step(file_systems[largest]),
+        lever="capacity_gib" if len(systems) == 1 else "",
+        step=_capacity_step(system),
     )
+
+
+def _tiering(systems: Sequence[tuple[int, Lustre]]) -> Iterator[Requirement]:
+    if not systems:
+        return
+    largest, _ = max(systems, key=lambda row: row[1].throughput_capacity_mbps or 0)
+    yield _requirement(
+        quotas.get("lustre_intelligent_tiering_mbps"),
+        needed=sum(each.throughput_capacity_mbps or 0 for _, each in systems),
+        usage="lustre_tiering_mbps",
+        unit="MB/s of Intelligent-Tiering throughput",
+        path=f"storage.lustre[{largest}].throughput_capacity_mbps",
+        lever="throughput_capacity_mbps" if len(systems) == 1 else "",
+        step=lustre.TIERING_THROUGHPUT_STEP_MBPS,
+    )
+    cached = [(i, each.read_cache.size_gib) for i, each in systems if each.read_cache and each.read_cache.size_gib]
+    if cached:
+        # what a cache in proportion to the throughput takes is not documented
+        most, _ = max(cached, key=lambda row: row[1])
+        yield _requirement(
+            quotas.get("lustre_intelligent_tiering_read_cache_gib"),
+            needed=sum(size for _, size in cached),
+            usage="lustre_read_cache_gib",
+            unit="GiB of Intelligent-Tiering read cache",
+            path=f"storage.lustre[{most}].read_cache.size_gib",
+        )
 
 
 def _capacity_step(file_system: Lustre) -> int:
-    if not file_system.efa:
+    throughput = file_system.resolved_throughput_mbps_per_tib
+    if not file_system.efa or throughput is None:
         return lustre.CAPACITY_STEP_GIB
-    return lustre.EFA_CAPACITY_STEP_GIB[file_system.throughput_mbps_per_tib]
+    return lustre.EFA_CAPACITY_STEP_GIB[throughput]
+
+
+def _restricted_lustre(environment: Environment) -> Iterator[Requirement]:
+    shared = environment.hyperpod.restricted_environment
+    sizes = {
+        f"hyperpod.restricted_instance_groups[{index}].lustre.capacity_gib": group.lustre.capacity_gib
+        for index, group in enumerate(environment.hyperpod.restricted_instance_groups)
+        if group.lustre is not None
+    }
+    if shared is not None:
+        sizes["hyperpod.restricted_environment.lustre.capacity_gib"] = shared.lustre.capacity_gib
+    if sizes:
+        yield _requirement(
+            quotas.get("hyperpod_restricted_lustre_tib"),
+            needed=sum(sizes.values()) / _GIB_PER_TIB,
+            usage="restricted_lustre_tib",
+            unit="TiB of file systems of restricted instance groups",
+            path=max(sizes, key=lambda path: sizes[path]),
+        )
 
 
 def _requirement(

@@ -10,9 +10,12 @@ from typing import Any, cast
 
 from hyperpod_cdk.catalog._closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
+from hyperpod_cdk.checks.job_buckets import job_buckets
 from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped
 from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
+from hyperpod_cdk.config.rules.encryption import named_keys
 from hyperpod_cdk.findings import Finding, by_place
 
 OFFLINE_REASON = "AWS is not asked with --offline"
@@ -131,11 +134,27 @@ def _asks(check: Check, environment: Environment) -> bool:
 
 
 _HAS: Mapping[str, Callable[[Environment], bool]] = {
-    "training-plan": lambda environment: any(group.training_plan_arn for group in environment.hyperpod.instance_groups),
+    "training-plan": lambda environment: any(group.training_plan_arn for group in environment.hyperpod.all_groups),
+    "endpoints": lambda environment: bool(environment.network.endpoint_zones()),
     "existing-network": lambda environment: environment.network.is_existing,
     "existing-cluster": lambda environment: environment.eks.is_existing,
+    "images_can_be_booted": lambda environment: any(
+        group.image.ami_id not in (None, "default") for group in environment.hyperpod.instance_groups
+    ),
+    "rollback_alarms_exist": lambda environment: any(
+        group.patching and group.patching.rollback_alarms for group in environment.hyperpod.instance_groups
+    ),
     "existing_subnets_have_enough_free_addresses": lambda environment: environment.network.is_existing,
-    "lustre": lambda environment: bool(environment.storage.lustre),
+    "task-governance": lambda environment: environment.task_governance is not None,
+    "lustre": lambda environment: bool(environment.storage.lustre or environment.storage.s3),
+    "encryption": lambda environment: any(True for _ in named_keys(environment)),
+    "lifecycle-bucket": lambda environment: bool(environment.hyperpod.lifecycle.existing_bucket),
+    "restricted_lustre_quota_covers_the_file_systems": lambda environment: bool(
+        environment.hyperpod.restricted_instance_groups
+    ),
+    "prometheus_workspace_is_active": lambda environment: named_prometheus(environment) is not None,
+    "grafana_workspace_is_active": lambda environment: named_grafana(environment) is not None,
+    "job-buckets": lambda environment: bool(job_buckets(environment)),
 }
 """What an environment must have for the checks of an area, or for one check by name, to be about anything."""
 

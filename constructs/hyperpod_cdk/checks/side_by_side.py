@@ -57,6 +57,15 @@ def together(function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> li
     return [result for result, _ in ended]
 
 
+def answered(*questions: Callable[[], object]) -> list[object]:
+    """Ask different questions side by side; give their answers in order. Raises the first NotAnswered."""
+    answers = together(lambda ask: ask(), questions)
+    for answer in answers:
+        if isinstance(answer, NotAnswered):
+            raise answer
+    return answers
+
+
 def _result(function: Callable[[ItemT], ResultT], item: ItemT) -> ResultT | NotAnswered:
     try:
         return function(item)

@@ -18,8 +18,9 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import InstanceGroup
+from hyperpod_cdk.config import AnyGroup
 from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan, moment, zone_to_add
+from hyperpod_cdk.config.source import DataPath, render_path
 
 AREA = "training-plan"
 
@@ -37,10 +38,10 @@ _SKIPS = "When DescribeTrainingPlan gives no answer: no permission, throttled, o
 
 @dataclass(frozen=True, kw_only=True)
 class _Use:
-    """A plan as AWS describes it (None: there is none) and the groups that name it, with their indexes."""
+    """A plan as AWS describes it (None: there is none) and the groups that name it, with their places in the file."""
 
     arn: str
-    groups: tuple[tuple[int, InstanceGroup], ...]
+    groups: tuple[tuple[DataPath, AnyGroup], ...]
     plan: TrainingPlan | None
 
     @property
@@ -51,9 +52,9 @@ class _Use:
     def needed(self) -> int:
         return sum(group.count for _, group in self.groups)
 
-    def path(self, key: str, *, index: int | None = None) -> str:
+    def path(self, key: str, *, of: DataPath | None = None) -> str:
         """Give the place of a key in a group: the first that names the plan, unless told."""
-        return f"hyperpod.instance_groups[{self.groups[0][0] if index is None else index}].{key}"
+        return render_path((*(of or self.groups[0][0]), key))
 
 
 @check(
@@ -200,7 +201,7 @@ def _uses(case: Case, aws: Aws) -> Iterator[_Use | Skipped]:
     answers = together(aws.training_plan, members)
     for (arn, groups), answer in zip(members.items(), answers, strict=True):
         if isinstance(answer, NotAnswered):
-            path = f"hyperpod.instance_groups[{groups[0][0]}].training_plan_arn"
+            path = render_path((*groups[0][0], "training_plan_arn"))
             yield Skipped(reason=answer.reason, action=answer.action, path=path)
         else:
             yield _Use(arn=arn, groups=tuple(groups), plan=answer)
@@ -273,10 +274,10 @@ def _type(use: _Use, plan: TrainingPlan) -> Iterator[Found]:
     if not types:
         yield from _no_blocks(use, plan, "training_plan_arn")
         return
-    for index, group in use.groups:
+    for place, group in use.groups:
         wanted = group.all_instance_types
         others = [name for name in wanted if name not in types]
-        path = use.path("instance_type" if group.instance_type is not None else "instance_types", index=index)
+        path = use.path("instance_type" if group.instance_type is not None else "instance_types", of=place)
         if others and len(others) < len(wanted):
             yield warning(
                 path,
@@ -300,10 +301,10 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
     if not zone_ids:
         yield from _no_blocks(use, plan, "availability_zone_id")
         return
-    for index, group in use.groups:
+    for place, group in use.groups:
         if group.availability_zone_id not in zone_ids:
             yield error(
-                use.path("availability_zone_id", index=index),
+                use.path("availability_zone_id", of=place),
                 f"must be {_listing(zone_ids, 'or')}, where plan {use.name} is, got {group.availability_zone_id}; set"
                 f" availability_zone_id: {zone_ids[0]}{zone_to_add(case.environment, zone_ids[0])} (a group that is"
                 " deployed already needs a new name too)",
@@ -313,7 +314,7 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
 def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iterator[Found]:
     if not _is_usable(plan):
         return
-    total, path = _seats(plan, case.now), use.path("count", index=use.groups[-1][0])
+    total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
     if use.needed > total:
         names = _listing([group.name for _, group in use.groups])
         yield error(
@@ -330,7 +331,7 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
 def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iterator[Found]:
     if not _is_usable(plan):
         return
-    total, path = _seats(plan, case.now), use.path("count", index=use.groups[-1][0])
+    total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
     idle = 0
     if use.needed < total:
         if isinstance(clusters, NotAnswered):
@@ -402,7 +403,7 @@ def _taken(cluster: HyperPodClusterAnswer, group: InstancesInCluster) -> int:
 
 def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterator[Found]:
     total = _seats(plan, case.now)
-    path = use.path("count", index=use.groups[-1][0])
+    path = use.path("count", of=use.groups[-1][0])
     counted = plan.available + plan.in_use + plan.unhealthy > 0
     # unhealthy instances that this environment has already are its own to have replaced
     healthy = min(total - shares.others, plan.available + min(shares.own, plan.in_use + plan.unhealthy))

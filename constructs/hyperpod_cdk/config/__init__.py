@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from hyperpod_cdk.config.checkpointing import CheckpointAccount, TieredCheckpointing
 from hyperpod_cdk.config.eks import Eks, ExistingEks
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.hyperpod import HyperPod, TieredCheckpointing
+from hyperpod_cdk.config.hyperpod import HyperPod, KarpenterPool
 from hyperpod_cdk.config.instance_group import Batch, Image, InstanceGroup, Patching, Taint
 from hyperpod_cdk.config.instance_types import StatedInstanceType
 from hyperpod_cdk.config.loading import (
@@ -18,15 +19,25 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
     shared_names,
 )
-from hyperpod_cdk.config.network import AvailabilityZone, ExistingNetwork, Network
-from hyperpod_cdk.config.operators import Operators, TrainingOperator
+from hyperpod_cdk.config.network import AvailabilityZone, ExistingNetwork, InterfaceEndpoints, Network
+from hyperpod_cdk.config.operators import (
+    InferenceOperator,
+    Metrics,
+    Observability,
+    Operators,
+    Spaces,
+    TrainingOperator,
+)
+from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedEnvironment, RestrictedGroup, RestrictedLustre
 from hyperpod_cdk.config.schema import environment_schema
-from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, Storage
+from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, S3Volume, Storage
 from hyperpod_cdk.config.task_governance import PriorityClass, Quota, Sharing, TaskGovernance, Team
 
 __all__ = [
+    "AnyGroup",
     "AvailabilityZone",
     "Batch",
+    "CheckpointAccount",
     "Claim",
     "DataRepository",
     "Eks",
@@ -36,15 +47,25 @@ __all__ = [
     "ExistingNetwork",
     "HyperPod",
     "Image",
+    "InferenceOperator",
     "InstanceGroup",
+    "InterfaceEndpoints",
+    "KarpenterPool",
     "LoadedEnvironment",
     "Lustre",
+    "Metrics",
     "Network",
+    "Observability",
     "Operators",
     "Patching",
     "PriorityClass",
     "Quota",
+    "RestrictedEnvironment",
+    "RestrictedGroup",
+    "RestrictedLustre",
+    "S3Volume",
     "Sharing",
+    "Spaces",
     "StatedInstanceType",
     "Storage",
     "Taint",

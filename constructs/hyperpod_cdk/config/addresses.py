@@ -9,13 +9,16 @@ from typing import Literal
 
 from hyperpod_cdk.catalog import lustre, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.network import FEWEST_ZONES
+from hyperpod_cdk.config.restricted_group import AnyGroup
+from hyperpod_cdk.config.source import render_path
 
-Kind = Literal["nodes", "spare", "file system", "EKS", "kubectl", "NAT gateway"]
+Kind = Literal["nodes", "spare", "file system", "EKS", "kubectl", "NAT gateway", "endpoint"]
 
 _MOST_GROUPS_NAMED = 4
+_SINGLE: tuple[Kind, ...] = ("EKS", "kubectl", "NAT gateway", "endpoint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +56,13 @@ class UnknownNeed:
 class AddressBudget:
     """What one subnet must hold.
 
-    ``role`` is ``nodes``, ``control plane`` or ``public``. A subnet that the environment makes has its ``cidr``; one
-    that exists already has a ``subnet_id`` instead, and only AWS knows its size. ``path`` is the place in the file that
-    decides about it. ``advised`` counts what AWS recommends beyond what it needs. ``unknown`` are groups that are not
-    counted.
+    ``role`` is ``nodes``, ``control plane``, ``public`` or ``endpoints``. A subnet that the environment makes has its
+    ``cidr``; one that exists already has a ``subnet_id`` instead, and only AWS knows its size. ``path`` is the place in
+    the file that decides about it. ``advised`` counts what AWS recommends beyond what it needs. ``unknown`` are groups
+    that are not counted.
     """
 
-    role: Literal["nodes", "control plane", "public"]
+    role: Literal["nodes", "control plane", "public", "endpoints"]
     path: str
     availability_zone_id: str = ""
     cidr: str = ""
@@ -105,7 +108,12 @@ def address_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
     """
     if environment.network.existing is not None:
         return tuple(_existing(environment))
-    return (*_control_plane(environment), *_public(environment), *_nodes(environment))
+    return (*primary_budgets(environment), *_nodes(environment))
+
+
+def primary_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
+    """Give the budgets of the subnets that are cut out of the VPC's own block."""
+    return (*_control_plane(environment), *_public(environment), *_endpoints(environment))
 
 
 def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -> AddressBudget:
@@ -113,10 +121,10 @@ def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -
     needs: list[AddressNeed] = []
     unknown: list[UnknownNeed] = []
     spares = 1 if environment.hyperpod.node_recovery == "automatic" else 0
-    for index, group in enumerate(environment.hyperpod.instance_groups):
+    for place, group in environment.hyperpod.placed_groups:
         if group.availability_zone_id != az_id:
             continue
-        at = f"hyperpod.instance_groups[{index}]"
+        at = render_path(place)
         missing = _unknown_type(environment, group)
         if missing:
             unknown.append(UnknownNeed(group=group.name, instance_type=missing, path=at))
@@ -126,12 +134,16 @@ def node_budget(environment: Environment, az_id: str, *, cidr: str, path: str) -
             if spares:
                 needs.append(replace(need, kind="spare", count=spares))
     for index, system in enumerate(environment.storage.lustre):
-        if system.availability_zone_id == az_id:
+        if system.availability_zone_id == az_id and system.existing is None:
             needs.append(
                 AddressNeed(
                     kind="file system",
                     name=system.name,
-                    count=lustre.ip_addresses(system.capacity_gib),
+                    count=lustre.ip_addresses(
+                        system.capacity_gib,
+                        metadata_iops=system.resolved_metadata_iops,
+                        throughput_capacity_mbps=system.throughput_capacity_mbps,
+                    ),
                     each=1,
                     path=f"storage.lustre[{index}]",
                 )
@@ -165,7 +177,7 @@ def parts(budget: AddressBudget) -> str:
     servers = sum(need.total for need in budget.needs if need.kind == "file system")
     if servers:
         said.append(f"file systems: {servers}")
-    said += [f"{need.kind}: {need.total}" for need in budget.needs if need.kind in {"EKS", "kubectl", "NAT gateway"}]
+    said += [f"{need.kind}: {need.total}" for need in budget.needs if need.kind in _SINGLE]
     return "; ".join(said)
 
 
@@ -229,15 +241,34 @@ def _control_plane(environment: Environment) -> Iterator[AddressBudget]:
             availability_zone_id=az_id,
             cidr=slots[index],
             path="network.vpc_cidr",
-            needs=(_eks_need(), _kubectl_need()),
+            needs=(_eks_need(), _kubectl_need(), *_endpoint_needs(environment, az_id)),
             advised=catalog.EKS_ADDRESSES_RECOMMENDED - catalog.EKS_ADDRESSES,
         )
+
+
+def _endpoints(environment: Environment) -> Iterator[AddressBudget]:
+    """Give the subnets for endpoints in zones without control plane; elsewhere they stand beside it."""
+    network = environment.network
+    slots = catalog.slots(network.vpc_cidr)
+    for index, az_id in list(enumerate(network.availability_zones))[FEWEST_ZONES:]:
+        needs = _endpoint_needs(environment, az_id)
+        if needs:
+            yield AddressBudget(
+                role="endpoints", availability_zone_id=az_id, cidr=slots[index], path="network.vpc_cidr", needs=needs
+            )
+
+
+def _endpoint_needs(environment: Environment, az_id: str) -> tuple[AddressNeed, ...]:
+    if az_id not in environment.network.endpoint_zones():
+        return ()
+    count = len(interface_endpoints(environment))
+    return (AddressNeed(kind="endpoint", count=count, each=catalog.ENDPOINT_ADDRESSES),)
 
 
 def _public(environment: Environment) -> Iterator[AddressBudget]:
     network = environment.network
     slots = catalog.slots(network.vpc_cidr)
-    for index, az_id in enumerate(list(network.availability_zones)[: network.nat_gateways]):
+    for index, az_id in enumerate(list(network.availability_zones)[: network.nat_gateway_count]):
         yield AddressBudget(
             role="public",
             availability_zone_id=az_id,
@@ -297,7 +328,7 @@ def _kubectl_need() -> AddressNeed:
     return AddressNeed(kind="kubectl", count=1, each=catalog.KUBECTL_ADDRESSES)
 
 
-def _group_need(environment: Environment, group: InstanceGroup, *, path: str) -> AddressNeed | None:
+def _group_need(environment: Environment, group: AnyGroup, *, path: str) -> AddressNeed | None:
     rows = [row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None]
     known = [(row.ips_per_node, row) for row in rows if row.ips_per_node is not None]
     if not known:
@@ -314,7 +345,7 @@ def _group_need(environment: Environment, group: InstanceGroup, *, path: str) ->
     )
 
 
-def _unknown_type(environment: Environment, group: InstanceGroup) -> str | None:
+def _unknown_type(environment: Environment, group: AnyGroup) -> str | None:
     for name in group.all_instance_types:
         row = environment.instance_type(name)
         if row is None or row.ips_per_node is None:

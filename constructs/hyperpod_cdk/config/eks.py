@@ -50,8 +50,14 @@ ADDONS = (
     addons.POD_IDENTITY_AGENT,
     addons.COREDNS,
     addons.FSX_CSI_DRIVER,
+    addons.S3_CSI_DRIVER,
+    addons.EBS_CSI_DRIVER,
     addons.CERT_MANAGER,
+    addons.METRICS_SERVER,
     addons.TRAINING_OPERATOR,
+    addons.INFERENCE,
+    addons.OBSERVABILITY,
+    addons.SPACES,
     addons.TASK_GOVERNANCE,
 )
 """The add-ons that an environment can have; the version of any other would be accepted and ignored."""
@@ -61,6 +67,14 @@ OWNERS_ADDONS = (addons.VPC_CNI, addons.KUBE_PROXY, addons.POD_IDENTITY_AGENT, a
 
 OWN_ADDONS = tuple(name for name in ADDONS if name not in OWNERS_ADDONS)
 """The add-ons that the environment installs on an existing cluster too, unless they stand there already."""
+
+
+IMAGE_REGISTRY = Pattern(
+    regex=r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+    maximum=256,
+    describes="a registry's host in lower case, with a path if it has one, without https:// and without a tag",
+    example="111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror",
+)
 
 
 def _addon_version_problem(version: str, key: str) -> str | None:
@@ -153,8 +167,8 @@ class ExistingEks(Section):
     oidc_provider_arn: Annotated[str, like(OIDC_PROVIDER_ARN)] | None = Field(
         default=None,
         description=(
-            "The cluster's OIDC provider in IAM, for roles that service accounts take by web identity (IRSA). The"
-            " add-ons of this version use pod identity and need none."
+            "The cluster's OIDC provider in IAM, for roles that service accounts take by web identity (IRSA), as those"
+            " of the inference operator do. Other add-ons use pod identity."
         ),
         examples=[OIDC_PROVIDER_ARN.example],
     )
@@ -215,6 +229,23 @@ class Eks(Section):
         ),
         examples=[{addons.VPC_CNI: ADDON_VERSION.example}],
         json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
+    )
+    oidc_provider: bool = Field(
+        default=False,
+        description=(
+            "Whether IAM gets an OIDC provider for the cluster, for roles that service accounts take by web identity"
+            " (IRSA), as those of the inference operator do; with existing, state its oidc_provider_arn instead. Turn"
+            " it off one deployment after what uses it."
+        ),
+    )
+    image_registry: Annotated[str, like(IMAGE_REGISTRY)] | None = Field(
+        default=None,
+        description=(
+            "Registry, with a path if it has one, to which you have copied the images that the HyperPod dependency"
+            " chart takes from public registries, each under its upstream name: nvcr.io/nvidia/k8s-device-plugin is"
+            " then <image_registry>/nvidia/k8s-device-plugin. Needed in a closed network. Default: public registries."
+        ),
+        examples=[IMAGE_REGISTRY.example],
     )
     existing: ExistingEks | None = Field(
         default=None,

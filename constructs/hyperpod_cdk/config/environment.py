@@ -12,11 +12,12 @@ from hyperpod_cdk.catalog import instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.eks import Eks
+from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.hyperpod import HyperPod
-from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.instance_types import StatedInstanceType
 from hyperpod_cdk.config.network import Network
 from hyperpod_cdk.config.operators import Operators
+from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.section import Check, Section, entries, like
 from hyperpod_cdk.config.source import Ambiguous
 from hyperpod_cdk.config.storage import Storage
@@ -175,6 +176,9 @@ class Environment(Section):
     hyperpod: HyperPod = Field(
         description="The HyperPod cluster and its instance groups.", examples=[{"instance_groups": []}]
     )
+    encryption: Encryption = Field(
+        default_factory=Encryption, description="Customer-managed KMS keys. Default: AWS's own, but for secrets."
+    )
     storage: Storage = Field(default_factory=Storage, description="File systems beside the nodes.")
     operators: Operators = Field(default_factory=Operators, description="Add-ons that run workloads.")
     task_governance: TaskGovernance | None = Field(
@@ -212,7 +216,7 @@ class Environment(Section):
         stated = self.instance_types.get(name)
         return instance_types.get(name) if stated is None else stated.as_catalog_row(name)
 
-    def threads_per_core(self, group: InstanceGroup) -> int:
+    def threads_per_core(self, group: AnyGroup) -> int:
         """Give the threads per core of a group: as stated, else 2 where all its types have SMT, else 1."""
         if group.threads_per_core is not None:
             return group.threads_per_core

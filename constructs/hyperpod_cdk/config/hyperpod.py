@@ -7,17 +7,44 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.config.checkpointing import TieredCheckpointing
 from hyperpod_cdk.config.instance_group import InstanceGroup
-from hyperpod_cdk.config.section import Section, counted, filled, like, within
+from hyperpod_cdk.config.lifecycle import Lifecycle
+from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedEnvironment, RestrictedGroup
+from hyperpod_cdk.config.section import Check, Section, counted, like, within
+from hyperpod_cdk.config.source import DataPath
+
+# there may be none of either kind, but not of both: a rule over the whole file says that
+_GROUP_COUNT = Check(
+    lambda value, _: hyperpod.INSTANCE_GROUPS.count_problem(len(value), what="instance groups") if value else None,
+    "count",
+    {"maxItems": hyperpod.INSTANCE_GROUPS.maximum},
+)
 
 
-class TieredCheckpointing(Section):
-    """Managed tiered checkpointing: checkpoints in the memory of the nodes."""
+class KarpenterPool(Section):
+    """A Karpenter NodePool with its HyperpodNodeClass: groups that Karpenter chooses among for the same pods."""
 
-    memory_percent: Annotated[int, within(hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT)] = Field(
-        default=hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.minimum or 0,
-        description="Percent of each node's memory kept for checkpoints.",
+    name: Annotated[str, like(hyperpod.KARPENTER_POOL_NAME)] = Field(
+        description="Name of the NodePool and of its HyperpodNodeClass.", examples=["gpu"]
     )
+    instance_groups: Annotated[
+        tuple[str, ...], Strict(strict=False), counted(hyperpod.KARPENTER_POOL_GROUPS, "instance groups")
+    ] = Field(description="Names of instance groups with count: 0.", examples=[["gpu-spot", "gpu-on-demand"]])
+    consolidation: Literal["when_empty", "when_empty_or_underutilized"] = Field(
+        default="when_empty",
+        description=(
+            "Which nodes Karpenter gives back: empty ones only, or also those whose pods fit elsewhere, which are"
+            " evicted for it."
+        ),
+    )
+    consolidate_after_seconds: Annotated[int, within(hyperpod.KARPENTER_CONSOLIDATE_AFTER_SECONDS)] = Field(
+        default=hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS,
+        description="How long a node stays in that state before it goes, in seconds.",
+    )
+
+
+DEFAULT_KARPENTER_POOL = "hyperpod"
 
 
 class HyperPod(Section):
@@ -38,19 +65,92 @@ class HyperPod(Section):
             " had rolls the whole cluster back."
         ),
     )
+    autoscaling: Literal["none", "karpenter"] = Field(
+        default="none",
+        description=(
+            "karpenter: HyperPod's own Karpenter adds and removes the nodes of every group with count: 0 as pods come"
+            " and go; groups above 0 keep their count."
+        ),
+    )
+    karpenter_pools: Annotated[tuple[KarpenterPool, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "Which groups Karpenter chooses among, and when it gives nodes back. With autoscaling: karpenter. Default:"
+            f" one pool named {DEFAULT_KARPENTER_POOL} of all groups with count: 0."
+        ),
+        examples=[[{"name": "gpu", "instance_groups": ["gpu-spot", "gpu-on-demand"]}]],
+    )
     tiered_checkpointing: TieredCheckpointing | None = Field(
         default=None,
         description="Checkpoints in the memory of the nodes. Default: off.",
         examples=[{"memory_percent": 20}],
     )
+    lifecycle: Lifecycle = Field(default_factory=Lifecycle, description="Where the lifecycle scripts are kept.")
     instance_groups: Annotated[
         tuple[InstanceGroup, ...],
         Strict(strict=False),
-        filled("instance group"),
-        counted(hyperpod.INSTANCE_GROUPS, "instance groups"),
+        _GROUP_COUNT,
     ] = Field(
-        description="The node groups. One small group without accelerators should carry add-ons and controllers.",
+        default=(),
+        description=(
+            "The node groups. One small group without accelerators should carry add-ons and controllers. Only a cluster"
+            " with restricted_instance_groups may have none."
+        ),
         examples=[
             [{"name": "system", "instance_type": "ml.m5.2xlarge", "count": 2, "availability_zone_id": "use1-az4"}]
         ],
     )
+    restricted_instance_groups: Annotated[tuple[RestrictedGroup, ...], Strict(strict=False), _GROUP_COUNT] = Field(
+        default=(),
+        description=(
+            "Node groups for the customisation of Amazon Nova models: no lifecycle scripts, no internet, no logging in."
+            " HyperPod's install_rig_dependencies.sh has to be run once after the cluster is made:"
+            " docs/restricted-groups.md. Default: none."
+        ),
+        examples=[
+            [
+                {
+                    "name": "nova",
+                    "instance_type": "ml.p5.48xlarge",
+                    "count": 4,
+                    "availability_zone_id": "use1-az5",
+                    "capacity": "on_demand",
+                    "lustre": {"capacity_gib": 9600},
+                }
+            ]
+        ],
+    )
+    restricted_environment: RestrictedEnvironment | None = Field(
+        default=None,
+        description="What the restricted groups share. Default: nothing, each has a file system of its own.",
+        examples=[{"lustre": {"capacity_gib": 9600, "throughput_mbps_per_tib": 250}}],
+    )
+
+    @property
+    def autoscaled_groups(self) -> tuple[InstanceGroup, ...]:
+        """The groups whose nodes Karpenter adds and removes: those with no nodes of their own."""
+        return tuple(group for group in self.instance_groups if self.autoscaling == "karpenter" and group.count == 0)
+
+    @property
+    def resolved_karpenter_pools(self) -> tuple[KarpenterPool, ...]:
+        """The pools of the file, or the one pool of all autoscaled groups; none without autoscaling."""
+        names = tuple(group.name for group in self.autoscaled_groups)
+        if self.karpenter_pools or not names:
+            return self.karpenter_pools if names else ()
+        # without validation: that they are too many is for a rule to say
+        return (KarpenterPool.model_construct(name=DEFAULT_KARPENTER_POOL, instance_groups=names),)
+
+    @property
+    def all_groups(self) -> tuple[AnyGroup, ...]:
+        """Every group with nodes: those of instance_groups, then the restricted ones."""
+        return (*self.instance_groups, *self.restricted_instance_groups)
+
+    @property
+    def placed_groups(self) -> tuple[tuple[DataPath, AnyGroup], ...]:
+        """Every group of ``all_groups`` with its place in the file."""
+        plain = ((("hyperpod", "instance_groups", index), group) for index, group in enumerate(self.instance_groups))
+        restricted = (
+            (("hyperpod", "restricted_instance_groups", index), group)
+            for index, group in enumerate(self.restricted_instance_groups)
+        )
+        return (*plain, *restricted)

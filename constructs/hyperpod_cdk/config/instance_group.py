@@ -31,7 +31,10 @@ AvailabilityZoneId = Annotated[
     Check(
         _leave_to_rules,
         "availability_zone_id",
-        {"pattern": "^[a-z]{2,5}[0-9]-az[0-9]$", "patternErrorMessage": "must be an availability zone ID: use1-az5"},
+        {
+            "pattern": "^[a-z]{2,5}[0-9](-[a-z]{3}[0-9])?-az[0-9]$",
+            "patternErrorMessage": "must be an availability zone ID: use1-az5",
+        },
     ),
 ]
 
@@ -73,20 +76,23 @@ class Batch(Section):
 
 
 class Patching(Section):
-    """When HyperPod updates the software of the group: by ``schedule`` or by ``strategy``, not both."""
+    """When HyperPod updates the software of the group: by ``schedule`` or by ``strategy``, not both.
+
+    The rest says how, for both; AWS documents it for rolling updates, so beside a strategy it may have no effect.
+    """
 
     schedule: Annotated[str, like(hyperpod.CRON)] | None = Field(
         default=None, description="When to start, as cron(minute hour day month weekday year) in UTC."
     )
     max_batch: Batch | None = Field(
         default=None,
-        description="How many nodes are updated at once. Default: HyperPod's own choice. With schedule only.",
+        description="How many nodes are updated at once. Default: HyperPod's own choice.",
     )
     rollback_batch: Batch | None = Field(
-        default=None, description="How many nodes are rolled back at once. Default: all. With schedule only."
+        default=None, description="How many nodes are rolled back at once. Default: all. With max_batch."
     )
     wait_seconds: Annotated[int, within(hyperpod.PATCHING_WAIT_SECONDS)] = Field(
-        default=0, description="Pause between two batches in seconds, in which alarms may fire. With schedule only."
+        default=0, description="Pause between two batches in seconds, in which alarms may fire."
     )
     rollback_alarms: Annotated[
         tuple[Annotated[str, like(hyperpod.ALARM_NAME)], ...],
@@ -96,7 +102,7 @@ class Patching(Section):
             "count",
             {"maxItems": hyperpod.ROLLBACK_ALARMS.maximum},
         ),
-    ] = Field(default=(), description="CloudWatch alarms, by name, that roll the update back. With schedule only.")
+    ] = Field(default=(), description="CloudWatch alarms, by name, that roll the update back.")
     strategy: Literal["when_idle", "when_all_idle"] | None = Field(
         default=None, description="Patch a node when it is idle, or all of them once the whole group is."
     )
@@ -171,9 +177,19 @@ class InstanceGroup(Section):
         description="Threads of one core. Default: 2 where the type has SMT, else 1; HyperPod's own default"
         " halves the vCPUs.",
     )
-    volume_gib: Annotated[int, within(hyperpod.VOLUME_GIB)] = Field(
+    network_interface: Literal["efa", "efa_only"] | None = Field(
+        default=None,
+        description=(
+            "Network interfaces of types with EFA. efa: each carries IP traffic too, for TCP over all cards. efa_only:"
+            " EFA without IP, which takes no addresses. Default: HyperPod's own choice."
+        ),
+        examples=["efa_only"],
+    )
+    volume_gib: Annotated[int, within(hyperpod.VOLUME_GIB)] | None = Field(
         default=DEFAULT_VOLUME_GIB,
-        description="Size of the second EBS volume in GiB; container images and data go there.",
+        description=(
+            "Size of the second EBS volume in GiB; container images and data go there. null: no second volume."
+        ),
     )
     labels: Annotated[
         dict[Annotated[str, like(hyperpod.LABEL_KEY)], Annotated[str, like(hyperpod.LABEL_VALUE)]],
@@ -188,9 +204,29 @@ class InstanceGroup(Section):
     patching: Patching | None = Field(
         default=None, description="When HyperPod updates the software of the nodes. Default: only when asked."
     )
-    on_create: Annotated[str, like(hyperpod.LIFECYCLE_SCRIPT)] = Field(
-        default=DEFAULT_SCRIPT, description="Lifecycle script that runs on each new node; a file of lifecycle_scripts/."
+    on_create: Annotated[str, like(hyperpod.LIFECYCLE_SCRIPT)] | None = Field(
+        default=None,
+        description=(
+            "Lifecycle script that runs on each new node and sets it up; a file of lifecycle_scripts/. Default:"
+            f" {DEFAULT_SCRIPT}, unless on_init_complete is given."
+        ),
+        examples=[DEFAULT_SCRIPT],
     )
+    on_init_complete: Annotated[str, like(hyperpod.LIFECYCLE_SCRIPT)] | None = Field(
+        default=None,
+        description=(
+            "Script that runs after HyperPod itself has set up the node, in place of on_create; a file of"
+            " lifecycle_scripts/. Default: none."
+        ),
+        examples=["on_init_complete.sh"],
+    )
+
+    @property
+    def script(self) -> tuple[Literal["on_create", "on_init_complete"], str]:
+        """The key of the script that a new node runs and the script's name, the default filled in."""
+        if self.on_init_complete is not None:
+            return "on_init_complete", self.on_init_complete
+        return "on_create", self.on_create or DEFAULT_SCRIPT
 
     @property
     def all_instance_types(self) -> tuple[str, ...]:

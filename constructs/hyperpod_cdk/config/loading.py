@@ -174,15 +174,16 @@ def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[F
     findings = []
     for each in loaded:
         for index, group in enumerate(each.environment.hyperpod.instance_groups):
-            if (folder / group.on_create).is_file():
+            key, script = group.script
+            if (folder / script).is_file():
                 continue
-            path = f"hyperpod.instance_groups[{index}].on_create"
-            near = closest(group.on_create, scripts)
+            path = f"hyperpod.instance_groups[{index}].{key}"
+            near = closest(script, scripts)
             fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(scripts) or 'your own'}"
             findings.append(
                 Finding(
                     severity=Severity.ERROR,
-                    message=f'must be a script in {folder.name}/, got "{group.on_create}"; {fix}',
+                    message=f'must be a script in {folder.name}/, got "{script}"; {fix}',
                     path=path,
                     file=each.file,
                     line=each.line_of(path),

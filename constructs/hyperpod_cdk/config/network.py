@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, Strict
 from pydantic.config import JsonDict
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog.rules import Bound
-from hyperpod_cdk.config.section import Check, Section, entries, within
+from hyperpod_cdk.config.section import Check, Section, counted, entries, within
 
 DEFAULT_VPC_CIDR = "10.192.0.0/16"
 FEWEST_ZONES = 2
@@ -125,6 +125,59 @@ class ExistingNetwork(Section):
     )
 
 
+_SERVICE = r"[a-z][a-z0-9-]*([.-][a-z0-9-]+)*"
+
+
+def _service_problem(value: str, key: str) -> str | None:
+    if re.fullmatch(_SERVICE, value) and not value.startswith(("com.", "cn.")):
+        return None
+    short = value.split(".", 3)[-1] if value.startswith("com.amazonaws.") else "secretsmanager"
+    return (
+        f'must be the end of an endpoint\'s name, what follows the region, such as secretsmanager, got "{value}"; set'
+        f" {key}: {short}"
+    )
+
+
+EndpointService = Annotated[
+    str,
+    Check(
+        _service_problem,
+        "pattern",
+        {
+            "pattern": f"^(?!com\\.|cn\\.){_SERVICE}$",
+            "patternErrorMessage": "must be what follows the region in an endpoint's name: secretsmanager",
+        },
+    ),
+]
+
+
+_MOST_ENDPOINTS = 100
+"""Twice the default quota; the subnets of the largest VPC block hold so many."""
+
+
+class InterfaceEndpoints(Section):
+    """The interface endpoints of a closed network that is made; those that the environment needs come by themselves."""
+
+    zones: Annotated[tuple[str, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "IDs of the availability zones in which endpoints have an interface, billed by the hour for each endpoint"
+            " and zone; nodes of the other zones go through these. Default: every zone of availability_zones."
+        ),
+        examples=[["use1-az5", "use1-az4"]],
+    )
+    additional: Annotated[
+        tuple[EndpointService, ...], Strict(strict=False), counted(Bound(maximum=_MOST_ENDPOINTS), "services")
+    ] = Field(
+        default=(),
+        description=(
+            "Services that jobs call beside those that the environment needs, each by the end of its endpoint's name:"
+            " what follows the region in com.amazonaws.us-east-1.secretsmanager."
+        ),
+        examples=[["secretsmanager"]],
+    )
+
+
 class Network(Section):
     """The VPC: one that the environment creates, or an existing one."""
 
@@ -160,6 +213,20 @@ class Network(Section):
             " zone's. At most one for each zone."
         ),
     )
+    egress: Literal["nat", "closed"] = Field(
+        default="nat",
+        description=(
+            "How the private subnets reach AWS: nat, through NAT gateways, which lead to everywhere; or closed, with no"
+            " internet gateway, public subnet, NAT gateway or default route, through an S3 gateway endpoint and"
+            " interface endpoints of the services that nodes and kubectl call. Container images then come from ECR"
+            " only: see eks.image_registry. With existing nothing is made; preflight then asks for the endpoints."
+        ),
+    )
+    endpoints: InterfaceEndpoints | None = Field(
+        default=None,
+        description="Where interface endpoints stand, and further ones. Default: those that are needed, everywhere.",
+        examples=[{"additional": ["secretsmanager"]}],
+    )
     existing: ExistingNetwork | None = Field(
         default=None,
         description=(
@@ -168,6 +235,23 @@ class Network(Section):
         ),
         examples=[{"vpc_id": VPC_ID, "node_subnet_ids": {"use1-az5": SUBNET_ID}}],
     )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing leads out of the VPC to the internet."""
+        return self.egress == "closed"
+
+    @property
+    def nat_gateway_count(self) -> int:
+        """How many NAT gateways are made: none in a closed network."""
+        return 0 if self.is_closed else self.nat_gateways
+
+    def endpoint_zones(self) -> tuple[str, ...]:
+        """Give the zones with interface endpoints, in the order of the file; none unless they are made."""
+        if not self.is_closed or self.existing is not None:
+            return ()
+        chosen = () if self.endpoints is None else self.endpoints.zones
+        return tuple(zone for zone in self.availability_zones if not chosen or zone in chosen)
 
     @property
     def is_existing(self) -> bool:

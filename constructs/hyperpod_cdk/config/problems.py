@@ -15,18 +15,6 @@ from hyperpod_cdk.config.shape import bare, field_at, model_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
 from hyperpod_cdk.config.suggest import closest
 
-NOT_YET = frozenset(
-    {
-        ("hyperpod", "autoscaling"),
-        ("hyperpod", "restricted_instance_groups"),
-        ("network", "egress"),
-        ("operators", "inference"),
-        ("operators", "observability"),
-        ("storage", "s3"),
-    }
-)
-"""Keys of the design that a later version brings."""
-
 _KEY = "[key]"
 
 
@@ -83,7 +71,7 @@ def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDet
     missing = {path for path, error in details if error["type"] == "missing"}
     meant = {}
     for path, error in details:
-        if error["type"] != "extra_forbidden" or path in NOT_YET:
+        if error["type"] != "extra_forbidden":
             continue
         section = model_of(type_at(model, path[:-1]))
         names = [] if section is None else list(section.model_fields)
@@ -145,8 +133,6 @@ def _first_sentence(text: str) -> str:
 
 
 def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None) -> str:
-    if path in NOT_YET:
-        return "is not supported yet in this version; remove it"
     if meant is not None:
         return f"is no key that is known here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
@@ -176,6 +162,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
         str: _text_message,
         int: _number_message,
+        float: _fraction_message,
         bool: _truth_message,
     }
     info = field_at(model, path)
@@ -218,6 +205,13 @@ def _number_message(source: Source, path: DataPath, value: object, key: str, exa
         return f"must be a whole number, got {value.text}, which YAML reads as {value.reading}; write plain digits"
     shown = f"{key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
     return f"must be a whole number, got {describe(value)}; write {shown}"
+
+
+def _fraction_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001
+    if isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal():
+        return f"must be a number, got the text {describe(value)}; write {key}: {value.strip()} without quotes"
+    shown = f"{key}: {_as_yaml(example)}" if example is not None else f"digits after {key}:"
+    return f"must be a number, got {describe(value)}; write {shown}"
 
 
 def _truth_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001

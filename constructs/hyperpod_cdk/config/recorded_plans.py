@@ -15,8 +15,8 @@ from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.instance_group import InstanceGroup
-from hyperpod_cdk.config.rules._book import Problem, certain, duplicates, groups, listing, warning
+from hyperpod_cdk.config.restricted_group import AnyGroup
+from hyperpod_cdk.config.rules._book import Problem, all_groups, certain, duplicates, listing, warning
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import MAX_BYTES, DataPath, describe, read_source, render_path
 from hyperpod_cdk.config.suggest import closest
@@ -136,12 +136,12 @@ class RecordError(Exception):
         self.is_newer = is_newer
 
 
-def groups_by_plan(environment: Environment) -> dict[str, list[tuple[int, InstanceGroup]]]:
-    """Give plan ARN -> its instance groups with their indexes, in the order of the file."""
-    found: dict[str, list[tuple[int, InstanceGroup]]] = {}
-    for index, group in enumerate(environment.hyperpod.instance_groups):
+def groups_by_plan(environment: Environment) -> dict[str, list[tuple[DataPath, AnyGroup]]]:
+    """Give plan ARN -> its groups of both kinds with their places in the file, in its order."""
+    found: dict[str, list[tuple[DataPath, AnyGroup]]] = {}
+    for path, group in environment.hyperpod.placed_groups:
         if group.training_plan_arn is not None:
-            found.setdefault(group.training_plan_arn, []).append((index, group))
+            found.setdefault(group.training_plan_arn, []).append((path, group))
     return found
 
 
@@ -229,7 +229,7 @@ def record_findings(
         yield from (("record_belongs_to_the_environment", each) for each in foreign)
         return
     seen = f"({file} of {recorded.recorded})"
-    for path, group in certain(groups(environment)):
+    for path, group in certain(all_groups(environment)):
         yield from certain(_group_problems(environment, path, group, recorded, seen=seen, name=name, today=today))
     yield from (("recorded_plan_has_enough_instances", each) for each in certain(_count(environment, recorded, seen)))
     age = (today - recorded.recorded).days
@@ -277,7 +277,7 @@ def _record_of_another(environment: Environment, recorded: RecordedPlans, file: 
 def _group_problems(
     environment: Environment,
     path: DataPath,
-    group: InstanceGroup,
+    group: AnyGroup,
     recorded: RecordedPlans,
     *,
     seen: str,
@@ -336,7 +336,7 @@ def _target(at: DataPath, plan: RecordedPlan, seen: str) -> Iterator[Problem]:
         )
 
 
-def _type(path: DataPath, group: InstanceGroup, plan: RecordedPlan, seen: str) -> Iterator[Problem]:
+def _type(path: DataPath, group: AnyGroup, plan: RecordedPlan, seen: str) -> Iterator[Problem]:
     types = sorted({block.instance_type for block in plan.blocks})
     if not types or set(types) & set(group.all_instance_types):
         return
@@ -349,7 +349,7 @@ def _type(path: DataPath, group: InstanceGroup, plan: RecordedPlan, seen: str) -
 
 
 def _zone(
-    environment: Environment, path: DataPath, group: InstanceGroup, plan: RecordedPlan, seen: str
+    environment: Environment, path: DataPath, group: AnyGroup, plan: RecordedPlan, seen: str
 ) -> Iterator[Problem]:
     zones = sorted({block.availability_zone_id for block in plan.blocks if block.availability_zone_id})
     if not zones or group.availability_zone_id in zones:
@@ -388,9 +388,9 @@ def _count(environment: Environment, recorded: RecordedPlans, seen: str) -> Iter
         needed = sum(group.count for _, group in members)
         if plan is None or needed <= plan.seats:
             continue
-        index, _ = members[-1]
+        path, _ = members[-1]
         yield Problem(
-            ("hyperpod", "instance_groups", index, "count"),
+            (*path, "count"),
             f"needs {needed} instances of plan {plan.name} for"
             f" {listing((group.name for _, group in members), last='and')}, which has {plan.seats} {seen}; lower count"
             f" by {needed - plan.seats} or name another plan",

@@ -252,7 +252,8 @@ class _Rehearsal:
         for each in kept.get("AWS::FSx::FileSystem", ()):
             fsx.delete_file_system(FileSystemId=each)
         deadline = time.monotonic() + 30
-        while kept.get("AWS::FSx::FileSystem") and fsx.describe_file_systems()["FileSystems"]:
+        mine = set(kept.get("AWS::FSx::FileSystem", ()))
+        while mine & {each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]}:
             if time.monotonic() > deadline:
                 raise RehearsalError(f"the file systems {', '.join(kept['AWS::FSx::FileSystem'])} are there after 30 s")
             time.sleep(0.1)
@@ -284,7 +285,7 @@ class _Rehearsal:
 
     def _expect_counts(self, environment: Environment, found: Any = None) -> None:
         found = found or self.report.inventory
-        wanted = {group.name: group.count for group in environment.hyperpod.instance_groups}
+        wanted = {group.name: group.count for group in environment.hyperpod.all_groups}
         counted = {group.name: group.current for group in found.groups}
         if wanted != counted:
             raise RehearsalError(f"DescribeCluster tells {counted} nodes per group, the file asks for {wanted}")
@@ -374,12 +375,13 @@ def _with_parameter(assembly: Path) -> list[str]:
 
 def _group_to_scale(environment: Environment) -> tuple[str, int]:
     """Choose the group for the rehearsed update: one without a plan, whose seats are counted, if there is one."""
-    groups = environment.hyperpod.instance_groups
+    groups = environment.hyperpod.all_groups
     group = next((g for g in groups if g.training_plan_arn is None), groups[0])
     return group.name, group.count
 
 
 def _scale(data: dict[str, Any], name: str, count: int) -> None:
-    for group in data["hyperpod"]["instance_groups"]:
+    groups = (*data["hyperpod"].get("instance_groups", ()), *data["hyperpod"].get("restricted_instance_groups", ()))
+    for group in groups:
         if group["name"] == name:
             group["count"] = count

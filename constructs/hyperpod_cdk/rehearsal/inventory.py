@@ -160,7 +160,8 @@ def _cluster(aws: Aws, arn: str, found: Inventory) -> None:
         f"node recovery {cluster.get('NodeRecovery', 'not set')}, "
         f"provisioning {cluster.get('NodeProvisioningMode', 'all or nothing')}"
     )
-    found.groups = [_group(group, found) for group in cluster["InstanceGroups"]]
+    groups = (*cluster["InstanceGroups"], *cluster.get("RestrictedInstanceGroups", ()))
+    found.groups = [_group(group, found) for group in groups]
     nodes = sagemaker.list_cluster_nodes(ClusterName=arn)["ClusterNodeSummaries"]
     found.running_nodes = sum(node["InstanceStatus"]["Status"] == "Running" for node in nodes)
     sources = sorted({group["LifeCycleConfig"]["SourceS3Uri"] for group in cluster["InstanceGroups"]})
@@ -196,9 +197,14 @@ def _lustre(aws: Aws, ids: list[str], found: Inventory) -> None:
     for system in aws.client("fsx").describe_file_systems(FileSystemIds=ids)["FileSystems"]:
         lustre = system["LustreConfiguration"]
         zone = _zones(found, system["SubnetIds"])
+        # Intelligent-Tiering has no capacity, scratch no tier
+        size = [f"{system['StorageCapacity']} GiB"] if system.get("StorageCapacity") else []
+        if lustre.get("PerUnitStorageThroughput"):
+            size.append(f"{lustre['PerUnitStorageThroughput']} MB/s/TiB")
+        if lustre.get("ThroughputCapacity"):
+            size.append(f"{lustre['ThroughputCapacity']} MB/s")
         found.file_systems.append(
-            f"{system['FileSystemId']} {lustre['DeploymentType']} {system['StorageCapacity']} GiB, "
-            f"{lustre['PerUnitStorageThroughput']} MB/s/TiB, {zone}, {system['Lifecycle']}"
+            f"{system['FileSystemId']} {lustre['DeploymentType']} {', '.join(size)}, {zone}, {system['Lifecycle']}"
         )
 
 
@@ -226,16 +232,25 @@ def _quota(described: dict[str, Any]) -> Quota:
     limit = sharing.get("BorrowLimit")
     return Quota(
         team=described["ComputeQuotaTarget"]["TeamName"],
-        resources=", ".join(
-            f"{resource['Count']} x {resource['InstanceType']}"
-            for resource in config["ComputeQuotaResources"]
-            if "Count" in resource
-        ),
+        resources=", ".join(_amount(resource) for resource in config["ComputeQuotaResources"]),
         weight=described["ComputeQuotaTarget"].get("FairShareWeight", 0),
         sharing=sharing.get("Strategy", "") + (f" {limit} %" if limit is not None else ""),
         preemption=config.get("PreemptTeamTasks", ""),
         status=described["Status"],
     )
+
+
+def _amount(resource: dict[str, Any]) -> str:
+    partition = resource.get("AcceleratorPartition")
+    if "Count" in resource:
+        amount = f"{resource['Count']}"
+    elif partition is not None:
+        amount = f"{partition['Count']} {partition['Type']}"
+    elif resource.get("Accelerators"):
+        amount = f"{resource['Accelerators']} accelerators"
+    else:
+        amount = f"{resource['VCpu']:g} vCPU"
+    return f"{amount} {'x' if 'Count' in resource else 'of'} {resource['InstanceType']}"
 
 
 def _tag(resource: dict[str, Any], key: str) -> str:

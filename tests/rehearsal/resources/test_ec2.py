@@ -222,6 +222,7 @@ class TestRouting:
         assert other.physical_id in targets
 
     def test_an_interface_endpoint_changes_its_groups(self, stack: Any, vpc: Any, subnet: Any) -> None:
+        stack.update(vpc.physical_id, EnableDnsHostnames=True)
         groups = [
             stack.create("AWS::EC2::SecurityGroup", {"VpcId": vpc.physical_id, "GroupDescription": "endpoint"})
             for _ in range(2)
@@ -418,3 +419,108 @@ def test_a_network_acl_with_an_entry_and_a_subnet(stack: Any, vpc: Any, subnet: 
     for resource in (association, entry, acl):
         stack.delete(resource.physical_id)
         stack.delete(resource.physical_id)
+
+
+def code(error: pytest.ExceptionInfo[ClientError]) -> str:
+    response: Any = error.value.response
+    return str(response["Error"]["Code"])
+
+
+class TestInterfaceEndpoints:
+    """What EC2 refuses of an interface endpoint, and what it makes of one."""
+
+    @pytest.fixture
+    def named_vpc(self, stack: Any) -> Any:
+        properties = {"CidrBlock": "10.192.0.0/16", "EnableDnsHostnames": True}
+        return stack.create("AWS::EC2::VPC", properties)
+
+    def subnet_of(self, stack: Any, vpc: Any, third: int, zone: str = "use1-az4") -> str:
+        properties = {"VpcId": vpc.physical_id, "CidrBlock": f"10.192.{third}.0/24", "AvailabilityZoneId": zone}
+        return str(stack.create("AWS::EC2::Subnet", properties).physical_id)
+
+    def endpoint(self, vpc: Any, *subnet_ids: str, service: str = "sts", private: bool = True) -> dict[str, Any]:
+        return {
+            "VpcId": vpc.physical_id,
+            "ServiceName": f"com.amazonaws.us-east-1.{service}",
+            "VpcEndpointType": "Interface",
+            "SubnetIds": list(subnet_ids),
+            "PrivateDnsEnabled": private,
+        }
+
+    def refused(self, stack: Any, properties: dict[str, Any]) -> str:
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::VPCEndpoint", properties)
+        return f"{code(error)}: {message(error)}"
+
+    def test_unknown_services_are_refused(self, stack: Any, named_vpc: Any) -> None:
+        properties = self.endpoint(named_vpc, service="ecr")
+        assert self.refused(stack, properties) == (
+            "InvalidServiceName: The Vpc Endpoint Service 'com.amazonaws.us-east-1.ecr' does not exist"
+        )
+
+    def test_a_second_subnet_of_a_zone_is_refused(self, stack: Any, named_vpc: Any) -> None:
+        first, second = self.subnet_of(stack, named_vpc, 0), self.subnet_of(stack, named_vpc, 1)
+        said = self.refused(stack, self.endpoint(named_vpc, first, second))
+        assert said.startswith("DuplicateSubnetsInSameZone: Found another VPC endpoint subnet in the availability zone")
+        made = stack.create("AWS::EC2::VPCEndpoint", self.endpoint(named_vpc, first))
+        with pytest.raises(ClientError) as error:
+            stack.update(made.physical_id, SubnetIds=[first, second])
+        assert code(error) == "DuplicateSubnetsInSameZone"
+
+    def test_a_subnet_of_another_vpc_is_refused(self, stack: Any, named_vpc: Any, subnet: Any) -> None:
+        assert self.refused(stack, self.endpoint(named_vpc, subnet.physical_id)) == (
+            f"InvalidParameter: The subnet {subnet.physical_id} does not belong to the VPC {named_vpc.physical_id}"
+        )
+
+    def test_private_names_need_dns_hostnames(self, stack: Any, vpc: Any) -> None:
+        assert self.refused(stack, self.endpoint(vpc)) == (
+            "InvalidParameter: Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC"
+            f" attributes set to true for {vpc.physical_id}"
+        )
+        stack.create("AWS::EC2::VPCEndpoint", self.endpoint(vpc, private=False))
+
+    def test_private_names_of_a_service_are_had_once(self, stack: Any, named_vpc: Any) -> None:
+        first = stack.create("AWS::EC2::VPCEndpoint", self.endpoint(named_vpc))
+        assert self.refused(stack, self.endpoint(named_vpc)) == (
+            "InvalidParameter: private-dns-enabled cannot be set because there is already a conflicting DNS domain for"
+            f" sts.us-east-1.amazonaws.com in the VPC {named_vpc.physical_id}"
+        )
+        second = stack.create("AWS::EC2::VPCEndpoint", self.endpoint(named_vpc, private=False))
+        with pytest.raises(ClientError) as error:
+            stack.update(second.physical_id, PrivateDnsEnabled=True)
+        assert message(error).startswith("private-dns-enabled cannot be set because")
+        stack.delete(first.physical_id)
+        stack.update(second.physical_id, PrivateDnsEnabled=True)
+
+    def test_interfaces_come_and_go_with_the_subnets(self, stack: Any, named_vpc: Any) -> None:
+        first, second = self.subnet_of(stack, named_vpc, 0), self.subnet_of(stack, named_vpc, 1, "use1-az5")
+        made = stack.create("AWS::EC2::VPCEndpoint", self.endpoint(named_vpc, first))
+        with pytest.raises(ClientError) as error:
+            stack.delete(first)
+        assert message(error) == f"The subnet '{first}' has dependencies and cannot be deleted."
+        stack.update(made.physical_id, SubnetIds=[second])
+        stack.delete(first)
+        stack.delete(made.physical_id)
+        stack.delete(second)
+        stack.delete(made.physical_id)
+
+    def test_services_tell_their_zones_and_end_at_the_quota(self, stack: Any, named_vpc: Any) -> None:
+        client = stack.context.client("ec2")
+        name = "com.amazonaws.us-east-1.ecr.api"
+        (row,) = client.describe_vpc_endpoint_services(ServiceNames=[name])["ServiceDetails"]
+        assert sorted(row["AvailabilityZoneIds"]) == [f"use1-az{number}" for number in range(1, 7)]
+        with pytest.raises(ClientError) as error:
+            client.describe_vpc_endpoint_services(ServiceNames=["com.amazonaws.us-east-1.none"])
+        assert message(error) == "The Vpc Endpoint Service 'com.amazonaws.us-east-1.none' does not exist"
+        for _ in range(50):
+            client.create_vpc_endpoint(**self.endpoint(named_vpc, private=False))
+        assert self.refused(stack, self.endpoint(named_vpc, private=False)) == (
+            "VpcEndpointLimitExceeded: The maximum number of VPC endpoints has been reached."
+        )
+
+    def test_a_vpc_takes_five_blocks(self, stack: Any, vpc: Any) -> None:
+        for number in range(1, 5):
+            stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": f"10.{number}.0.0/16"})
+        with pytest.raises(ClientError) as error:
+            stack.create("AWS::EC2::VPCCidrBlock", {"VpcId": vpc.physical_id, "CidrBlock": "10.5.0.0/16"})
+        assert message(error) == (f"This network '{vpc.physical_id}' has met its maximum number of allowed CIDRs: 5")

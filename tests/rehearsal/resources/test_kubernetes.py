@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,6 +68,42 @@ def output_of(call: Callable[[], Any]) -> str:
     assert "\n\nLogs: /aws/lambda/kubectl-handler\n (RequestId: " in message
     quoted = message.removeprefix(start)
     return quoted[1 : quoted.index(quoted[0] + "\n\nLogs")].replace("\\n", "\n")
+
+
+def local_queue(api: str) -> dict[str, Any]:
+    metadata = {"name": "default", "namespace": "default"}
+    return {"apiVersion": f"kueue.x-k8s.io/{api}", "kind": "LocalQueue", "metadata": metadata}
+
+
+def no_queues(api: str) -> str:
+    return (
+        'error: resource mapping not found for name: "default" namespace: "default" from "/tmp/manifest.yaml": no'
+        f' matches for kind "LocalQueue" in version "kueue.x-k8s.io/{api}"\nensure CRDs are installed first\n'
+    )
+
+
+def test_a_queue_needs_a_kueue(stack: Any, apply: Callable[..., Any]) -> None:
+    assert output_of(lambda: apply(local_queue("v1beta2"))) == no_queues("v1beta2")
+    kubernetes_store.record_helm_release(stack.context, CLUSTER, "kueue", "kueue-system", "kueue", {})
+    apply(local_queue("v1beta2"))
+    assert names(stack) == ["default"]
+
+
+@pytest.mark.parametrize(("version", "api", "is_served"), [("v1.4.0", "v1beta2", False), ("v1.4.0", "v1beta1", True)])
+def test_a_queue_needs_an_api_that_task_governance_serves(  # noqa: PLR0917 - table and fixtures
+    stack: Any,
+    apply: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    api: str,
+    is_served: bool,  # noqa: FBT001 - table
+) -> None:
+    monkeypatch.setattr(kubernetes, "_task_governance", lambda _context, _cluster: f"{version}-eksbuild.1")
+    if is_served:
+        apply(local_queue(api))
+        assert names(stack) == ["default"]
+    else:
+        assert output_of(lambda: apply(local_queue(api))) == no_queues(api)
 
 
 def names(stack: Any) -> list[str]:
@@ -232,3 +269,14 @@ class TestPatchAndValue:
         assert "Timeout waiting for output from kubectl command: ['get', '-n', 'default', 'service', 'absent'" in (
             error.value.message
         )
+
+
+def test_karpenters_kinds_come_with_autoscaling(apply: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
+    assert output_of(lambda: apply(pool)) == (
+        'error: resource mapping not found for name: "gpu" namespace: "" from "/tmp/manifest.yaml": no matches for '
+        'kind "NodePool" in version "karpenter.sh/v1"\nensure CRDs are installed first\n'
+    )
+    scaled = SimpleNamespace(request={"AutoScaling": {"Mode": "Enable"}})
+    monkeypatch.setattr(kubernetes, "hyperpod_cluster_on", lambda _context, _arn: scaled)
+    apply(pool)

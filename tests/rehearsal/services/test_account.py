@@ -10,6 +10,10 @@ import pytest
 import yaml
 
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.encryption import Encryption
+from hyperpod_cdk.config.lifecycle import Lifecycle
+from hyperpod_cdk.config.operators import Operators
+from hyperpod_cdk.config.storage import Storage
 from hyperpod_cdk.rehearsal.embedded.account import (
     DEFAULT_ACCOUNT_FILE,
     AccountFile,
@@ -41,7 +45,10 @@ def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
     return SimpleNamespace(
         account="111122223333",
         region="us-east-1",
-        hyperpod=SimpleNamespace(instance_groups=list(groups) or [group()]),
+        hyperpod=SimpleNamespace(all_groups=list(groups) or [group()], lifecycle=Lifecycle()),
+        encryption=Encryption(),
+        operators=Operators(),
+        storage=Storage(),
         network=SimpleNamespace(existing=None),
         eks=SimpleNamespace(admin_role_arns=list(admins), existing=None),
         task_governance=None,
@@ -158,6 +165,7 @@ def test_roles_of_the_environment_exist() -> None:
     assert resolved(document, environment(admins=admins))["existing"] == {
         "iam_roles": ["admin", "mine"],
         "s3_buckets": ["data"],
+        "workspaces": {},
     }
 
 

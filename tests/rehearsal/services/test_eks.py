@@ -142,7 +142,7 @@ class TestCluster:
         encryption = [{"resources": ["secrets"], "provider": {"keyArn": key}}]
         assert refusal(world.client("eks").create_cluster, **world.eks_request(encryptionConfig=encryption)) == (
             "InvalidParameterException",
-            f"The KMS key {key} does not exist or is not accessible",
+            f"The KMS key {key} does not exist",
         )
 
     def test_it_is_not_deleted_under_a_hyperpod_cluster(self, world: Any, refusal: Any) -> None:

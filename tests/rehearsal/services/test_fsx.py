@@ -262,6 +262,252 @@ class TestEfa:
         ) == ("BadRequest", "PerUnitStorageThroughput of an EFA-enabled file system cannot be changed.")
 
 
+TIERING_LUSTRE: dict[str, Any] = {
+    "PerUnitStorageThroughput": None,
+    "ThroughputCapacity": 4000,
+    "DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 64},
+    "MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000},
+}
+
+
+def variant(world: Any, group: str, *, lustre: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A request in which None takes a member away."""
+    wanted = request(world, group, lustre=lustre, **members)
+    wanted["LustreConfiguration"] = {k: v for k, v in wanted["LustreConfiguration"].items() if v is not None}
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def tiering(world: Any, lustre: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
+    asked = {"StorageType": "INTELLIGENT_TIERING", "StorageCapacity": None, **members}
+    return variant(world, world.security_group_id, lustre={**TIERING_LUSTRE, **(lustre or {})}, **asked)
+
+
+def scratch(world: Any, lustre: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
+    settings = {"DeploymentType": "SCRATCH_2", "PerUnitStorageThroughput": None, **(lustre or {})}
+    return variant(world, world.security_group_id, lustre=settings, **members)
+
+
+SCRATCH_REFUSALS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+    (
+        {"PerUnitStorageThroughput": 250},
+        {},
+        "PerUnitStorageThroughput is not supported for SCRATCH_2.",
+    ),
+    ({"AutomaticBackupRetentionDays": 7}, {}, "Backups are not supported for SCRATCH_2."),
+    (
+        {"MetadataConfiguration": {"Mode": "AUTOMATIC"}},
+        {},
+        "EfaEnabled and MetadataConfiguration require PERSISTENT_2, got SCRATCH_2.",
+    ),
+    (
+        {},
+        {"StorageType": "INTELLIGENT_TIERING"},
+        "StorageType INTELLIGENT_TIERING requires PERSISTENT_2, got SCRATCH_2.",
+    ),
+    (
+        {},
+        {"StorageCapacity": 3600},
+        "StorageCapacity must be 1200 GiB or a multiple of 2400 GiB, got 3600; set StorageCapacity: 4800",
+    ),
+    (
+        {},
+        {"KmsKeyId": "arn:aws:kms:us-east-1:999999999999:key/00000000-0000-0000-0000-000000000000"},
+        "KmsKeyId is not supported for SCRATCH_2.",
+    ),
+)
+
+
+class TestScratch:
+    def test_it_may_be_linked(self, world: Any) -> None:
+        fsx = world.client("fsx")
+        made = fsx.create_file_system(**scratch(world))["FileSystem"]["FileSystemId"]
+        world.settle()
+        assert fsx.create_data_repository_association(
+            FileSystemId=made, FileSystemPath="/a", DataRepositoryPath="s3://data/"
+        )["Association"]
+
+    def test_refusals(self, world: Any, refusal: Any) -> None:
+        for lustre, members, message in SCRATCH_REFUSALS:
+            asked = scratch(world, lustre, **members)
+            assert refusal(world.client("fsx").create_file_system, **asked) == ("BadRequest", message)
+
+    def test_the_accounts_capacity(self, world: Any, refusal: Any) -> None:
+        create = world.client("fsx").create_file_system
+        assert create(**scratch(world))
+        code, message = refusal(create, **scratch(world, StorageCapacity=100_800))
+        assert code == "ServiceLimitExceeded"
+        assert message.endswith(": the limit is 100800, 4800 are in use and the request needs 100800 more.")
+
+
+TIERING_REFUSALS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+    (
+        {},
+        {"StorageCapacity": 4800},
+        "StorageCapacity cannot be specified with StorageType INTELLIGENT_TIERING.",
+    ),
+    (
+        {"PerUnitStorageThroughput": 250},
+        {},
+        "PerUnitStorageThroughput cannot be specified with StorageType INTELLIGENT_TIERING.",
+    ),
+    (
+        {"ThroughputCapacity": None},
+        {},
+        "ThroughputCapacity is required with StorageType INTELLIGENT_TIERING.",
+    ),
+    (
+        {"DataReadCacheConfiguration": None},
+        {},
+        "DataReadCacheConfiguration is required with StorageType INTELLIGENT_TIERING.",
+    ),
+    (
+        {"MetadataConfiguration": {"Mode": "AUTOMATIC"}},
+        {},
+        "MetadataConfiguration.Mode must be USER_PROVISIONED with INTELLIGENT_TIERING.",
+    ),
+    (
+        {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 3000}},
+        {},
+        "MetadataConfiguration.Iops must be 6000 or 12000 with intelligent_tiering, got 3000; set Iops: 6000",
+    ),
+    (
+        {"ThroughputCapacity": 5000},
+        {},
+        ("ThroughputCapacity must be a multiple of 4000 MB/s up to 2000000, got 5000; set ThroughputCapacity: 8000"),
+    ),
+    (
+        {"DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED"}},
+        {},
+        "DataReadCacheConfiguration.SizeGiB is required with SizingMode USER_PROVISIONED",
+    ),
+    (
+        {"DataReadCacheConfiguration": {"SizingMode": "NO_CACHE", "SizeGiB": 64}},
+        {},
+        "DataReadCacheConfiguration.SizeGiB cannot be specified with SizingMode NO_CACHE",
+    ),
+    (
+        {"DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 31}},
+        {},
+        ("DataReadCacheConfiguration.SizeGiB must be between 32 and 131072 GiB at 4000 MB/s, got 31; set SizeGiB: 32"),
+    ),
+)
+
+
+class TestIntelligentTiering:
+    @pytest.mark.parametrize("efa", [False, True])
+    def test_it_is_made(self, world: Any, *, efa: bool) -> None:
+        made = world.client("fsx").create_file_system(**tiering(world, {"EfaEnabled": efa}))["FileSystem"]
+        assert (made["StorageType"], made["StorageCapacity"]) == ("INTELLIGENT_TIERING", 0)
+
+    def test_refusals(self, world: Any, refusal: Any) -> None:
+        for lustre, members, message in TIERING_REFUSALS:
+            asked = tiering(world, lustre, **members)
+            assert refusal(world.client("fsx").create_file_system, **asked) == ("BadRequest", message)
+
+    def test_ssd_has_no_throughput_of_its_own(self, world: Any, refusal: Any) -> None:
+        asked = request(world, world.security_group_id, lustre={"ThroughputCapacity": 4000})
+        assert refusal(world.client("fsx").create_file_system, **asked) == (
+            "BadRequest",
+            "ThroughputCapacity requires StorageType INTELLIGENT_TIERING.",
+        )
+
+    def test_its_throughput_grows_and_does_not_shrink(self, world: Any, refusal: Any) -> None:
+        fsx = world.client("fsx")
+        grown = {"ThroughputCapacity": 8000, "DataReadCacheConfiguration": {"SizingMode": "NO_CACHE"}}
+        made = fsx.create_file_system(**tiering(world, grown))["FileSystem"]["FileSystemId"]
+        world.settle()
+        update = fsx.update_file_system
+        assert refusal(update, FileSystemId=made, LustreConfiguration={"ThroughputCapacity": 4000}) == (
+            "BadRequest",
+            "ThroughputCapacity can only grow: the file system has 8000, got 4000.",
+        )
+        assert refusal(update, FileSystemId=made, LustreConfiguration={"ThroughputCapacity": 9000})[0] == "BadRequest"
+        update(FileSystemId=made, LustreConfiguration={"ThroughputCapacity": 12000})
+        world.settle()
+        assert describe(world, made)["LustreConfiguration"]["ThroughputCapacity"] == 12000
+
+    def test_the_accounts_throughput_and_read_cache(self, world: Any, refusal: Any) -> None:
+        create = world.client("fsx").create_file_system
+        much = {"ThroughputCapacity": 104_000, "DataReadCacheConfiguration": {"SizingMode": "NO_CACHE"}}
+        code, message = refusal(create, **tiering(world, much))
+        assert (code, message.split(": ")[1]) == (
+            "ServiceLimitExceeded",
+            "the limit is 100000, 0 are in use and the request needs 104000 more.",
+        )
+        cache = {"DataReadCacheConfiguration": {"SizingMode": "USER_PROVISIONED", "SizeGiB": 110_000}}
+        code, message = refusal(create, **tiering(world, cache))
+        assert (code, message.split(": ")[1]) == (
+            "ServiceLimitExceeded",
+            "the limit is 100800, 0 are in use and the request needs 110000 more.",
+        )
+
+
+class TestBackups:
+    def test_not_beside_data_repositories(self, world: Any, refusal: Any) -> None:
+        fsx, made = world.client("fsx"), make(world, lustre={"AutomaticBackupRetentionDays": 7})["FileSystemId"]
+        link = {"FileSystemId": made, "FileSystemPath": "/a", "DataRepositoryPath": "s3://data/"}
+        assert refusal(fsx.create_data_repository_association, **link) == (
+            "BadRequest",
+            "A file system with automatic backups cannot have data repositories.",
+        )
+        fsx.update_file_system(FileSystemId=made, LustreConfiguration={"AutomaticBackupRetentionDays": 0})
+        world.settle()
+        fsx.create_data_repository_association(**link)
+        world.settle()
+        change = {"AutomaticBackupRetentionDays": 7}
+        assert refusal(fsx.update_file_system, FileSystemId=made, LustreConfiguration=change) == (
+            "BadRequest",
+            "Backups are not supported for a file system with data repositories.",
+        )
+
+    def test_a_restore(self, world: Any, refusal: Any) -> None:
+        world.account_file(existing={"backups": [{"backup_id": "backup-01234567", "capacity_gib": 2400}]})
+        fsx = world.client("fsx")
+        asked = request(world, world.security_group_id)
+        del asked["FileSystemType"]
+        assert refusal(fsx.create_file_system_from_backup, BackupId="backup-76543210", **asked) == (
+            "BackupNotFound",
+            "Backup 'backup-76543210' does not exist.",
+        )
+        assert refusal(fsx.create_file_system_from_backup, BackupId="backup-01234567", **asked) == (
+            "BadRequest",
+            "StorageCapacity must be that of the backup, 2400, got 4800.",
+        )
+        asked["StorageCapacity"] = 2400
+        made = fsx.create_file_system_from_backup(BackupId="backup-01234567", **asked)["FileSystem"]
+        assert made["StorageCapacity"] == 2400
+        (backup,) = fsx.describe_backups()["Backups"]
+        assert (backup["BackupId"], backup["Lifecycle"]) == ("backup-01234567", "AVAILABLE")
+        assert refusal(fsx.describe_backups, BackupIds=["backup-76543210"])[0] == "BackupNotFound"
+
+
+LOG_GROUP = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/fsx/"
+
+
+class TestLogs:
+    def test_the_group_must_exist_under_the_prefix(self, world: Any, refusal: Any) -> None:
+        create, logs = world.client("fsx").create_file_system, world.client("logs")
+        arn = "arn:aws:logs:us-east-1:123456789012:log-group:{}"
+        problem = "LogConfiguration.Destination must be a log group that exists and begins with /aws/fsx/, got {}."
+        for name, made, works in (("/aws/fsx/a", False, False), ("/mine", True, False), ("/aws/fsx/b", True, True)):
+            if made:
+                logs.create_log_group(logGroupName=name)
+            log = {"LogConfiguration": {"Level": "WARN_ERROR", "Destination": arn.format(name)}}
+            asked = request(world, world.security_group_id, lustre=log)
+            if works:
+                assert create(**asked)["FileSystem"]
+            else:
+                assert refusal(create, **asked) == ("BadRequest", problem.format(name))
+
+    def test_a_log_that_is_off_has_no_destination(self, world: Any, refusal: Any) -> None:
+        log = {"LogConfiguration": {"Level": "DISABLED", "Destination": f"{LOG_GROUP}a"}}
+        asked = request(world, world.security_group_id, lustre=log)
+        assert refusal(world.client("fsx").create_file_system, **asked) == (
+            "BadRequest",
+            "LogConfiguration.Destination cannot be specified with Level DISABLED.",
+        )
+
+
 class TestUpdate:
     def test_it_grows(self, world: Any) -> None:
         made = make(world)
@@ -287,6 +533,22 @@ class TestUpdate:
         assert refusal(
             world.client("fsx").update_file_system, FileSystemId=made["FileSystemId"], LustreConfiguration=change
         ) == ("BadRequest", "MetadataConfiguration can only be set when the file system is created.")
+
+    def test_metadata_iops_do_not_shrink(self, world: Any, refusal: Any) -> None:
+        made = make(world, lustre={"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 6000}})
+        change = {"MetadataConfiguration": {"Mode": "USER_PROVISIONED", "Iops": 3000}}
+        update = world.client("fsx").update_file_system
+        assert refusal(update, FileSystemId=made["FileSystemId"], LustreConfiguration=change) == (
+            "BadRequest",
+            "MetadataConfiguration.Iops can only grow: the file system has 6000, got 3000.",
+        )
+
+    def test_automatic_metadata_states_no_iops(self, world: Any, refusal: Any) -> None:
+        lustre = {"MetadataConfiguration": {"Mode": "AUTOMATIC", "Iops": 3000}}
+        assert refusal(world.client("fsx").create_file_system, **request(world, lustre=lustre)) == (
+            "BadRequest",
+            "MetadataConfiguration.Iops cannot be specified with Mode AUTOMATIC",
+        )
 
     def test_not_while_it_is_created(self, world: Any, refusal: Any) -> None:
         made = world.client("fsx").create_file_system(**request(world))["FileSystem"]["FileSystemId"]

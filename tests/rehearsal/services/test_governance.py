@@ -9,7 +9,11 @@ import pytest
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
 
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
-PRIORITIES = {"PriorityClasses": [{"Name": "training", "Weight": 80}], "FairShare": "Enabled"}
+PRIORITIES = {
+    "PriorityClasses": [{"Name": "training", "Weight": 80}],
+    "FairShare": "Enabled",
+    "IdleResourceSharing": "Disabled",
+}
 
 
 @pytest.fixture
@@ -90,6 +94,12 @@ class TestSchedulerConfig:
         assert sagemaker.describe_cluster_scheduler_config(**key)["Status"] == "Updated"
         first = sagemaker.describe_cluster_scheduler_config(**key, ClusterSchedulerConfigVersion=1)
         assert first["SchedulerConfig"] == PRIORITIES
+
+    def test_the_service_fills_in_what_is_left_out(self, governed: Any) -> None:
+        sagemaker = governed.client("sagemaker")
+        made = sagemaker.create_cluster_scheduler_config(**policy(governed, SchedulerConfig={}))
+        found = sagemaker.describe_cluster_scheduler_config(ClusterSchedulerConfigId=made["ClusterSchedulerConfigId"])
+        assert found["SchedulerConfig"] == {"FairShare": "Enabled", "IdleResourceSharing": "Disabled"}
 
     def test_not_while_one_is_under_way(self, governed: Any, refusal: Any) -> None:
         sagemaker = governed.client("sagemaker")
@@ -188,6 +198,66 @@ class TestComputeQuota:
         assert found["ComputeQuotaConfig"]["ComputeQuotaResources"] == [
             {"InstanceType": "ml.p5.48xlarge", "Accelerators": 4, "VCpu": 96.0, "MemoryInGiB": 1024.0}
         ]
+
+    @pytest.mark.parametrize(
+        ("stated", "filled"),
+        [
+            ({"VCpu": 48.0}, {"Accelerators": 0, "MemoryInGiB": 512.0}),
+            ({"MemoryInGiB": 512.0}, {"Accelerators": 0, "VCpu": 48.0}),
+            ({"Accelerators": 4, "MemoryInGiB": 10.0}, {"VCpu": 96.0}),
+            (
+                {"AcceleratorPartition": {"Type": "mig-3g.40gb", "Count": 4}},
+                {"VCpu": 48.0, "MemoryInGiB": 512.0},
+            ),
+        ],
+        ids=["vCPU", "memory", "memory overrides", "partitions"],
+    )
+    def test_the_service_fills_in_by_ratio(self, governed: Any, stated: dict[str, Any], filled: dict[str, Any]) -> None:
+        resource = {"InstanceType": "ml.p5.48xlarge", **stated}
+        config = {"ComputeQuotaResources": [resource]}
+        made = governed.client("sagemaker").create_compute_quota(**quota(governed, ComputeQuotaConfig=config))
+        found = governed.client("sagemaker").describe_compute_quota(ComputeQuotaId=made["ComputeQuotaId"])
+        assert found["ComputeQuotaConfig"]["ComputeQuotaResources"] == [{**resource, **filled}]
+        assert found["ActivationState"] == "Enabled"
+
+    @pytest.mark.parametrize(
+        ("resource", "message"),
+        [
+            (
+                {"InstanceType": "ml.p5.48xlarge", "Count": 1, "Accelerators": 2},
+                (
+                    "ml.p5.48xlarge: must state count without other amounts, got count beside accelerators; remove"
+                    " count, or remove accelerators"
+                ),
+            ),
+            (
+                {"InstanceType": "ml.m5.2xlarge", "Accelerators": 1},
+                "ml.m5.2xlarge: The instance type has no accelerators.",
+            ),
+            (
+                {"InstanceType": "ml.p5.48xlarge", "AcceleratorPartition": {"Type": "mig-1g.5gb", "Count": 1}},
+                "ml.p5.48xlarge: The accelerator partition type mig-1g.5gb is not supported for the instance type.",
+            ),
+        ],
+        ids=["both", "no accelerators", "profile of another"],
+    )
+    @pytest.mark.parametrize("where", ["quota", "limit"])
+    def test_amounts_that_make_no_sense(
+        self, governed: Any, refusal: Any, where: str, resource: dict[str, Any], message: str
+    ) -> None:
+        config: dict[str, Any] = {"ComputeQuotaResources": [resource]}
+        if where == "limit":
+            config = {"ResourceSharingConfig": {"Strategy": "LendAndBorrow", "AbsoluteBorrowLimits": [resource]}}
+        create = governed.client("sagemaker").create_compute_quota
+        assert refusal(create, **quota(governed, ComputeQuotaConfig=config)) == ("ValidationException", message)
+
+    def test_names_are_unique_on_one_cluster(self, governed: Any, refusal: Any) -> None:
+        sagemaker = governed.client("sagemaker")
+        sagemaker.create_compute_quota(**quota(governed, "a", Name="same"))
+        assert refusal(sagemaker.create_compute_quota, **quota(governed, "b", Name="same")) == (
+            "ConflictException",
+            f"A compute quota with the name same already exists on cluster {governed.cluster_arn}.",
+        )
 
     @pytest.mark.parametrize(("counts", "warned"), [((1, 1), False), ((2, 1), True)])
     def test_more_than_the_cluster_has_only_warns(self, governed: Any, counts: tuple[int, int], warned: bool) -> None:  # noqa: FBT001 - table

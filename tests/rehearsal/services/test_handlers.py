@@ -354,6 +354,25 @@ class TestFileSystem:
             "LustreConfiguration members cannot be changed: EfaEnabled",
         )
 
+    def test_the_storage_type_stays(self, world: Any) -> None:
+        before = self.properties(world)
+        made = create(world, self.TYPE, before)
+        with pytest.raises(HandlerError) as caught:
+            update(world, self.TYPE, made, before, {**before, "StorageType": "INTELLIGENT_TIERING"})
+        assert (caught.value.code, caught.value.message) == ("NotUpdatable", "StorageType cannot be changed")
+
+    def test_scratch_grows(self, world: Any) -> None:
+        before = {**self.properties(world), "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}
+        made = create(world, self.TYPE, before)
+        update(world, self.TYPE, made, before, {**before, "StorageCapacity": 4800})
+        assert world.client("fsx").describe_file_systems()["FileSystems"][0]["StorageCapacity"] == 4800
+
+    def test_a_backup_is_restored(self, world: Any) -> None:
+        world.account_file(existing={"backups": [{"backup_id": "backup-01234567", "capacity_gib": 2400}]})
+        made = create(world, self.TYPE, {**self.properties(world), "BackupId": "backup-01234567"})
+        (found,) = world.client("fsx").describe_file_systems()["FileSystems"]
+        assert (found["FileSystemId"], found["StorageCapacity"]) == (made.physical_id, 2400)
+
     def test_a_link_to_s3(self, world: Any) -> None:
         kind = "AWS::FSx::DataRepositoryAssociation"
         file_system = create(world, self.TYPE, self.properties(world))

@@ -241,6 +241,7 @@ class TestNetwork:
     def test_interface_endpoints_stand_in_for_the_default_route(self, world: Any) -> None:
         ec2 = world.client("ec2")
         ec2.delete_route(RouteTableId=world.route_tables["use1-az5"], DestinationCidrBlock="0.0.0.0/0")
+        ec2.modify_vpc_attribute(VpcId=world.vpc_id, EnableDnsHostnames={"Value": True})
         for service in ("ec2", "ecr.api", "ecr.dkr", "eks-auth", "logs", "sagemaker.api", "ssm", "ssmmessages", "sts"):
             ec2.create_vpc_endpoint(
                 VpcId=world.vpc_id,
@@ -677,6 +678,7 @@ class TestGroups:
 
     def test_an_existing_key_passes(self, world: Any) -> None:
         key = world.client("kms").create_key()["KeyMetadata"]["Arn"]
+        world.allow("nodes", {key: ["kms:CreateGrant", "kms:DescribeKey"]}, "volumes")
         storage = [{"EbsVolumeConfig": {"VolumeSizeInGB": 100, "VolumeKmsKeyId": key}}]
         world.make_hyperpod(world.group(InstanceStorageConfigs=storage))
         assert status(world) == "InService"

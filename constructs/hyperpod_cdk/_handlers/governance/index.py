@@ -60,7 +60,8 @@ class Kind:
     noun: str
     operation: str
     words: str
-    resets: Mapping[str, str]
+    resets: Mapping[str, Any]
+    """What a property goes back to when it is taken out of the template; an update without it would leave it."""
 
     def identity(self, properties: Properties) -> tuple[str, ...]:
         """Give what cannot be changed in place; another value means another resource."""
@@ -85,13 +86,24 @@ KINDS = {
         noun="ClusterSchedulerConfig",
         operation="cluster_scheduler_config",
         words="cluster policy",
-        resets={"Description": ""},
+        resets={
+            "Description": "",
+            "SchedulerConfig": {"PriorityClasses": [], "FairShare": "Enabled", "IdleResourceSharing": "Disabled"},
+        },
     ),
     "Custom::ComputeQuota": Kind(
         noun="ComputeQuota",
         operation="compute_quota",
         words="compute quota",
-        resets={"Description": "", "ActivationState": "Enabled"},
+        resets={
+            "Description": "",
+            "ActivationState": "Enabled",
+            "ComputeQuotaTarget": {"FairShareWeight": "0"},
+            "ComputeQuotaConfig": {
+                "PreemptTeamTasks": "LowerPriority",
+                "ResourceSharingConfig": {"AbsoluteBorrowLimits": []},
+            },
+        },
     ),
 }
 
@@ -197,9 +209,9 @@ class Governance:
         if found["Status"] in NEVER_CREATED:
             self.delete(arn)
             return self._replacement(arn, new)
-        changes = {name: value for name, value in self.kind.resets.items() if name in old and name not in new}
+        wanted = with_resets(self.kind.resets, old, new)
         for _ in range(2):
-            if not self._update_once(arn, {**changes, **new}):
+            if not self._update_once(arn, wanted):
                 return self._replacement(arn, new)
             found = self._settled(arn)
             if found is not None and found["Status"] in READY:
@@ -389,7 +401,9 @@ class Governance:
         if found is None:
             return f"the {self.kind.words} {what}: it is gone"
         reason = found.get("FailureReason") or "AWS gives no reason"
-        return f"the {self.kind.words} {found['Name']} {what}: {found['Status']}, {reason}"
+        parts = found.get("StatusDetails") or {}
+        details = f" ({', '.join(f'{part} {status}' for part, status in sorted(parts.items()))})" if parts else ""
+        return f"the {self.kind.words} {found['Name']} {what}: {found['Status']}{details}, {reason}"
 
 
 class Pace:
@@ -473,6 +487,20 @@ class Answer:
 def owner_of(event: Mapping[str, Any]) -> str:
     """Name stack (by its unique id) and logical id of an event, in a tag value's 256 characters."""
     return f"{str(event['StackId']).rpartition('/')[2]}/{event['LogicalResourceId']}"[:256]
+
+
+def with_resets(resets: Mapping[str, Any], old: Properties, new: Properties) -> dict[str, Any]:
+    """Give ``new`` with the values of ``resets`` for what ``old`` has and ``new`` has no more, at any depth."""
+    wanted = dict(new)
+    for name, value in resets.items():
+        if name not in old:
+            continue
+        if name not in new:
+            # a structure that is gone as a whole is required in the template, or has nothing to go back to
+            wanted.update({} if isinstance(value, Mapping) else {name: value})
+        elif isinstance(value, Mapping):
+            wanted[name] = with_resets(value, old[name], new[name])
+    return wanted
 
 
 def converted(value: Any, shape: Any, name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -102,7 +102,9 @@ def used(api: Api, kind: str, own: Own) -> float:
     ``nat_gateways:<AZ ID>``, ``network_interfaces`` (``:<AZ ID>``), ``network_interfaces_beside_nodes`` (without
     those of the environment's own nodes, for a VPC that is not its own), ``security_groups``, ``gateway_endpoints``,
     ``interface_endpoints:<VPC ID>``, ``subnets:<VPC ID>``, ``cidrs:<VPC ID>``, ``eks_clusters``,
-    ``lustre_file_systems`` and ``lustre_capacity_gib`` (both ``:<deployment type>``). Raises ValueError for another.
+    ``lustre_file_systems`` and ``lustre_capacity_gib`` (both ``:<deployment type>``), ``lustre_tiering_mbps`` and
+    ``lustre_read_cache_gib`` (of Intelligent-Tiering file systems), ``restricted_lustre_tib`` (the
+    file systems that restricted instance groups have). Raises ValueError for another.
     """
     word, _, detail = kind.partition(":")
     count = _COUNTS.get(word)
@@ -137,14 +139,42 @@ def _hyperpod_spot_instances(api: Api, own: Own, instance_type: str) -> float:
     return _instances(api, own, instance_type, markets=(True,))
 
 
-def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, ...]) -> float:
+def _groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+
+
+def _restricted_lustre_tib(api: Api, own: Own, _detail: str) -> float:
+    environments = [
+        environment
+        for cluster in _clusters_of_others(api, own)
+        for environment in (
+            *(group.get("EnvironmentConfig", {}) for group in cluster.get("RestrictedInstanceGroups", ())),
+            cluster.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig", {}),
+        )
+    ]
+    # the shared file system is told as it is and as it is to become
+    sizes = (
+        max(
+            environment.get(key, {}).get("SizeInGiB", 0)
+            for key in ("FSxLustreConfig", "CurrentFSxLustreConfig", "DesiredFSxLustreConfig")
+        )
+        for environment in environments
+    )
+    return float(sum(sizes)) / _GIB_PER_TIB
+
+
+def _clusters_of_others(api: Api, own: Own) -> Sequence[Mapping[str, Any]]:
     summaries = api.pages("sagemaker", "list_clusters", "ClusterSummaries")
     names = [each["ClusterName"] for each in summaries if each["ClusterName"] != own.hyperpod_cluster]
-    clusters = api.each(lambda name: api.call("sagemaker", "describe_cluster", ClusterName=name), names)
+    return api.each(lambda name: api.call("sagemaker", "describe_cluster", ClusterName=name), names)
+
+
+def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, ...]) -> float:
+    clusters = _clusters_of_others(api, own)
     return sum(
         _instances_of(group, instance_type, is_ending=cluster.get("ClusterStatus") in _ENDING_CLUSTERS)
         for cluster in clusters
-        for group in (*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ()))
+        for group in _groups_of(cluster)
         if ("Spot" in group.get("CapacityRequirements", {})) in markets
     )
 
@@ -237,7 +267,7 @@ def _places_of_nodes(api: Api, own: Own) -> list[Mapping[str, Any]]:
     cluster = api.call("sagemaker", "describe_cluster", ClusterName=own.hyperpod_cluster)
     places = [
         cluster.get("VpcConfig"),
-        *(group.get("OverrideVpcConfig") for group in cluster.get("InstanceGroups", ())),
+        *(group.get("OverrideVpcConfig") for group in _groups_of(cluster)),
     ]
     return [place for place in places if place]
 
@@ -315,6 +345,15 @@ def _lustre_capacity_gib(api: Api, own: Own, deployment_type: str) -> float:
     return sum(float(each.get("StorageCapacity", 0)) for each in _file_systems(api, own, deployment_type))
 
 
+def _lustre_tiering_mbps(api: Api, own: Own, _detail: str) -> float:
+    return sum(float(each["LustreConfiguration"].get("ThroughputCapacity", 0)) for each in _file_systems(api, own, ""))
+
+
+def _lustre_read_cache_gib(api: Api, own: Own, _detail: str) -> float:
+    caches = (each["LustreConfiguration"].get("DataReadCacheConfiguration", {}) for each in _file_systems(api, own, ""))
+    return sum(float(cache.get("SizeGiB", 0)) for cache in caches)
+
+
 def _file_systems(api: Api, own: Own, deployment_type: str) -> list[Any]:
     return [
         each
@@ -339,6 +378,7 @@ def _is_own(thing: Mapping[str, Any], own: Own) -> bool:
     )
 
 
+_GIB_PER_TIB = 1024
 _STACK_TAG = "aws:cloudformation:stack-name"
 _EKS_TAG = "aws:eks:cluster-name"
 _ENDING_CLUSTERS = ("Deleting", "Failed")
@@ -365,6 +405,9 @@ _COUNTS: Mapping[str, Callable[[Api, Own, str], float]] = {
     "eks_clusters": _eks_clusters,
     "lustre_file_systems": _lustre_file_systems,
     "lustre_capacity_gib": _lustre_capacity_gib,
+    "lustre_tiering_mbps": _lustre_tiering_mbps,
+    "lustre_read_cache_gib": _lustre_read_cache_gib,
+    "restricted_lustre_tib": _restricted_lustre_tib,
 }
 
 _CLUSTERS = ("sagemaker:ListClusters", "sagemaker:DescribeCluster")
@@ -389,4 +432,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "eks_clusters": ("eks:ListClusters",),
     "lustre_file_systems": ("fsx:DescribeFileSystems",),
     "lustre_capacity_gib": ("fsx:DescribeFileSystems",),
+    "lustre_tiering_mbps": ("fsx:DescribeFileSystems",),
+    "lustre_read_cache_gib": ("fsx:DescribeFileSystems",),
+    "restricted_lustre_tib": _CLUSTERS,
 }

@@ -6,11 +6,39 @@ from collections.abc import Iterator
 from datetime import date
 
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules import eks, identity, instance_groups, network, storage, task_governance
+from hyperpod_cdk.config.rules import (
+    checkpointing,
+    eks,
+    encryption,
+    hyperpod,
+    identity,
+    instance_groups,
+    network,
+    operators,
+    restricted_groups,
+    storage,
+    task_governance,
+    team_quotas,
+)
 from hyperpod_cdk.config.rules._book import Problem, Rule
 
 RULES: tuple[Rule, ...] = tuple(
-    rule for module in (identity, network, eks, instance_groups, storage, task_governance) for rule in module.BOOK.rules
+    rule
+    for module in (
+        identity,
+        network,
+        eks,
+        hyperpod,
+        instance_groups,
+        restricted_groups,
+        checkpointing,
+        storage,
+        operators,
+        task_governance,
+        team_quotas,
+        encryption,
+    )
+    for rule in module.BOOK.rules
 )
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, TypeVar
 
+from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError, known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.network import AvailabilityZone
+from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
 from hyperpod_cdk.config.source import DataPath
-from hyperpod_cdk.config.storage import Lustre
+from hyperpod_cdk.config.storage import Claim, Lustre, S3Volume
 from hyperpod_cdk.config.task_governance import Team
 from hyperpod_cdk.findings import Severity
 
@@ -105,6 +107,24 @@ def groups(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]
     yield from _listed(("hyperpod", "instance_groups"), environment.hyperpod.instance_groups)
 
 
+def restricted_groups(environment: Environment) -> Iterator[tuple[DataPath, RestrictedGroup]]:
+    """Go through the restricted instance groups."""
+    yield from _listed(("hyperpod", "restricted_instance_groups"), environment.hyperpod.restricted_instance_groups)
+
+
+def all_groups(environment: Environment) -> Iterator[tuple[DataPath, AnyGroup]]:
+    """Go through the groups of both kinds."""
+    yield from groups(environment)
+    yield from restricted_groups(environment)
+
+
+def checkpoint_accounts(environment: Environment) -> Iterator[tuple[DataPath, CheckpointAccount]]:
+    """Go through the service accounts of tiered checkpointing; there are none without it."""
+    section = environment.hyperpod.tiered_checkpointing
+    if section is not None:
+        yield from _listed(("hyperpod", "tiered_checkpointing", "service_accounts"), section.service_accounts)
+
+
 def zones(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, AvailabilityZone]]]:
     """Go through the availability zones of a network to make, with their IDs."""
     for az_id, zone in known(environment.network.availability_zones):
@@ -129,6 +149,20 @@ def zone_ids(environment: Environment) -> Iterator[tuple[DataPath, str]]:
 def file_systems(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
     """Go through the file systems."""
     yield from _listed(("storage", "lustre"), environment.storage.lustre)
+
+
+def s3_volumes(environment: Environment) -> Iterator[tuple[DataPath, S3Volume]]:
+    """Go through the mounted buckets."""
+    yield from _listed(("storage", "s3"), environment.storage.s3)
+
+
+def claims(environment: Environment) -> Iterator[tuple[DataPath, tuple[str, Claim]]]:
+    """Go through what has a claim, with the claim's name."""
+    for path, system in file_systems(environment):
+        if system.claim is not None:
+            yield path, (system.resolved_claim_name, system.claim)
+    for path, volume in s3_volumes(environment):
+        yield path, (volume.resolved_claim_name, volume.claim)
 
 
 def teams(environment: Environment) -> Iterator[tuple[DataPath, Team]]:

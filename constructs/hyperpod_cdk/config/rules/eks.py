@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from hyperpod_cdk.catalog import addons, kubernetes
@@ -12,6 +12,7 @@ from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 
 BOOK = Book()
 
@@ -47,6 +48,12 @@ def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
                 f"must be left out beside existing, whose endpoint belongs to its owner; remove {key}, or existing to"
                 " have a cluster made",
             )
+    if environment.eks.oidc_provider:
+        yield Problem(
+            ("eks", "oidc_provider"),
+            "must be left out beside existing, whose provider belongs to its owner; name it in"
+            " eks.existing.oidc_provider_arn instead",
+        )
 
 
 @BOOK.whole
@@ -152,15 +159,26 @@ def addon_versions_are_of_addons_asked_for(environment: Environment) -> Iterator
             )
 
 
+_OPERATOR = "set operators.{}: {{enabled: true}}"
+_WAYS: Mapping[str, str] = {
+    addons.TASK_GOVERNANCE: "add task_governance",
+    addons.TRAINING_OPERATOR: _OPERATOR.format("training"),
+    addons.CERT_MANAGER: _OPERATOR.format("training"),
+    addons.INFERENCE: _OPERATOR.format("inference"),
+    addons.METRICS_SERVER: _OPERATOR.format("inference"),
+    addons.OBSERVABILITY: _OPERATOR.format("observability"),
+    addons.SPACES: _OPERATOR.format("spaces"),
+    addons.EBS_CSI_DRIVER: _OPERATOR.format("spaces"),
+    addons.FSX_CSI_DRIVER: "give a file system under storage.lustre a claim",
+    addons.S3_CSI_DRIVER: "add a bucket under storage.s3",
+}
+
+
 def _missing_cause(environment: Environment, addon: str) -> str | None:
     """Say what would install an add-on that is not installed; None for one that is."""
-    if addon == addons.TASK_GOVERNANCE and environment.task_governance is None:
-        return "add task_governance"
-    if addon in {addons.TRAINING_OPERATOR, addons.CERT_MANAGER} and not environment.operators.training.enabled:
-        return "set operators.training: {enabled: true}"
-    if addon == addons.FSX_CSI_DRIVER and all(system.claim is None for system in environment.storage.lustre):
-        return "give a file system under storage.lustre a claim"
-    return None
+    if addon in EVERYWHERE or addon in asked_for(environment):
+        return None
+    return _WAYS.get(addon)
 
 
 def role_problems(environment: Environment, path: DataPath, arns: Sequence[str]) -> Iterator[Problem]:

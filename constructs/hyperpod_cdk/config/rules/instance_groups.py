@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, groups, listing, warning
+from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
+from hyperpod_cdk.config.rules._book import Book, Problem, all_groups, duplicates, groups, listing, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
-_MIG_LABEL = "nvidia.com/mig.config"
+_MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 _SYSTEM = "system"
 
 
 @BOOK.whole
 def group_names_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two groups of one name."""
-    for index, first, name in duplicates([group.name for group in environment.hyperpod.instance_groups]):
+    members = list(all_groups(environment))
+    for index, first, name in duplicates([group.name for _, group in members]):
+        _, kind, place = members[first][0]
         yield Problem(
-            ("hyperpod", "instance_groups", index, "name"),
-            f'must be unique, got "{name}" as in instance_groups[{first}]; rename one of the two',
+            (*members[index][0], "name"), f'must be unique, got "{name}" as in {kind}[{place}]; rename one of the two'
         )
 
 
@@ -57,11 +60,13 @@ def group_names_its_types(path: DataPath, group: InstanceGroup) -> Iterator[Prob
         )
 
 
-@BOOK.each(groups)
-def instance_types_are_known(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+@BOOK.each(all_groups)
+def instance_types_are_known(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse types that neither the catalog nor the file knows, with their near miss."""
     if group.instance_type is not None:
         yield from unknown_type(environment, (*path, "instance_type"), group.instance_type)
+    if isinstance(group, RestrictedGroup):
+        return
     for index, name in enumerate(group.instance_types):
         yield from unknown_type(environment, (*path, "instance_types", index), name)
 
@@ -82,8 +87,8 @@ def unknown_type(environment: Environment, path: DataPath, name: str) -> Iterato
         yield Problem(path, problem)
 
 
-@BOOK.each(groups)
-def group_stands_in_a_listed_zone(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+@BOOK.each(all_groups)
+def group_stands_in_a_listed_zone(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse names, zones of other regions and zones that the network does not list."""
     yield from unlisted_zone(environment, (*path, "availability_zone_id"), group.availability_zone_id)
 
@@ -151,10 +156,8 @@ def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group:
         )
 
 
-@BOOK.each(groups)
-def plan_belongs_to_the_environment(
-    environment: Environment, path: DataPath, group: InstanceGroup
-) -> Iterator[Problem]:
+@BOOK.each(all_groups)
+def plan_belongs_to_the_environment(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse a plan of another partition, region or account; plans cannot be shared."""
     if group.training_plan_arn is None:
         return
@@ -212,8 +215,8 @@ def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[
         )
 
 
-@BOOK.each(groups)
-def deep_health_checks_can_run(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+@BOOK.each(all_groups)
+def deep_health_checks_can_run(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse checks of types without accelerators and checks beside taints, which HyperPod does not combine."""
     if not group.deep_health_checks:
         return
@@ -233,8 +236,8 @@ def deep_health_checks_can_run(environment: Environment, path: DataPath, group: 
         )
 
 
-@BOOK.each(groups)
-def threads_per_core_exist(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+@BOOK.each(all_groups)
+def threads_per_core_exist(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse two threads on cores that have one."""
     if group.threads_per_core is None or group.threads_per_core == 1:
         return
@@ -249,9 +252,9 @@ def threads_per_core_exist(environment: Environment, path: DataPath, group: Inst
 
 @BOOK.each(groups)
 def mig_suits_the_type(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse GPU slices in a flexible group; warn of slices that the type is not known to have."""
-    at = (*path, "labels", _MIG_LABEL)
-    if _MIG_LABEL not in group.labels:
+    """Refuse GPU slices in a flexible group and slices that a type has not; warn where its slices are not known."""
+    at = (*path, "labels", hyperpod.MIG_LABEL)
+    if hyperpod.MIG_LABEL not in group.labels:
         return
     if group.instance_types:
         yield Problem(
@@ -264,6 +267,107 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
                 f"{row.name} is not known for GPU slices (catalog of {instance_types.as_of()}); remove the label if"
                 " nodes do not become Ready",
             )
+            continue
+        known = [profile.removeprefix("mig-") for profile in row.mig_profiles]
+        for profile in dict.fromkeys(_MIG_PROFILE.findall(group.labels[hyperpod.MIG_LABEL])):
+            if profile in known:
+                continue
+            fix = f"set it to a configuration of {listing(known)}, such as all-{known[0]}"
+            if row.mig_documented:
+                yield Problem(at, f"must divide {row.name} into slices that it has, got {profile}; {fix}")
+            else:
+                yield warning(
+                    at,
+                    f"{row.name} is not known to have the slice {profile} (catalog of {instance_types.as_of()}); {fix},"
+                    " if nodes do not become Ready",
+                )
+
+
+@BOOK.each(groups)
+def network_interface_suits_the_type(
+    environment: Environment, path: DataPath, group: InstanceGroup
+) -> Iterator[Problem]:
+    """Refuse EFA interfaces of types that have none."""
+    if group.network_interface is None:
+        return
+    for row in _rows(environment, group):
+        if not row.efa_supported:
+            yield Problem(
+                (*path, "network_interface"),
+                f"must be left out for {row.name}, which has no EFA, got {group.network_interface}; remove"
+                " network_interface",
+            )
+
+
+@BOOK.alone(groups)
+def one_script_starts_a_node(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse both scripts: one sets the node up, the other runs after HyperPod has done so."""
+    if group.on_create is not None and group.on_init_complete is not None:
+        yield Problem(
+            (*path, "on_init_complete"),
+            f"must be left out beside on_create, got {group.on_create} and {group.on_init_complete}; remove on_create"
+            " where HyperPod itself should set up the nodes, else on_init_complete",
+        )
+
+
+@BOOK.alone(groups)
+def own_image_has_no_release(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Warn of a release of HyperPod's AMI for nodes that boot from another."""
+    if group.image.ami_id not in (None, "default") and group.image.release_version is not None:
+        yield warning(
+            (*path, "image", "release_version"),
+            f"names a release of HyperPod's own AMI, but the nodes boot from {group.image.ami_id}; remove"
+            " release_version or ami_id",
+        )
+
+
+@BOOK.each(groups)
+def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse UltraServers without a training plan, and where there are none."""
+    for name in group.all_instance_types:
+        known = hyperpod.ultraserver(name)
+        if known is None:
+            continue
+        sizes = listing([f"{count} ({size})" for size, count in known.sizes.items()])
+        if group.resolved_capacity != "training_plan" and group.capacity is not None:
+            yield Problem(
+                (*path, "capacity"),
+                f"must be training_plan for {name}, which is sold as UltraServers of {sizes} instances, got"
+                f" {group.capacity}; set capacity: training_plan with its training_plan_arn",
+            )
+        elif environment.region != known.region:
+            yield Problem(
+                (*path, "instance_type") if group.instance_type else (*path, "instance_types"),
+                f"must be a type of {environment.region}, got {name}, whose UltraServers stand in"
+                f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or set region: {known.region}",
+            )
+        elif group.availability_zone_id != known.zone_id:
+            yield warning(
+                (*path, "availability_zone_id"),
+                f"UltraServers of {name} stand in the Local Zone {known.zone_name} only (as of {hyperpod.AS_OF}), got"
+                f" {group.availability_zone_id}; set availability_zone_id: {known.zone_id}, unless the plan names"
+                " another zone",
+            )
+
+
+@BOOK.alone(groups)
+def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse labels and taints that HyperPod sets itself; warn of those that Kubernetes keeps for itself."""
+    placed = [
+        *(((*path, "labels", key), key) for key in group.labels),
+        *(((*path, "taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
+    ]
+    for at, key in placed:
+        reserved = hyperpod.reserved_prefix(key)
+        if reserved is None:
+            continue
+        owner, prefix = reserved
+        if owner == "hyperpod":
+            yield Problem(
+                at, f"must not begin with {prefix}/, under which HyperPod keeps its own, got {key}; use another prefix"
+            )
+        else:
+            yield warning(at, f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own")
 
 
 @BOOK.alone(groups)
@@ -278,7 +382,7 @@ def taints_are_unique(path: DataPath, group: InstanceGroup) -> Iterator[Problem]
 
 @BOOK.alone(groups)
 def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse patching by both, by neither, and details of a schedule without one."""
+    """Refuse patching by both and by neither; warn of details that are documented for rolling updates only."""
     patching = group.patching
     if patching is None:
         return
@@ -289,10 +393,15 @@ def patching_is_by_schedule_or_strategy(path: DataPath, group: InstanceGroup) ->
             at,
             f"must have schedule or strategy, got {got}; set schedule: {hyperpod.CRON.example} or strategy: when_idle",
         )
-    if patching.schedule is None:
+    if patching.schedule is None and patching.strategy is not None:
         for key in ("max_batch", "rollback_batch", "wait_seconds", "rollback_alarms"):
             if getattr(patching, key):
-                yield Problem((*at, key), f"must go with schedule, got none; add schedule or remove {key}")
+                yield warning(
+                    (*at, key),
+                    f"AWS documents {key} for rolling updates only, and strategy: {patching.strategy} is none; expect"
+                    " no effect, or use schedule",
+                )
+                break
     if patching.rollback_batch is not None and patching.max_batch is None:
         yield Problem((*at, "rollback_batch"), "must go with max_batch, got none; add max_batch: {instances: 1}")
 
@@ -316,7 +425,7 @@ def addons_have_a_place(environment: Environment) -> Iterator[Problem]:
     """Warn where add-ons and controllers would sit on accelerated nodes, or go when a plan ends."""
     members = environment.hyperpod.instance_groups
     rows = [_rows(environment, group) for group in members]
-    if all(types and all(row.is_accelerated for row in types) for types in rows):
+    if members and all(types and all(row.is_accelerated for row in types) for types in rows):
         yield warning(
             ("hyperpod", "instance_groups"),
             "every group has accelerators, so add-ons and controllers take room on them; add a small group such as"
@@ -340,7 +449,7 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
             if not (row.is_accelerated and row.efa_supported) or not regions.is_az_id(group.availability_zone_id):
                 continue
             other = first.setdefault(row.name, group)
-            if other.availability_zone_id != group.availability_zone_id:
+            if other.availability_zone_id != group.availability_zone_id and not _told_apart(group, other):
                 yield warning(
                     ("hyperpod", "instance_groups", index, "availability_zone_id"),
                     f"{row.name} stands in {group.availability_zone_id} here and in {other.availability_zone_id} in"
@@ -350,10 +459,16 @@ def efa_groups_share_a_zone(environment: Environment) -> Iterator[Problem]:
                 )
 
 
+def _told_apart(group: AnyGroup, other: AnyGroup) -> bool:
+    """Say whether a label of their nodes lets a job choose one of the two."""
+    labels, others = (each.labels if isinstance(each, InstanceGroup) else {} for each in (group, other))
+    return any(key in others and others[key] != value for key, value in labels.items())
+
+
 @BOOK.whole
 def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Problem]:
     """Warn of what elastic training does not work with."""
-    if not environment.operators.training.enabled:
+    if not environment.operators.training.enabled or not environment.operators.training.elastic:
         return
     spot = [group.name for group in environment.hyperpod.instance_groups if group.capacity == "spot"]
     if spot:
@@ -370,7 +485,7 @@ def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Pro
         )
 
 
-def _rows(environment: Environment, group: InstanceGroup) -> list[InstanceType]:
+def _rows(environment: Environment, group: AnyGroup) -> list[InstanceType]:
     """Give the numbers of the group's types, leaving out types that are unknown and reported as such."""
     rows = (environment.instance_type(name) for name in group.all_instance_types)
     return [row for row in rows if row is not None]

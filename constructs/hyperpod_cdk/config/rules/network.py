@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog import images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.config import addresses
 from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.network import FEWEST_ZONES, AvailabilityZone
 from hyperpod_cdk.config.rules._book import (
     Book,
     Problem,
     duplicates,
+    listing,
     node_subnets,
     warning,
     zone_ids,
@@ -46,7 +48,7 @@ def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
                 " means another zone in each account), or existing with the vpc_id of a VPC that exists",
             )
         return
-    for key in ("vpc_cidr", "availability_zones", "nat_gateways"):
+    for key in ("vpc_cidr", "availability_zones", "nat_gateways", "endpoints"):
         if key in network.model_fields_set:
             yield Problem(
                 ("network", key),
@@ -95,6 +97,152 @@ def nat_gateways_have_zones(environment: Environment) -> Iterator[Problem]:
             f"must be at most {count}, one for each availability zone, got {network.nat_gateways}; set nat_gateways:"
             f" {count}",
         )
+
+
+@BOOK.whole
+def closed_network_has_no_way_out(environment: Environment) -> Iterator[Problem]:
+    """Refuse NAT gateways in a closed network, and settings of endpoints that only a closed network has."""
+    network = environment.network
+    if network.is_existing:
+        return
+    if network.is_closed and "nat_gateways" in network.model_fields_set:
+        yield Problem(
+            ("network", "nat_gateways"),
+            "must be left out with egress: closed, which makes none; remove nat_gateways, or set egress: nat",
+        )
+    if not network.is_closed and "endpoints" in network.model_fields_set and network.endpoints is not None:
+        yield Problem(
+            ("network", "endpoints"),
+            "must be left out with egress: nat, whose nodes reach every service through the NAT gateway; remove"
+            " endpoints, or set egress: closed",
+        )
+
+
+@BOOK.whole
+def endpoints_stand_in_zones_of_the_network(environment: Environment) -> Iterator[Problem]:
+    """Refuse zones of endpoints that the network does not have, or that are named twice."""
+    network = environment.network
+    if not network.is_closed or network.is_existing or network.endpoints is None:
+        return
+    zones_of_endpoints = network.endpoints.zones
+    path: DataPath = ("network", "endpoints", "zones")
+    named = tuple(network.availability_zones)
+    for index, first, az_id in duplicates(zones_of_endpoints):
+        yield Problem((*path, index), f"must be named once, got {az_id} again after [{first}]; remove one of the two")
+    for index, az_id in enumerate(zones_of_endpoints):
+        if az_id not in named:
+            yield Problem(
+                (*path, index),
+                f"must be a zone of network.availability_zones, got {az_id}; write {listing(named)}",
+            )
+    if len(set(zones_of_endpoints)) == 1:
+        yield warning(
+            path,
+            f"puts every endpoint into {zones_of_endpoints[0]} alone: a fault of that zone cuts the nodes of the others"
+            " off from AWS; name a second zone",
+        )
+
+
+@BOOK.whole
+def additional_endpoints_add_something(environment: Environment) -> Iterator[Problem]:
+    """Refuse services named twice and S3, which has its gateway endpoint; warn of one that comes by itself."""
+    network = environment.network
+    if not network.is_closed or network.is_existing or network.endpoints is None:
+        return
+    path: DataPath = ("network", "endpoints", "additional")
+    services = network.endpoints.additional
+    needed = needed_endpoints(environment)
+    for index, first, service in duplicates(services):
+        yield Problem((*path, index), f"must be named once, got {service} again after [{first}]; remove one of the two")
+    for index, service in enumerate(services):
+        if service == "s3":
+            yield Problem(
+                (*path, index),
+                "must be another service, got s3, which every subnet reaches through the gateway endpoint; remove it",
+            )
+        elif service in needed:
+            yield warning((*path, index), f"{service} comes by itself, since the environment needs it; remove it")
+    total = len({*needed, *services})
+    if total > catalog.ENDPOINTS_PER_VPC:
+        yield warning(
+            path,
+            f"makes {total} interface endpoints in one VPC; the default quota is {catalog.ENDPOINTS_PER_VPC} (as of"
+            f" {catalog.AS_OF}): ask for more, or name at most {catalog.ENDPOINTS_PER_VPC - len(needed)}",
+        )
+
+
+@BOOK.whole
+def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator[Problem]:
+    """Warn of an API server that the whole internet may ask, in front of a network that nobody may leave."""
+    eks = environment.eks
+    if not environment.network.is_closed or eks.is_existing:
+        return
+    if eks.endpoint_access == "public_and_private" and not eks.public_access_cidrs:
+        at = "endpoint_access" if "endpoint_access" in eks.model_fields_set else ""
+        yield warning(
+            ("eks", at) if at else ("network", "egress"),
+            "leaves the API server of a closed network open to the whole internet, which nodes do not need; set"
+            " eks.endpoint_access: private, or name your own blocks under eks.public_access_cidrs",
+        )
+
+
+@BOOK.whole
+def closed_network_reaches_its_images(environment: Environment) -> Iterator[Problem]:
+    """Warn of images that nodes cannot pull in a closed network; refuse a registry that is surely out of reach."""
+    if not environment.network.is_closed:
+        return
+    names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
+    rows = [row for name in sorted(names) if (row := environment.instance_type(name)) is not None]
+    wanted = images.chart_images(rows)
+    registry, path = environment.eks.image_registry, ("eks", "image_registry")
+    mirror = f"{environment.account}.dkr.ecr.{environment.region}.{regions.dns_suffix(environment.partition)}"
+    if registry is None:
+        yield warning(
+            ("network", "egress"),
+            f"leaves nodes no registry but ECR of {environment.region}, and the dependency chart (as of {images.AS_OF})"
+            f" takes {listing((image.image for image in wanted), last='and')} from elsewhere; copy them and set"
+            f" eks.image_registry: {mirror}/mirror",
+        )
+        return
+    region, host = images.ecr_region(registry), registry.partition("/")[0]
+    if host in images.PUBLIC_REGISTRIES or (region is not None and region != environment.region):
+        yield Problem(
+            path,
+            f"must be a registry that a closed network reaches, got {host}; copy the images to ECR of"
+            f" {environment.region} and set image_registry: {mirror}/mirror",
+        )
+    elif region is None:
+        yield warning(
+            path,
+            f"{host} is no registry of ECR, to which alone a closed network has endpoints; nodes pull from it only"
+            " where it stands in the VPC or a route leads to it",
+        )
+    for image in wanted:
+        if not image.value:
+            yield warning(
+                path,
+                f"does not move {image.image}, which the template of {image.part} names itself (chart as of"
+                f" {images.AS_OF}); install that part yourself from your registry",
+            )
+
+
+@BOOK.whole
+def vpc_block_holds_its_endpoints(environment: Environment) -> Iterator[Problem]:
+    """Refuse a VPC block whose subnets are too small for the control plane and the interface endpoints in them."""
+    network = environment.network
+    block = IPv4Network(network.vpc_cidr)
+    if not network.endpoint_zones() or block.prefixlen > LONGEST_VPC_PREFIX:
+        return
+    largest = max(addresses.primary_budgets(environment), key=lambda budget: budget.needed)
+    if largest.needed <= largest.usable:
+        return
+    prefix = catalog.smallest_vpc_prefix_for(largest.needed)
+    wider = IPv4Network((block.network_address, prefix), strict=False)
+    yield Problem(
+        ("network", "vpc_cidr"),
+        f"must be /{prefix} or larger, to hold {largest.needed} addresses in a subnet of the {largest.role}"
+        f" ({addresses.parts(largest)}), got {block}, which leaves {largest.usable}; set vpc_cidr: {wider}",
+    )
 
 
 @BOOK.whole
@@ -237,17 +385,12 @@ def node_block_holds_its_nodes(
 @BOOK.whole
 def addresses_per_node_are_known(environment: Environment) -> Iterator[Problem]:
     """Warn of types whose addresses nobody stated, since the block's size goes unchecked."""
-    for index, group in enumerate(environment.hyperpod.instance_groups):
+    for path, group in environment.hyperpod.placed_groups:
         for name in group.all_instance_types:
             row = environment.instance_type(name)
             if row is not None and row.ips_per_node is None:
                 yield warning(
-                    (
-                        "hyperpod",
-                        "instance_groups",
-                        index,
-                        "instance_type" if group.instance_type else "instance_types",
-                    ),
+                    (*path, "instance_type" if group.instance_type else "instance_types"),
                     f"how many addresses a node of {name} takes is not known (catalog of {instance_types.as_of()}),"
                     f" so the size of the node block in {group.availability_zone_id} is not checked; state"
                     " ips_per_node under instance_types",

@@ -4,28 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, file_systems, listing, warning
+from hyperpod_cdk.config.rules._book import (
+    Book,
+    Problem,
+    claims,
+    duplicates,
+    file_systems,
+    listing,
+    s3_volumes,
+    warning,
+)
 from hyperpod_cdk.config.rules.instance_groups import unlisted_zone
 from hyperpod_cdk.config.source import DataPath
-from hyperpod_cdk.config.storage import Lustre
+from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, S3Volume
 from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
 _TEAM_PREFIX = governance.namespace("")
+_OF_THE_ENTRY = frozenset({"name", "availability_zone_id", "existing", "claim"})
+
+
+def makes(environment: Environment) -> Iterator[tuple[DataPath, Lustre]]:
+    """Go through the file systems that the environment makes."""
+    for path, system in file_systems(environment):
+        if system.existing is None:
+            yield path, system
+
+
+def data_repositories(environment: Environment) -> Iterator[tuple[DataPath, DataRepository]]:
+    """Go through the links of all file systems."""
+    for path, system in makes(environment):
+        for index, repository in enumerate(system.data_repositories):
+            yield (*path, "data_repositories", index), repository
 
 
 @BOOK.whole
 def file_system_names_are_unique(environment: Environment) -> Iterator[Problem]:
-    """Refuse two file systems of one name."""
-    for index, first, name in duplicates([system.name for system in environment.storage.lustre]):
-        yield Problem(
-            ("storage", "lustre", index, "name"),
-            f'must be unique, got "{name}" as in lustre[{first}]; rename one of the two',
-        )
+    """Refuse two file systems, or two mounted buckets, of one name."""
+    for kind, names in (
+        ("lustre", [system.name for system in environment.storage.lustre]),
+        ("s3", [volume.name for volume in environment.storage.s3]),
+    ):
+        for index, first, name in duplicates(names):
+            yield Problem(
+                ("storage", kind, index, "name"),
+                f'must be unique, got "{name}" as in {kind}[{first}]; rename one of the two',
+            )
 
 
 @BOOK.each(file_systems)
@@ -48,22 +76,139 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
         )
 
 
-@BOOK.alone(file_systems)
+@BOOK.alone(makes)
+def settings_go_together(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse settings that FSx does not take beside each other, or that need others."""
+    for name, sentence in catalog.combination_problems(_settings(system)):
+        yield Problem((*path, *name.split(".")), sentence)
+
+
+@BOOK.alone(makes)
 def capacity_is_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Refuse capacities that FSx does not sell."""
+    if system.capacity_gib is None or system.is_tiering:
+        return
+    throughput = system.resolved_throughput_mbps_per_tib
     problem = catalog.capacity_problem(
-        system.capacity_gib, throughput_mbps_per_tib=system.throughput_mbps_per_tib, efa=system.efa
+        system.capacity_gib, throughput_mbps_per_tib=throughput or 0, efa=system.efa and throughput is not None
     )
     if problem:
         yield Problem((*path, "capacity_gib"), problem)
 
 
+@BOOK.alone(makes)
+def metadata_iops_are_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse metadata operations a second that FSx does not provision."""
+    if system.metadata_iops is None or system.deployment_type == catalog.SCRATCH:
+        return
+    judge = catalog.tiering_metadata_iops_problem if system.is_tiering else catalog.metadata_iops_problem
+    problem = judge(system.metadata_iops)
+    if problem:
+        yield Problem((*path, "metadata_iops"), problem)
+
+
+@BOOK.alone(makes)
+def read_cache_is_on_offer(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse read caches smaller or larger than the throughput's servers hold."""
+    cache, throughput = system.read_cache, system.throughput_capacity_mbps
+    if cache is None or cache.size_gib is None or throughput is None or cache.sizing != "provisioned":
+        return
+    problem = catalog.read_cache_problem(cache.size_gib, throughput_capacity_mbps=throughput)
+    if problem:
+        yield Problem((*path, "read_cache", "size_gib"), problem)
+
+
+@BOOK.alone(makes)
+def backup_time_has_backups(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse the time of backups that are switched off."""
+    backups = system.backups
+    if backups is not None and backups.start_time is not None and not backups.retention_days:
+        yield Problem(
+            (*path, "backups", "start_time"),
+            f'must be left out beside retention_days: 0, got "{backups.start_time}"; remove it, or set retention_days'
+            " to 1 or more",
+        )
+
+
+@BOOK.each(makes)
+def scratch_has_no_key_of_ones_own(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Warn of a file system that the key for file systems does not reach, where others have it."""
+    if system.deployment_type != catalog.SCRATCH or environment.encryption.file_systems is None:
+        return
+    if any(other.deployment_type != catalog.SCRATCH for other in environment.storage.made_lustre):
+        yield warning(
+            (*path, "deployment_type"),
+            "FSx encrypts scratch file systems with a key of its own: encryption.file_systems does not reach this one;"
+            " set deployment_type: persistent_2 if it must",
+        )
+
+
+@BOOK.alone(makes)
+def log_has_something_to_say(path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Warn of a log in which nothing will ever stand."""
+    if system.log_level is not None and not system.data_repositories:
+        yield warning(
+            (*path, "log_level"),
+            "FSx logs what happens between a file system and its data repositories, and this one has none; remove it",
+        )
+
+
+@BOOK.alone(data_repositories)
+def events_are_named_once(path: DataPath, repository: DataRepository) -> Iterator[Problem]:
+    """Refuse an event that stands twice in a list."""
+    for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
+        for index, first, event in duplicates(events):
+            yield Problem(
+                (*path, key, index),
+                f"must be named once, got {event} again after {key}[{first}]; remove one of the two",
+            )
+
+
 @BOOK.each(file_systems)
+def existing_file_system_is_only_claimed(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
+    """Refuse an existing file system outside the VPC, with settings that only its owner has, or without use."""
+    if system.existing is None:
+        return
+    for name in sorted(system.model_fields_set - _OF_THE_ENTRY):
+        yield Problem(
+            (*path, name), "must be left out beside existing, whose owner alone says what it is like; remove it"
+        )
+    if environment.network.existing is None:
+        yield Problem(
+            (*path, "existing"),
+            f"must stand in the environment's VPC, got {system.existing.file_system_id} and a VPC that is to be made;"
+            " name the file system's VPC in network.existing",
+        )
+    if system.claim is None:
+        yield Problem(
+            (*path, "claim"),
+            "is missing beside existing, for which nothing else is made; add claim, such as claim: {namespaces:"
+            " [default]}",
+        )
+
+
+@BOOK.whole
+def existing_file_systems_are_named_once(environment: Environment) -> Iterator[Problem]:
+    """Refuse an existing file system under two names."""
+    named = [
+        (index, system.existing.file_system_id)
+        for index, system in enumerate(environment.storage.lustre)
+        if system.existing is not None
+    ]
+    for position, first, system_id in duplicates([each for _, each in named]):
+        yield Problem(
+            ("storage", "lustre", named[position][0], "existing", "file_system_id"),
+            f"must be named once, got {system_id} as in lustre[{named[first][0]}]; list all namespaces in one claim",
+        )
+
+
+@BOOK.each(makes)
 def region_has_the_file_system(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Refuse file systems that FSx does not offer in the region."""
-    if catalog.region_problem(environment.region, efa=False):
-        yield Problem(path, f"{catalog.region_problem(environment.region, efa=False)} (as of {catalog.AS_OF})")
-    elif problem := catalog.region_problem(environment.region, efa=system.efa):
+    kind = catalog.DEPLOYMENT_TYPES[system.deployment_type]
+    if problem := catalog.region_problem(environment.region, efa=False, deployment_type=kind):
+        yield Problem(path, f"{problem} (as of {catalog.AS_OF})")
+    elif problem := catalog.region_problem(environment.region, efa=system.efa, deployment_type=kind):
         yield Problem((*path, "efa"), f"{problem} (as of {catalog.AS_OF})")
 
 
@@ -115,19 +260,50 @@ def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator
         )
 
 
+@BOOK.alone(s3_volumes)
+def read_only_buckets_stay(path: DataPath, volume: S3Volume) -> Iterator[Problem]:
+    """Refuse rights to change what is mounted read-only."""
+    for key, allowed in (("allow_delete", volume.allow_delete), ("allow_overwrite", volume.allow_overwrite)):
+        if volume.read_only and allowed:
+            yield Problem((*path, key), "must be false with read_only, got true; set one of the two to false")
+
+
+@BOOK.each(s3_volumes)
+def bucket_key_is_of_the_region(environment: Environment, path: DataPath, volume: S3Volume) -> Iterator[Problem]:
+    """Refuse a key that cannot encrypt objects of the region."""
+    if volume.kms_key_arn is None:
+        return
+    region = volume.kms_key_arn.split(":")[3]
+    if region != environment.region:
+        yield Problem(
+            (*path, "kms_key_arn"),
+            f"must be a key in {environment.region}, where the bucket is, got {volume.kms_key_arn}; name the bucket's"
+            " key",
+        )
+
+
+@BOOK.whole
+def s3_driver_knows_pod_identity(environment: Environment) -> Iterator[Problem]:
+    """Refuse a release of the S3 driver that would take no rights from its pod identity."""
+    version = environment.eks.addon_versions.get(addons.S3_CSI_DRIVER) if environment.storage.s3 else None
+    if version is None or not environment.eks.installs(addons.S3_CSI_DRIVER):
+        return
+    problem = addons.s3_pod_identity_problem(version)
+    if problem:
+        yield Problem(("eks", "addon_versions", addons.S3_CSI_DRIVER), problem)
+
+
 @BOOK.whole
 def claims_are_unique(environment: Environment) -> Iterator[Problem]:
     """Refuse two claims of one name in one namespace."""
     seen: dict[tuple[str, str], DataPath] = {}
-    for path, system in file_systems(environment):
-        if system.claim is None:
-            continue
-        for index, namespace in enumerate(system.claim.namespaces):
-            key = (namespace, system.resolved_claim_name)
+    for path, (name, claim) in claims(environment):
+        for index, namespace in enumerate(claim.namespaces):
+            key = (namespace, name)
             first = seen.setdefault(key, path)
-            if first is path and index == system.claim.namespaces.index(namespace):
+            if first is path and index == claim.namespaces.index(namespace):
                 continue
-            where = "again" if first is path else f"as in lustre[{first[-1]}]"
+            where = "again" if first is path else f"as in {first[-2]}[{first[-1]}]"
             yield Problem(
                 (*path, "claim", "namespaces", index),
                 f'must hold the claim "{key[1]}" once, got {namespace} {where}; remove one of the two, or'
@@ -135,14 +311,13 @@ def claims_are_unique(environment: Environment) -> Iterator[Problem]:
             )
 
 
-@BOOK.each(file_systems)
-def claims_name_teams(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
+@BOOK.each(claims)
+def claims_name_teams(environment: Environment, path: DataPath, named: tuple[str, Claim]) -> Iterator[Problem]:
     """Refuse a team's namespace without the team: nobody would make it, and the claim would fail."""
-    if system.claim is None:
-        return
+    _, claim = named
     governance_section = environment.task_governance
     namespaces = [] if governance_section is None else [team.namespace for team in governance_section.teams]
-    for index, namespace in enumerate(system.claim.namespaces):
+    for index, namespace in enumerate(claim.namespaces):
         if not namespace.startswith(_TEAM_PREFIX) or namespace in namespaces:
             continue
         near = closest(namespace, namespaces)
@@ -155,3 +330,21 @@ def claims_name_teams(environment: Environment, path: DataPath, system: Lustre) 
             (*path, "claim", "namespaces", index),
             f"must be the namespace of a team, got {namespace} and no such team; {fix}",
         )
+
+
+def _settings(system: Lustre) -> catalog.Settings:
+    cache, backups = system.read_cache, system.backups
+    return catalog.Settings(
+        deployment_type=system.deployment_type,
+        storage_type=system.storage_type,
+        capacity_gib=system.capacity_gib,
+        throughput_mbps_per_tib=system.throughput_mbps_per_tib,
+        throughput_capacity_mbps=system.throughput_capacity_mbps,
+        read_cache=None if cache is None else cache.sizing,
+        read_cache_gib=None if cache is None else cache.size_gib,
+        metadata_iops=system.metadata_iops,
+        efa=system.efa,
+        backup_days=None if backups is None else backups.retention_days,
+        from_backup=system.from_backup is not None,
+        data_repositories=len(system.data_repositories),
+    )

@@ -1,22 +1,23 @@
-"""Rules about teams, quotas and the cluster policy."""
+"""Rules about teams and the cluster policy."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog import addons, governance, regions
+from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, teams
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, file_systems, listing, teams, warning
 from hyperpod_cdk.config.rules.eks import role_problems
-from hyperpod_cdk.config.rules.instance_groups import unknown_type
 from hyperpod_cdk.config.source import DataPath
-from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.config.task_governance import Team
 
 BOOK = Book()
 
 _SECTION = "task_governance"
 _POLICY = "policy"
+SCHEDULER_TYPE = "AWS::SageMaker::ClusterSchedulerConfig"
+QUOTA_TYPE = "AWS::SageMaker::ComputeQuota"
 
 
 @BOOK.whole
@@ -56,65 +57,64 @@ def team_names_are_unique(environment: Environment) -> Iterator[Problem]:
 
 
 @BOOK.each(teams)
-def quotas_are_of_types_in_the_cluster(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse quotas of types that no instance group has."""
-    for index, first, name in duplicates([quota.instance_type for quota in team.quota]):
-        yield Problem(
-            (*path, "quota", index, "instance_type"),
-            f"must be unique, got {name} as in quota[{first}]; add the counts up in one of the two",
+def team_names_are_no_namespaces(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
+    """Warn of a team named for a namespace: the prefix would stand there twice, and claims would miss it."""
+    name = team.name
+    prefix = governance.namespace("")
+    claimed = {each for _, system in file_systems(environment) if system.claim for each in system.claim.namespaces}
+    if name.startswith(prefix):
+        yield warning(
+            (*path, "name"),
+            f'the namespace of the team would be {team.namespace}, since task governance puts "{prefix}" before the'
+            f" name; set name: {name.removeprefix(prefix) or governance.TEAM_NAME.example}",
         )
-    present = {name for group in environment.hyperpod.instance_groups for name in group.all_instance_types}
-    if any(environment.instance_type(name) is None for name in present):
-        return  # a misspelt type of a group is reported there; which one was meant is not certain
-    for index, quota in enumerate(team.quota):
-        if quota.instance_type in present:
-            continue
-        at = (*path, "quota", index, "instance_type")
-        if environment.instance_type(quota.instance_type) is None:
-            yield from unknown_type(environment, at, quota.instance_type)
-            continue
-        near = closest(quota.instance_type, sorted(present))
-        fix = f"set instance_type: {near}" if near else "add an instance group of it"
-        yield Problem(
-            at,
-            f"must be a type of an instance group ({', '.join(sorted(present))}), got {quota.instance_type}; {fix}",
+    elif name in claimed and team.namespace not in claimed:
+        yield warning(
+            (*path, "name"),
+            f"a claim of storage.lustre names the namespace {name}, and the team's is {team.namespace}; name that one"
+            " in the claim if the team is to have it",
         )
 
 
 @BOOK.whole
-def quotas_are_within_capacity(environment: Environment) -> Iterator[Problem]:
-    """Refuse guarantees that the cluster cannot keep: all quotas of a type against all nodes that may have it."""
-    capacity: Counter[str] = Counter()
-    for group in environment.hyperpod.instance_groups:
-        for name in group.all_instance_types:
-            capacity[name] += group.count
-    promised: Counter[str] = Counter()
-    for path, team in teams(environment):
-        for index, quota in enumerate(team.quota):
-            name = quota.instance_type
-            before = promised[name]
-            promised[name] += quota.count
-            if name in capacity and before <= capacity[name] < promised[name]:
-                yield Problem(
-                    (*path, "quota", index, "count"),
-                    f"teams must share at most the {capacity[name]} {name} of the instance groups, got"
-                    f" {promised[name]} with this team; set count: {capacity[name] - before} or less"
-                    if capacity[name] > before
-                    else f"teams must share at most the {capacity[name]} {name} of the instance groups, got"
-                    f" {promised[name]} with this team; lower the quotas of other teams first, or add nodes",
-                )
+def region_has_the_native_types(environment: Environment) -> Iterator[Problem]:
+    """Warn of CloudFormation's own types where the dated registry lists lack them."""
+    section = environment.task_governance
+    if section is None or section.provider != "native":
+        return
+    wanted = [SCHEDULER_TYPE, *([QUOTA_TYPE] if section.teams else [])]
+    lacking = [each for each in wanted if not regions.has_type(environment.region, each)]
+    if lacking:
+        yield warning(
+            (_SECTION, "provider"),
+            f"CloudFormation did not have {listing(lacking, last='and')} in {environment.region} on"
+            f" {regions.REGISTRY_AS_OF}; if the deployment is refused, set provider: auto or api",
+        )
+
+
+@BOOK.each(teams)
+def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, team: Team) -> Iterator[Problem]:
+    """Refuse a default queue beside an add-on version whose Kueue makes nothing of it."""
+    version = dict(known(environment.eks.addon_versions)).get(addons.TASK_GOVERNANCE)
+    problem = None if version is None or not team.default_queue else governance.default_queue_problem(version)
+    if problem:
+        yield Problem(
+            (*path, "default_queue"), f"{problem} in eks.addon_versions; raise the version, or set default_queue: false"
+        )
 
 
 @BOOK.alone(teams)
-def borrow_limit_goes_with_borrowing(path: DataPath, team: Team) -> Iterator[Problem]:
-    """Refuse a borrow limit where the team does not borrow."""
-    sharing = team.sharing
-    if sharing.borrow_limit_percent is not None and sharing.strategy != "lend_and_borrow":
-        yield Problem(
-            (*path, "sharing", "borrow_limit_percent"),
-            f"must go with strategy: lend_and_borrow, got strategy: {sharing.strategy}; remove borrow_limit_percent"
-            " or set strategy: lend_and_borrow",
-        )
+def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Problem]:
+    """Refuse limits that Kubernetes takes and never looks at: of extended resources it counts requests."""
+    for name, _ in known(team.resource_quota):
+        is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
+        if is_extended and not name.startswith("requests."):
+            mended = f"requests.{name.removeprefix('limits.')}"
+            yield Problem(
+                (*path, "resource_quota", name),
+                f"must begin with requests., the only kind of limit that Kubernetes keeps for such a resource, got"
+                f" {name}; write {mended}",
+            )
 
 
 @BOOK.each(teams)

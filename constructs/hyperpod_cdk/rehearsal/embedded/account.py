@@ -14,10 +14,18 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hyperpod_cdk.rehearsal.embedded.account_existing import (
+    ExistingBackup,
     ExistingCluster,
+    ExistingFileSystem,
+    ExistingKmsKey,
     ExistingRole,
+    ExistingS3Bucket,
     ExistingVpc,
+    backups_of,
+    buckets_of,
     clusters_of,
+    file_systems_of,
+    kms_keys_of,
     networks_of,
     roles_of,
 )
@@ -108,7 +116,9 @@ class TrainingPlans(_Section):
 class Existing(_Section):
     """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
 
-    `networks`, `eks_clusters` and `roles` are made under the IDs and names that they state, before anybody asks.
+    `networks`, `eks_clusters`, `roles`, `kms_keys` and `buckets` are made under the IDs and names that they state,
+    before anybody asks.
+    `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses.
     """
 
     from_environment: bool = False
@@ -117,6 +127,11 @@ class Existing(_Section):
     networks: tuple[ExistingVpc, ...] = ()
     eks_clusters: tuple[ExistingCluster, ...] = ()
     roles: tuple[ExistingRole, ...] = ()
+    file_systems: tuple[ExistingFileSystem, ...] = ()
+    backups: tuple[ExistingBackup, ...] = ()
+    kms_keys: tuple[ExistingKmsKey, ...] = ()
+    buckets: tuple[ExistingS3Bucket, ...] = ()
+    workspaces: Mapping[str, str] = {}
 
 
 class AccountFile(_Section):
@@ -125,7 +140,8 @@ class AccountFile(_Section):
     `quotas` maps a service code (sagemaker, vpc, ec2, eks, fsx) to applied values by quota name. `capacity` maps an
     instance type to the availability zone IDs that have capacity for it on demand; a type not named has it everywhere.
     `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
-    zone. `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
+    zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); with no zone a service
+    has none. `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
     their statuses, `buckets` S3 buckets to their regions. `page_size` is the most that one page of any list holds.
     """
 
@@ -135,6 +151,7 @@ class AccountFile(_Section):
     capacity: Mapping[str, tuple[str, ...]] = {}
     zones: Zones = Zones()
     offerings: Mapping[str, tuple[str, ...]] = {}
+    endpoint_services: Mapping[str, tuple[str, ...]] = {}
     clusters: tuple[NeighbourCluster, ...] = ()
     in_use: InUse = InUse()
     kubernetes: KubernetesOffer = KubernetesOffer()
@@ -223,6 +240,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
             **_stated(document, "existing"),
             "iam_roles": sorted(roles),
             **_joined(file.existing, environment),
+            "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
         }
         result["existing"].pop("from_environment", None)
     return result
@@ -249,6 +267,10 @@ def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[s
         ("networks", "vpc_id", networks_of(environment)),
         ("eks_clusters", "name", clusters_of(environment)),
         ("roles", "name", roles_of(environment)),
+        ("file_systems", "file_system_id", file_systems_of(environment)),
+        ("backups", "backup_id", backups_of(environment)),
+        ("kms_keys", "key_id", kms_keys_of(environment)),
+        ("buckets", "name", buckets_of(environment)),
     ):
         rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
         known = {row[key] for row in rows}
@@ -258,11 +280,17 @@ def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[s
     return found
 
 
+def _workspaces_of(environment: Environment) -> dict[str, str]:
+    section = environment.operators.observability
+    named = (section.prometheus_workspace, section.grafana_workspace) if section.enabled else ()
+    return {arn: "ACTIVE" for arn in named if arn and arn.startswith("arn:")}
+
+
 def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
     home = f":{environment.region}:{environment.account}{PLAN_RESOURCE}"
     counts: Counter[str] = Counter()
     first: dict[str, Any] = {}
-    for group in environment.hyperpod.instance_groups:
+    for group in environment.hyperpod.all_groups:
         arn = group.training_plan_arn
         # a plan of another region or account is not this account's: AWS does not find it, neither does the rehearsal
         if arn and home in arn:

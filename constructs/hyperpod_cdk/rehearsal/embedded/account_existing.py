@@ -97,6 +97,91 @@ class ExistingRole(Section):
     managed_policies: tuple[str, ...] = ()
 
 
+class ExistingKmsKey(Section):
+    """A KMS key under the ID that its ARN ends with.
+
+    ``lets_in``: ``account`` leaves the decision to IAM policies, ``logs`` lets CloudWatch Logs use it for any log group
+    of the account; anything else is an ARN that the policy names. ``spec`` is KMS's.
+    """
+
+    key_id: str
+    state: Literal["Enabled", "Disabled", "PendingDeletion"] = "Enabled"
+    spec: str = "SYMMETRIC_DEFAULT"
+    lets_in: tuple[str, ...] = ("account", "logs")
+
+
+class ExistingS3Bucket(Section):
+    """An S3 bucket of the account in the region. ``kms_key``: ARN of its default key; empty: S3's own."""
+
+    name: str
+    kms_key: str = ""
+    versioned: bool = True
+    public: bool = False
+
+
+def kms_keys_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the keys that an environment names, those of another account or region apart."""
+    # the configuration's models are only needed where an environment is given
+    from hyperpod_cdk.config.rules.encryption import named_keys  # noqa: PLC0415
+
+    home = f":{environment.region}:{environment.account}:key/"
+    for arn in dict.fromkeys(arn for _, arn in named_keys(environment) if home in arn):
+        yield ExistingKmsKey(key_id=arn.rpartition("/")[2]).model_dump(mode="json")
+
+
+def buckets_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the bucket that an environment's lifecycle scripts go to, where it stands already."""
+    bucket = environment.hyperpod.lifecycle.existing_bucket
+    if bucket is not None:
+        yield ExistingS3Bucket(name=bucket.name, kms_key=bucket.kms_key_arn or "").model_dump(mode="json")
+
+
+class ExistingFileSystem(Section):
+    """An FSx for Lustre file system in a subnet of ``existing.networks``, its servers in that VPC's security groups."""
+
+    file_system_id: str
+    mount_name: str
+    subnet_id: str
+    security_group_ids: tuple[str, ...] = ()
+    capacity_gib: Annotated[int, Field(ge=1)] = 1200
+    lifecycle: Literal["CREATING", "AVAILABLE", "FAILED", "DELETING", "UPDATING"] = "AVAILABLE"
+    efa: bool = False
+
+
+class ExistingBackup(Section):
+    """A backup of an FSx for Lustre file system."""
+
+    backup_id: str
+    capacity_gib: Annotated[int, Field(ge=1)]
+    lifecycle: Literal["AVAILABLE", "CREATING", "DELETED", "FAILED"] = "AVAILABLE"
+
+
+def file_systems_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the file systems that an environment mounts and does not make, let in by the nodes' own group."""
+    network = environment.network.existing
+    if network is None:
+        return
+    for system in environment.storage.lustre:
+        subnet_id = network.node_subnet_ids.get(system.availability_zone_id)
+        if system.existing is None or subnet_id is None:
+            continue
+        yield ExistingFileSystem(
+            file_system_id=system.existing.file_system_id,
+            mount_name=system.existing.mount_name,
+            subnet_id=subnet_id,
+            security_group_ids=(network.security_group_id,) if network.security_group_id else (),
+            capacity_gib=system.existing.capacity_gib,
+        ).model_dump(mode="json")
+
+
+def backups_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    """Give the backups that an environment restores."""
+    for system in environment.storage.made_lustre:
+        if system.from_backup is not None:
+            backup = ExistingBackup(backup_id=system.from_backup, capacity_gib=system.volume_capacity_gib)
+            yield backup.model_dump(mode="json")
+
+
 def networks_of(environment: Environment) -> Iterator[dict[str, Any]]:
     """Give the VPC that an environment joins, as healthy as it should be."""
     section = environment.network.existing

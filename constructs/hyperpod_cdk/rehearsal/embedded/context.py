@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar, cast
 
 StoreType = TypeVar("StoreType")
@@ -117,8 +118,7 @@ class Context:
         return "".join(random.choices(string.ascii_uppercase + string.digits, k=length))  # noqa: S311 - a name, no secret
 
     def _make_client(self, service: str, region: str) -> Any:
-        import boto3  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
-        from botocore.config import Config  # noqa: PLC0415 - as above
+        from botocore.config import Config  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
 
         config = Config(
             retries={"max_attempts": 1, "mode": "standard"},
@@ -128,11 +128,19 @@ class Context:
             # a Lambda that kubectl runs inside answers when the chart stands
             read_timeout=900,
         )
-        session = boto3.session.Session(
-            aws_access_key_id=INTERNAL_ACCESS_KEY,
-            aws_secret_access_key=INTERNAL_ACCESS_KEY,
-            region_name=region,
-        )
         # the stubs have an overload per service and none for a variable
-        make: Any = session.client
-        return make(service, endpoint_url=self.endpoint, config=config)
+        make: Any = _session().client
+        # a session makes one client at a time
+        with _making:
+            return make(service, region_name=region, endpoint_url=self.endpoint, config=config)
+
+
+_making = threading.Lock()
+
+
+@cache
+def _session() -> Any:
+    """One session for all clients: it keeps the list of services, which takes longer to read than a client to make."""
+    import boto3  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
+
+    return boto3.session.Session(aws_access_key_id=INTERNAL_ACCESS_KEY, aws_secret_access_key=INTERNAL_ACCESS_KEY)

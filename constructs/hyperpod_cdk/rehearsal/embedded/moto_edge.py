@@ -13,6 +13,7 @@ def patch_moto() -> None:
     """Apply every correction; once per process, after MOTO_ACCOUNT_ID is set."""
     _evaluate_bucket_policies_without_conditions()
     _let_logging_precede_its_policy()
+    _list_services_once()
 
 
 def empty_moto() -> None:
@@ -30,6 +31,14 @@ def _let_logging_precede_its_policy() -> None:
     from moto.s3.models import FakeBucket  # noqa: PLC0415 - moto loads after the account is set
 
     setattr(FakeBucket, "_log_permissions_enabled_policy", staticmethod(lambda **_: True))  # noqa: B010 - a patch
+
+
+def _list_services_once() -> None:
+    """moto looks through the directories of its package at every request, to see which service is meant."""
+    from moto import backends  # noqa: PLC0415 - moto loads after the account is set
+
+    services = frozenset(backends.list_of_moto_modules())
+    setattr(backends, "list_of_moto_modules", lambda: services)  # noqa: B010 - a patch
 
 
 def _evaluate_bucket_policies_without_conditions() -> None:

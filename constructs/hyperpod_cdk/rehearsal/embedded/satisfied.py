@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.catalog import iam, regions
+from hyperpod_cdk.checks.job_buckets import job_buckets
 from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, read_account_file, resolved
 
@@ -69,3 +70,6 @@ def _buckets(environment: Environment) -> Iterable[str]:
     for file_system in environment.storage.lustre:
         for repository in file_system.data_repositories:
             yield repository.s3_uri.removeprefix("s3://").partition("/")[0]
+    for volume in environment.storage.s3:
+        yield volume.bucket
+    yield from job_buckets(environment)

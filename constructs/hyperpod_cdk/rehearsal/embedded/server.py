@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -275,6 +276,7 @@ def moto_application() -> Application:
     return application
 
 
+@cache
 def partition_of(region: str) -> tuple[str, str]:
     """Partition and domain suffix of a region, by botocore's data; a region of no pattern is one of `aws`."""
     partitions = botocore.session.get_session().get_data("partitions")["partitions"]

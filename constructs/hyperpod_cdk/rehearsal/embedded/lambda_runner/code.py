@@ -6,9 +6,11 @@ import hashlib
 import io
 import stat
 import tempfile
+import threading
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ class UnknownFunctionError(Exception):
 
 @dataclass(frozen=True)
 class FunctionCode:
-    """A function as it was last published or updated, with its code at `task_root` and its layers at `opt`."""
+    """A function as it was last published or updated; its code and its layers are unpacked when first asked for."""
 
     name: str
     arn: str
@@ -37,8 +39,18 @@ class FunctionCode:
     timeout_seconds: int
     memory_mib: int
     environment: Mapping[str, str]
-    task_root: Path
-    opt: Path
+    code: bytes = field(repr=False)
+    layers: Sequence[bytes] = field(repr=False)
+
+    @cached_property
+    def task_root(self) -> Path:
+        """The directory of its code."""
+        return unpacked().directory([self.code])
+
+    @cached_property
+    def opt(self) -> Path:
+        """The directory of its layers."""
+        return unpacked().directory(self.layers)
 
 
 class Unpacked:
@@ -47,6 +59,7 @@ class Unpacked:
     def __init__(self) -> None:
         self._root = tempfile.TemporaryDirectory(prefix="hyperpod-cdk-lambda-")
         self._directories: dict[str, Path] = {}
+        self._lock = threading.Lock()
 
     @property
     def root(self) -> Path:
@@ -54,27 +67,29 @@ class Unpacked:
         return Path(self._root.name)
 
     def directory(self, archives: Sequence[bytes]) -> Path:
-        """The directory that holds these zip archives, unpacked one over the other; the caller holds the lock."""
+        """The directory that holds these zip archives, unpacked one over the other."""
         digest = hashlib.sha256(b"".join(hashlib.sha256(archive).digest() for archive in archives)).hexdigest()
-        if digest not in self._directories:
-            target = self.root / digest[:32]
-            target.mkdir()
-            for archive in archives:
-                unpack(archive, target)
-            self._directories[digest] = target
-        return self._directories[digest]
+        with self._lock:
+            if digest not in self._directories:
+                target = self.root / digest[:32]
+                target.mkdir()
+                for archive in archives:
+                    unpack(archive, target)
+                self._directories[digest] = target
+            return self._directories[digest]
+
+
+@cache
+def unpacked() -> Unpacked:
+    """The unpacked archives of this process, whatever account they came from."""
+    return Unpacked()
 
 
 def function_code(context: Context, name_or_arn: str, qualifier: str | None = None) -> FunctionCode:
-    """The function's configuration and unpacked code; UnknownFunctionError, NotExecutableError (an image)."""
+    """The function's configuration and code; UnknownFunctionError, NotExecutableError (an image)."""
     function = _moto_function(context, name_or_arn, qualifier)
     if function.package_type != "Zip":
         raise NotExecutableError(f"{function.function_name} is a container image; only zip packages run here")
-    layers = [_layer_bytes(context, layer["Arn"]) for layer in function.layers]
-    with context.state.lock:
-        unpacked = context.state.store(Unpacked)
-        task_root = unpacked.directory([function.code_bytes])
-        opt = unpacked.directory(layers)
     return FunctionCode(
         name=function.function_name,
         arn=function.function_arn,
@@ -84,8 +99,8 @@ def function_code(context: Context, name_or_arn: str, qualifier: str | None = No
         timeout_seconds=int(function.timeout),
         memory_mib=int(function.memory_size),
         environment={str(key): str(value) for key, value in (function.environment_vars or {}).items()},
-        task_root=task_root,
-        opt=opt,
+        code=function.code_bytes,
+        layers=[_layer_bytes(context, layer["Arn"]) for layer in function.layers],
     )
 
 

@@ -25,8 +25,8 @@ from hyperpod_cdk.rehearsal.embedded.lambda_runner.code import (
     FunctionCode,
     NotExecutableError,
     UnknownFunctionError,
-    Unpacked,
     function_code,
+    unpacked,
 )
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 
@@ -130,9 +130,7 @@ def invoke(
     code = function_code(context, name_or_arn, qualifier)
     command = _command(code)
     identity = _Identity(context, code, request_id or str(uuid.uuid4()), client_context)
-    with context.state.lock:
-        unpacked = context.state.store(Unpacked).root
-    workspace = Path(tempfile.mkdtemp(prefix="run-", dir=unpacked))
+    workspace = Path(tempfile.mkdtemp(prefix="run-", dir=unpacked().root))
     try:
         invocation = _execute(identity, command, event, workspace)
     finally:

@@ -51,8 +51,15 @@ class FileSystemHandler(ResourceHandler):
             "StorageType",
             "SubnetIds",
         )
-        arguments = {**take(request.properties, *members), "Tags": tag_list(request.properties.get("Tags")) or None}
-        made = call(_fsx(request), "create_file_system", arguments)
+        tags = [*tag_list(request.properties.get("Tags")), *_marks(request)]
+        arguments = {**take(request.properties, *members), "Tags": tags}
+        backup_id = request.properties.get("BackupId")
+        if backup_id:
+            # a backup says itself of what kind it is
+            restored = {**arguments, "FileSystemType": None, "BackupId": backup_id}
+            made = call(_fsx(request), "create_file_system_from_backup", restored)
+        else:
+            made = call(_fsx(request), "create_file_system", arguments)
         return self._settled(request, made["FileSystem"]["FileSystemId"])
 
     def update(self, request: ResourceRequest) -> ResourceResult:
@@ -64,6 +71,8 @@ class FileSystemHandler(ResourceHandler):
         fixed = sorted({*(set(before) - set(after)), *changes} - set(UPDATABLE_LUSTRE))
         if fixed:
             raise HandlerError("NotUpdatable", f"LustreConfiguration members cannot be changed: {', '.join(fixed)}")
+        if changed(request, "StorageType"):
+            raise HandlerError("NotUpdatable", "StorageType cannot be changed")
         if changes or changed(request, "StorageCapacity"):
             arguments = {"FileSystemId": file_system_id, "LustreConfiguration": changes or None}
             if changed(request, "StorageCapacity"):
@@ -161,6 +170,12 @@ class DataRepositoryAssociationHandler(ResourceHandler):
 
 def _fsx(request: ResourceRequest) -> Any:
     return request.context.client("fsx")
+
+
+def _marks(request: ResourceRequest) -> list[dict[str, str]]:
+    """The tags of CloudFormation itself: by its stack's an environment knows a file system for its own."""
+    marks = {"stack-name": request.stack_name, "stack-id": request.stack_id, "logical-id": request.logical_id}
+    return tag_list({f"aws:cloudformation:{name}": value for name, value in marks.items()})
 
 
 def _lustre(properties: Mapping[str, Any]) -> dict[str, Any]:

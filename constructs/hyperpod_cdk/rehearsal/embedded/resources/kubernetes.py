@@ -12,11 +12,13 @@ from typing import Any
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, governance, hyperpod
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.resources._calls import ignoring, is_true
 from hyperpod_cdk.rehearsal.embedded.resources._played import Answer, Play, PlayFailed
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk.rehearsal.embedded.services.rules import is_autoscaled
+from hyperpod_cdk.rehearsal.embedded.services.stores import hyperpod_cluster_on
 
 NO_CLUSTER = "there is no Kubernetes here; its objects are recorded"
 MANIFEST_FILE = "/tmp/manifest.yaml"  # noqa: S108 - the path in kubectl's messages, nothing is written
@@ -24,6 +26,7 @@ KUBECONFIG = "/tmp/kubeconfig"  # noqa: S108 - as above
 BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 CHART_NAMESPACES = frozenset({"aws-hyperpod", "kubeflow"})
 """Namespaces that the HyperPod dependency chart makes."""
+KARPENTER_GROUPS = frozenset({hyperpod.KARPENTER_NODE_CLASS["group"], hyperpod.KARPENTER_NODE_POOL["group"]})
 JSON_PATH_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -37,7 +40,9 @@ def manifest(play: Play) -> Answer:
     applies = play.request_type == "Update" or is_true(play.properties.get("Overwrite", "false"))
     failures: list[str] = []
     for item in _flat(objects):
-        failure = _problem(play.context, cluster, item, verb="applying" if applies else "creating")
+        failure = _unknown_kind(play.context, cluster, item) or _problem(
+            play.context, cluster, item, verb="applying" if applies else "creating"
+        )
         if failure:
             failures.append(failure)
         else:
@@ -163,6 +168,12 @@ def _problem(context: Context, cluster: str, item: Mapping[str, Any], *, verb: s
         )
     metadata = item.get("metadata") or {}
     kind, name, namespace = str(item["kind"]), metadata.get("name"), metadata.get("namespace")
+    if not _is_served(context, cluster, str(item["apiVersion"])):
+        return (
+            f'error: resource mapping not found for name: "{name}" namespace: "{namespace or ""}" from'
+            f' "{MANIFEST_FILE}": no matches for kind "{kind}" in version "{item["apiVersion"]}"\n'
+            "ensure CRDs are installed first"
+        )
     where = f'error when {verb} "{MANIFEST_FILE}"'
     if not name and not metadata.get("generateName"):
         required = "metadata.name: Required value: name or generateName is required"
@@ -172,6 +183,39 @@ def _problem(context: Context, cluster: str, item: Mapping[str, Any], *, verb: s
     if verb == "creating" and _stands(context, cluster, item):
         return f'Error from server (AlreadyExists): {where}: {_plural(kind)} "{name}" already exists'
     return None
+
+
+def _is_served(context: Context, cluster: str, api: str) -> bool:
+    """Whether the API server knows Kueue's objects in this version: with task governance, or with a Kueue release."""
+    if api.partition("/")[0] != governance.KUEUE_GROUP:
+        return True
+    if any(row.is_of(kubernetes_store.KUEUE_CHART) for row in kubernetes_store.releases(context, cluster)):
+        return True
+    version = _task_governance(context, cluster)
+    return version is not None and governance.serves_kueue_api(version, api)
+
+
+def _task_governance(context: Context, cluster: str) -> str | None:
+    """The version of the add-on on the cluster, None where it is not installed."""
+    if addons.TASK_GOVERNANCE not in _addon_names(context, cluster):
+        return None
+    addon = context.client("eks").describe_addon(clusterName=cluster, addonName=addons.TASK_GOVERNANCE)["addon"]
+    return str(addon["addonVersion"])
+
+
+def _unknown_kind(context: Context, cluster: str, item: Mapping[str, Any]) -> str | None:
+    """What kubectl says against a kind of Karpenter's where HyperPod has not brought them; others are not tracked."""
+    version, kind, metadata = str(item.get("apiVersion")), item.get("kind"), item.get("metadata") or {}
+    if version.partition("/")[0] not in KARPENTER_GROUPS:
+        return None
+    owner = hyperpod_cluster_on(context, context.arn("eks", f"cluster/{cluster}"))
+    if owner is not None and is_autoscaled(owner.request):
+        return None
+    return (
+        f'error: resource mapping not found for name: "{metadata.get("name")}" namespace: '
+        f'"{metadata.get("namespace", "")}" from "{MANIFEST_FILE}": no matches for kind "{kind}" in version "{version}"'
+        "\nensure CRDs are installed first"
+    )
 
 
 def _stands(context: Context, cluster: str, item: Mapping[str, Any]) -> bool:

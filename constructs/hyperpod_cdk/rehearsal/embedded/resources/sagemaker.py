@@ -63,7 +63,11 @@ class ClusterHandler(ResourceHandler):
         arn = request.existing_id
         releases = _releases(request)
         if changed(request, *CLUSTER_PROPERTIES):
-            arguments = {"ClusterName": arn, **take(request.properties, *CLUSTER_PROPERTIES)}
+            arguments = {
+                "ClusterName": arn,
+                **take(request.properties, *CLUSTER_PROPERTIES),
+                "InstanceGroupsToDelete": _dropped(request) or None,
+            }
             call(_sagemaker(request), "update_cluster", arguments)
             self._settled(request, arn)
         if releases:
@@ -191,6 +195,17 @@ def _retag(request: ResourceRequest, arn: str) -> None:
         add=lambda tags: sagemaker.add_tags(ResourceArn=arn, Tags=tag_list(tags)),
         remove=lambda keys: sagemaker.delete_tags(ResourceArn=arn, TagKeys=keys),
     )
+
+
+def _dropped(request: ResourceRequest) -> list[str]:
+    """The groups of a kind of which none is left: a list that a request leaves out changes nothing."""
+    before = request.previous or {}
+    return [
+        group["InstanceGroupName"]
+        for member in ("InstanceGroups", "RestrictedInstanceGroups")
+        if not request.properties.get(member)
+        for group in as_list(before.get(member))
+    ]
 
 
 def _releases(request: ResourceRequest) -> dict[str, str]:

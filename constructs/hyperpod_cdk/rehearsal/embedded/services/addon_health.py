@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.catalog import addons
+import json
+import re
+
+from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by_web_identity
 from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster, hyperpod_cluster_on, running_nodes
 
 REPLICAS = (
@@ -13,8 +17,11 @@ REPLICAS = (
 )
 REQUIRED_TAG = ("SageMaker", "true")
 
-FAILING_ADDONS = frozenset({addons.TASK_GOVERNANCE, addons.TRAINING_OPERATOR})
+FAILING_ADDONS = frozenset({addons.TASK_GOVERNANCE, addons.TRAINING_OPERATOR, addons.INFERENCE, addons.SPACES})
 """Add-ons that end CREATE_FAILED, for good, where others stay DEGRADED until what they miss is there."""
+
+THROUGH_PODS = frozenset({addons.TRAINING_OPERATOR, addons.OBSERVABILITY, addons.SPACES, addons.EBS_CSI_DRIVER})
+"""Add-ons whose pods can do nothing without a pod identity association of their service accounts."""
 
 Issue = tuple[str, str]
 
@@ -44,32 +51,84 @@ def _issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
         ]
         if own:
             return "ConfigurationConflict", f"Kueue is installed already by the Helm release {own[0]}. Remove it first."
-    if addon.name == addons.TRAINING_OPERATOR:
-        missing = _operator_issue(context, cluster, addon)
-        if missing:
-            return missing
     row = addons.get(addon.name)
-    if row is not None and row.needs_nodes and not running_nodes(context, cluster.arn):
+    if row is None:
+        return None
+    issue = _missing_addon(context, cluster, row) or _missing_rights(context, cluster, addon, row)
+    if issue is None and addon.name == addons.TRAINING_OPERATOR:
+        issue = _missing_tag(context, cluster)
+    if issue is not None:
+        return issue
+    nodes = running_nodes(context, cluster.arn)
+    if row.needs_nodes and not nodes:
+        return REPLICAS
+    least = row.minimum_node_xlarge
+    if least is not None and max(_size(node.instance_type) for node in nodes) < least:
         return REPLICAS
     return None
 
 
-def _operator_issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
-    row = addons.row(addon.name)
-    for required in row.requires:
+def _missing_addon(context: Context, cluster: EksCluster, row: addons.Addon) -> Issue | None:
+    for required, least in row.requires.items():
         other = cluster.addons.get(required)
         status = addon_status(context, cluster, other)[0] if other else "not installed"
-        if status != "ACTIVE":
+        if other is None or status != "ACTIVE":
             return "K8sResourceNotFound", f"The add-on {required} is required, it is {status}."
-    wanted = (row.namespace, row.service_accounts[0])
+        if least is not None and (addons.release(other.version) or ()) < (addons.release(least) or ()):
+            return "K8sResourceNotFound", f"The add-on {required} is required in {least}, it is {other.version}."
+    return None
+
+
+def _missing_rights(context: Context, cluster: EksCluster, addon: Addon, row: addons.Addon) -> Issue | None:
+    if row.needs_oidc_provider:
+        return _missing_role(context, cluster, addon)
+    if addon.name not in THROUGH_PODS:
+        return None
     held = {(item["namespace"], item["serviceAccount"]) for item in cluster.associations.values()}
-    if wanted not in held:
-        return (
-            "AddonPermissionFailure",
-            f"The service account {row.namespace}/{row.service_accounts[0]} has no pod identity association.",
-        )
+    for account in row.service_accounts:
+        if (row.namespace, account) not in held:
+            return (
+                "AddonPermissionFailure",
+                f"The service account {row.namespace}/{account} has no pod identity association.",
+            )
+    return None
+
+
+def _missing_role(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
+    """Find what the inference add-on misses in its configuration, and roles that its pods could not take."""
+    values = json.loads(addon.request.get("configurationValues") or "{}")
+    for key in ("executionRoleArn", "tlsCertificateS3Bucket"):
+        if not values.get(key):
+            return "ConfigurationConflict", f"{key} must be set."
+    name = values["executionRoleArn"].rsplit("/", 1)[-1]
+    if not name.startswith(operators.INFERENCE_ROLE_PREFIX.rstrip("-")):
+        prefix = operators.INFERENCE_ROLE_PREFIX.rstrip("-")
+        return "ConfigurationConflict", f"executionRoleArn must have a role name with prefix '{prefix}'"
+    issuer = str(cluster.view["identity"]["oidc"]["issuer"]).removeprefix("https://")
+    roles = {"operator": values["executionRoleArn"]}
+    alb, keda = values.get("alb") or {}, values.get("keda") or {}
+    if alb.get("enabled", True):
+        roles["load_balancer"] = (alb.get("serviceAccount") or {}).get("roleArn") or ""
+    if keda.get("enabled", True):
+        roles["keda"] = ((keda.get("auth") or {}).get("aws") or {}).get("irsa", {}).get("roleArn") or ""
+    for who, arn in roles.items():
+        account = operators.service_account(who)  # type: ignore[arg-type]  # the keys above
+        if not can_be_assumed_by_web_identity(context, arn, issuer, f"system:serviceaccount:{account}"):
+            named = arn or "that is not set"
+            text = f"{account.replace(':', '/')} may not assume the role {named} with web identity of {issuer}."
+            return "AddonPermissionFailure", f"The service account {text}"
+    return None
+
+
+def _missing_tag(context: Context, cluster: EksCluster) -> Issue | None:
     hyperpod = hyperpod_cluster_on(context, cluster.arn)
     key, value = REQUIRED_TAG
     if hyperpod is not None and hyperpod.tags.get(key) != value:
         return "AccessDenied", f"The HyperPod cluster {hyperpod.name} does not carry the tag {key}={value}."
     return None
+
+
+def _size(instance_type: str) -> int:
+    """Give 4 for ``ml.c5.4xlarge``; types whose name tells no multiple of ``xlarge`` count as smallest."""
+    match = re.search(r"\.([0-9]*)xlarge$", instance_type)
+    return int(match[1] or 1) if match else 0

@@ -19,6 +19,21 @@ def create_vpc(context: Context, _request: dict[str, Any]) -> NoReturn:
     raise PassToMoto
 
 
+@operation("ec2", "AssociateVpcCidrBlock")
+def associate_vpc_cidr_block(context: Context, request: dict[str, Any]) -> NoReturn:
+    """Count the IPv4 blocks of the VPC, the primary one too; moto adds the next."""
+    limit = effective_value(context, quotas.get("cidrs_per_vpc"))
+    for vpc in context.client("ec2").describe_vpcs(VpcIds=[request["VpcId"]])["Vpcs"]:
+        blocks = vpc["CidrBlockAssociationSet"]
+        present = [row for row in blocks if row.get("CidrBlockState", {}).get("State") == "associated"]
+        if request.get("CidrBlock") and len(present) >= limit:
+            raise ServiceError(
+                "CidrLimitExceeded",
+                f"This network '{vpc['VpcId']}' has met its maximum number of allowed CIDRs: {int(limit)}",
+            )
+    raise PassToMoto
+
+
 @operation("ec2", "AllocateAddress")
 def allocate_address(context: Context, _request: dict[str, Any]) -> NoReturn:
     """Count the Elastic IP addresses; moto allocates the next."""

@@ -18,7 +18,8 @@ from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
-from hyperpod_cdk.rehearsal.embedded.services.network import ANYWHERE, Network, key_exists
+from hyperpod_cdk.rehearsal.embedded.services.keys import key_problem
+from hyperpod_cdk.rehearsal.embedded.services.network import ANYWHERE, Network
 from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by
 from hyperpod_cdk.rehearsal.embedded.services.quotas import effective_value
 from hyperpod_cdk.rehearsal.embedded.services.stores import (
@@ -278,8 +279,9 @@ def _check_role(context: Context, role_arn: str) -> None:
 def _check_keys(context: Context, request: Mapping[str, Any]) -> None:
     for item in request.get("encryptionConfig") or []:
         key = item.get("provider", {}).get("keyArn", "")
-        if not key_exists(context, key):
-            raise ServiceError("InvalidParameterException", f"The KMS key {key} does not exist or is not accessible")
+        problem = key_problem(context, key)
+        if problem:
+            raise ServiceError("InvalidParameterException", f"The KMS key {key} {problem}")
 
 
 def _check_endpoint(config: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ import re
 import uuid
 from typing import Any
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
@@ -40,6 +40,9 @@ OFFERED_VERSIONS = {
     addons.EBS_CSI_DRIVER: "v1.48.0-eksbuild.1",
     addons.TASK_GOVERNANCE: "v1.6.0-eksbuild.1",
     addons.TRAINING_OPERATOR: "v1.2.1-eksbuild.1",
+    addons.INFERENCE: "v1.2.0-eksbuild.1",
+    addons.OBSERVABILITY: "v1.0.4-eksbuild.1",
+    addons.SPACES: "v0.2.0-eksbuild.2",
 }
 """One version of each add-on that stands for EKS's default; which versions EKS offers on a day is not known offline."""
 
@@ -209,8 +212,7 @@ def _check_configuration(text: str) -> None:
 
 
 def _check_step(addon: Addon, version: str) -> None:
-    before, after = addons.release(addon.version), addons.release(version)
-    if addon.name == addons.TASK_GOVERNANCE and before and after and before[:2] == (1, 3) and after[:2] >= (1, 5):
+    if addon.name == addons.TASK_GOVERNANCE and governance.update_problem(addon.version, version):
         raise ServiceError(
             "InvalidParameterException",
             f"Addon {addon.name} cannot be updated from {addon.version} to {version} directly",

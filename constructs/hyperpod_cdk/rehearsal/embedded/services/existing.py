@@ -8,10 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.account_existing import (
     ExistingCluster,
+    ExistingFileSystem,
+    ExistingKmsKey,
     ExistingRole,
+    ExistingS3Bucket,
     ExistingSecurityGroup,
     ExistingSubnet,
     ExistingVpc,
@@ -23,7 +27,7 @@ from hyperpod_cdk.rehearsal.embedded.services.eks import new_cluster
 from hyperpod_cdk.rehearsal.embedded.services.eks_access import associate_access_policy, create_access_entry
 from hyperpod_cdk.rehearsal.embedded.services.eks_addons import default_version
 from hyperpod_cdk.rehearsal.embedded.services.network import ALL_TRAFFIC, ANYWHERE
-from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster, EksStore
+from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster, EksStore, FileSystem, FsxStore
 from hyperpod_cdk.rehearsal.embedded.services.timeline import Timeline
 
 Gateways = dict[str, str]
@@ -34,6 +38,20 @@ def roles(context: Context) -> None:
     """Roles that IAM holds, so that policies can be attached to them."""
     for role in account_of(context).existing.roles:
         _role(context, role)
+
+
+@seed
+def kms_keys(context: Context) -> None:
+    """KMS keys under the IDs that the file states."""
+    for key in account_of(context).existing.kms_keys:
+        _kms_key(context, key)
+
+
+@seed
+def s3_buckets(context: Context) -> None:
+    """Buckets that belong to the account, with their settings."""
+    for bucket in account_of(context).existing.buckets:
+        _bucket(context, bucket)
 
 
 @seed
@@ -53,6 +71,14 @@ def eks_clusters(context: Context) -> None:
     """EKS clusters in those VPCs, with their add-ons and administrators."""
     for cluster in account_of(context).existing.eks_clusters:
         _cluster(context, cluster)
+
+
+@seed
+def file_systems(context: Context) -> None:
+    """FSx for Lustre file systems in those VPCs, each with a server's network interface."""
+    for wanted in account_of(context).existing.file_systems:
+        file_system = _file_system(context, wanted)
+        context.state.store(FsxStore).file_systems[wanted.file_system_id] = file_system
 
 
 def _vpc(context: Context, vpc: ExistingVpc) -> None:
@@ -81,7 +107,8 @@ def _vpc(context: Context, vpc: ExistingVpc) -> None:
             VpcId=vpc.vpc_id,
             ServiceName=f"com.amazonaws.{context.region}.{service}",
             VpcEndpointType="Interface",
-            SubnetIds=[subnet.subnet_id for subnet in vpc.subnets],
+            # EC2 takes one subnet of each zone
+            SubnetIds=list({subnet.availability_zone_id: subnet.subnet_id for subnet in vpc.subnets}.values()),
             SecurityGroupIds=[group.group_id for group in vpc.security_groups],
             PrivateDnsEnabled=True,
         )
@@ -238,6 +265,83 @@ def _role(context: Context, role: ExistingRole) -> None:
         iam.attach_role_policy(RoleName=role.name, PolicyArn=f"arn:{context.partition}:iam::aws:policy/{policy}")
 
 
+def _file_system(context: Context, wanted: ExistingFileSystem) -> FileSystem:
+    interface = context.client("ec2").create_network_interface(
+        SubnetId=wanted.subnet_id, Groups=list(wanted.security_group_ids), Description="FSx for Lustre"
+    )["NetworkInterface"]
+    view = {
+        "OwnerId": context.account,
+        "CreationTime": context.clock.now(),
+        "FileSystemId": wanted.file_system_id,
+        "FileSystemType": "LUSTRE",
+        "FileSystemTypeVersion": lustre.LUSTRE_VERSION,
+        "StorageCapacity": wanted.capacity_gib,
+        "StorageType": "SSD",
+        "VpcId": interface["VpcId"],
+        "SubnetIds": [wanted.subnet_id],
+        "NetworkInterfaceIds": [interface["NetworkInterfaceId"]],
+        "DNSName": f"{wanted.file_system_id}.fsx.{context.region}.{context.url_suffix}",
+        "ResourceARN": context.arn("fsx", f"file-system/{wanted.file_system_id}"),
+        "LustreConfiguration": {
+            "DeploymentType": lustre.DEPLOYMENT_TYPE,
+            "MountName": wanted.mount_name,
+            "EfaEnabled": wanted.efa,
+        },
+    }
+    timeline = Timeline.begin(context.clock, wanted.lifecycle)
+    return FileSystem(file_system_id=wanted.file_system_id, view=view, timeline=timeline, tags={})
+
+
+def _kms_key(context: Context, wanted: ExistingKmsKey) -> None:
+    client, account = context.client("kms"), context.account
+    statements = {
+        "account": {"Principal": {"AWS": f"arn:{context.partition}:iam::{account}:root"}, "Action": "kms:*"},
+        "logs": {
+            "Principal": {"Service": f"logs.{context.region}.{context.url_suffix}"},
+            "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"],
+            "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": context.arn("logs", "log-group:*")}},
+        },
+    }
+    policy = [
+        {"Effect": "Allow", "Resource": "*", **statements.get(who, {"Principal": {"AWS": who}, "Action": "kms:*"})}
+        for who in wanted.lets_in
+    ]
+    with _drawn("moto.kms.models", "generate_key_id", wanted.key_id):
+        client.create_key(
+            KeySpec=wanted.spec,
+            KeyUsage="ENCRYPT_DECRYPT",  # AWS's own default, which moto does not know
+            Policy=json.dumps({"Version": "2012-10-17", "Statement": policy}),
+            MultiRegion=wanted.key_id.startswith("mrk-"),
+        )
+    if wanted.state == "Disabled":
+        client.disable_key(KeyId=wanted.key_id)
+    elif wanted.state == "PendingDeletion":
+        client.schedule_key_deletion(KeyId=wanted.key_id)
+
+
+def _bucket(context: Context, wanted: ExistingS3Bucket) -> None:
+    client = context.client("s3")
+    where = {} if context.region == "us-east-1" else {"LocationConstraint": context.region}
+    client.create_bucket(Bucket=wanted.name, **({"CreateBucketConfiguration": where} if where else {}))
+    if wanted.versioned:
+        client.put_bucket_versioning(Bucket=wanted.name, VersioningConfiguration={"Status": "Enabled"})
+    if wanted.kms_key:
+        default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": wanted.kms_key}
+        client.put_bucket_encryption(
+            Bucket=wanted.name,
+            ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": default}]},
+        )
+    if wanted.public:
+        statement = {
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": "s3:GetObject",
+            "Resource": f"arn:{context.partition}:s3:::{wanted.name}/*",
+        }
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        client.put_bucket_policy(Bucket=wanted.name, Policy=document)
+
+
 def _leave_free(context: Context, subnet_id: str, count: int) -> None:
     from moto.ec2.models import ec2_backends  # noqa: PLC0415 - moto loads after the account is set
 
@@ -253,12 +357,19 @@ def _tags(resource_type: str, tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def _next_id(module: str, function: str, resource_id: str) -> Iterator[None]:
-    """Let moto, which draws IDs by lot, give this one; requests from outside wait until the seeds have ended."""
+    """Let moto's EC2, which draws IDs by lot, give this one."""
+    with _drawn(f"moto.ec2.models.{module}", function, resource_id):
+        yield
+
+
+@contextmanager
+def _drawn(module: str, function: str, value: str) -> Iterator[None]:
+    """Let a function of moto give this; requests from outside wait until the seeds have ended."""
     from importlib import import_module  # noqa: PLC0415 - moto loads after the account is set
 
-    models = import_module(f"moto.ec2.models.{module}")
+    models = import_module(module)
     drawn = getattr(models, function)
-    setattr(models, function, lambda: resource_id)
+    setattr(models, function, lambda *_: value)
     try:
         yield
     finally:

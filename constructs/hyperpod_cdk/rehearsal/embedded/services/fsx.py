@@ -12,7 +12,8 @@ from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
-from hyperpod_cdk.rehearsal.embedded.services.network import Network, key_exists
+from hyperpod_cdk.rehearsal.embedded.services.keys import key_problem
+from hyperpod_cdk.rehearsal.embedded.services.network import Network
 from hyperpod_cdk.rehearsal.embedded.services.quotas import effective_value
 from hyperpod_cdk.rehearsal.embedded.services.stores import FileSystem, FsxStore, file_systems
 from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
@@ -23,6 +24,9 @@ DELETE_SECONDS = 0.4
 ASSOCIATION_SECONDS = 0.4
 
 PERSISTENT_2 = lustre.DEPLOYMENT_TYPE
+SCRATCH_2 = lustre.DEPLOYMENT_TYPES[lustre.SCRATCH]
+TIERING = lustre.STORAGE_TYPES[lustre.INTELLIGENT_TIERING]
+PROVISIONED_CACHE = lustre.READ_CACHES["provisioned"]
 SERVERS_SHOWN = 2
 """Network interfaces that DescribeFileSystems lists; how many servers stand behind them is not known here."""
 
@@ -45,6 +49,47 @@ def create_file_system(context: Context, request: dict[str, Any]) -> dict[str, A
     """Check what FSx checks and begin to create a Lustre file system; other types are moto's."""
     if request["FileSystemType"] != "LUSTRE":
         raise PassToMoto
+    return _create(context, request)
+
+
+@operation("fsx", "CreateFileSystemFromBackup")
+def create_file_system_from_backup(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Begin to create a file system that holds what a backup of the account holds."""
+    backup_id = request["BackupId"]
+    backup = next((each for each in account_of(context).existing.backups if each.backup_id == backup_id), None)
+    if backup is None:
+        raise ServiceError("BackupNotFound", f"Backup '{backup_id}' does not exist.")
+    if request.get("StorageCapacity") not in {None, backup.capacity_gib}:
+        raise ServiceError(
+            "BadRequest",
+            f"StorageCapacity must be that of the backup, {backup.capacity_gib}, got {request['StorageCapacity']}.",
+        )
+    return _create(context, {**request, "FileSystemType": "LUSTRE", "StorageCapacity": backup.capacity_gib})
+
+
+@operation("fsx", "DescribeBackups")
+def describe_backups(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The backups that stood in the account before."""
+    wanted = request.get("BackupIds") or []
+    known = {each.backup_id: each for each in account_of(context).existing.backups}
+    for backup_id in wanted:
+        if backup_id not in known:
+            raise ServiceError("BackupNotFound", f"Backup '{backup_id}' does not exist.")
+    return {
+        "Backups": [
+            {
+                "BackupId": each.backup_id,
+                "Lifecycle": each.lifecycle,
+                "Type": "USER_INITIATED",
+                "CreationTime": context.clock.now(),
+                "FileSystem": {"FileSystemType": "LUSTRE", "StorageCapacity": each.capacity_gib},
+            }
+            for each in (known[backup_id] for backup_id in wanted or known)
+        ]
+    }
+
+
+def _create(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     subnet = _check_network(context, request)
     _check_configuration(context, request)
     _check_quotas(context, request)
@@ -83,7 +128,7 @@ def update_file_system(context: Context, request: dict[str, Any]) -> dict[str, A
             "BadRequest", f"File system '{file_system.file_system_id}' cannot be updated while it is {status}."
         )
     changes = dict(request.get("LustreConfiguration") or {})
-    _check_update(file_system, request.get("StorageCapacity"), changes)
+    _check_update(context, file_system, request.get("StorageCapacity"), changes)
     with context.state.lock:
         file_system.view["StorageCapacity"] = request.get("StorageCapacity") or file_system.view["StorageCapacity"]
         metadata = changes.pop("MetadataConfiguration", None)
@@ -243,22 +288,86 @@ def _check_configuration(context: Context, request: Mapping[str, Any]) -> None:
     configuration = request.get("LustreConfiguration") or {}
     deployment = configuration.get("DeploymentType", "SCRATCH_1")
     efa = bool(configuration.get("EfaEnabled"))
-    if request.get("KmsKeyId") and not key_exists(context, request["KmsKeyId"]):
-        raise ServiceError("BadRequest", f"The KMS key {request['KmsKeyId']} does not exist.")
+    tiering = request.get("StorageType", "SSD") == TIERING
+    problem = key_problem(context, request["KmsKeyId"]) if request.get("KmsKeyId") else None
+    if problem:
+        raise ServiceError("BadRequest", f"The KMS key {request['KmsKeyId']} {problem}.")
+    _check_log(context, configuration.get("LogConfiguration") or {})
     if deployment != PERSISTENT_2:
         if efa or configuration.get("MetadataConfiguration"):
             raise ServiceError(
                 "BadRequest", f"EfaEnabled and MetadataConfiguration require {PERSISTENT_2}, got {deployment}."
             )
+        if tiering:
+            raise ServiceError("BadRequest", f"StorageType {TIERING} requires {PERSISTENT_2}, got {deployment}.")
+        if deployment == SCRATCH_2:
+            _check_scratch(request, configuration)
         return
     problem = lustre.region_problem(context.region, efa=efa)
     if problem:
         raise ServiceError("BadRequest", problem)
-    if request.get("StorageType", "SSD") == "INTELLIGENT_TIERING":
-        return
     if request.get("FileSystemTypeVersion", lustre.LUSTRE_VERSION) == "2.10":
         raise ServiceError("BadRequest", f"{PERSISTENT_2} requires Lustre version 2.12 or 2.15, got 2.10.")
-    throughput = configuration.get("PerUnitStorageThroughput")
+    if tiering:
+        _check_tiering(request, configuration)
+    else:
+        _check_ssd(request, configuration)
+
+
+def _check_scratch(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> None:
+    for member in ("PerUnitStorageThroughput", "ThroughputCapacity", "DataReadCacheConfiguration"):
+        if configuration.get(member) is not None:
+            raise ServiceError("BadRequest", f"{member} is not supported for {SCRATCH_2}.")
+    if configuration.get("AutomaticBackupRetentionDays"):
+        raise ServiceError("BadRequest", f"Backups are not supported for {SCRATCH_2}.")
+    if request.get("KmsKeyId"):
+        raise ServiceError("BadRequest", f"KmsKeyId is not supported for {SCRATCH_2}.")
+    capacity = request.get("StorageCapacity") or 0
+    problem = lustre.capacity_problem(capacity, throughput_mbps_per_tib=0, efa=False, key="StorageCapacity")
+    _refuse({"StorageCapacity": problem})
+
+
+def _check_tiering(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> None:
+    if request.get("StorageCapacity"):
+        raise ServiceError("BadRequest", f"StorageCapacity cannot be specified with StorageType {TIERING}.")
+    if configuration.get("PerUnitStorageThroughput") is not None:
+        raise ServiceError("BadRequest", f"PerUnitStorageThroughput cannot be specified with StorageType {TIERING}.")
+    for member in ("ThroughputCapacity", "DataReadCacheConfiguration", "MetadataConfiguration"):
+        if configuration.get(member) is None:
+            raise ServiceError("BadRequest", f"{member} is required with StorageType {TIERING}.")
+    metadata = configuration["MetadataConfiguration"]
+    if metadata.get("Mode") != "USER_PROVISIONED":
+        raise ServiceError("BadRequest", f"MetadataConfiguration.Mode must be USER_PROVISIONED with {TIERING}.")
+    _refuse(_tiering_problems(configuration))
+
+
+def _tiering_problems(configuration: Mapping[str, Any]) -> Mapping[str, str | None]:
+    throughput = configuration["ThroughputCapacity"]
+    cache = configuration["DataReadCacheConfiguration"]
+    size, iops = cache.get("SizeGiB"), configuration["MetadataConfiguration"].get("Iops")
+    size_problem = None
+    if cache.get("SizingMode") == PROVISIONED_CACHE:
+        size_problem = (
+            f"is required with SizingMode {PROVISIONED_CACHE}"
+            if size is None
+            else lustre.read_cache_problem(size, throughput_capacity_mbps=throughput, key="SizeGiB")
+        )
+    elif size is not None:
+        size_problem = f"cannot be specified with SizingMode {cache.get('SizingMode')}"
+    return {
+        "ThroughputCapacity": lustre.tiering_throughput_problem(throughput, key="ThroughputCapacity"),
+        "DataReadCacheConfiguration.SizeGiB": size_problem,
+        "MetadataConfiguration.Iops": "is required with Mode USER_PROVISIONED"
+        if iops is None
+        else lustre.tiering_metadata_iops_problem(iops, key="Iops"),
+    }
+
+
+def _check_ssd(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> None:
+    for member in ("ThroughputCapacity", "DataReadCacheConfiguration"):
+        if configuration.get(member) is not None:
+            raise ServiceError("BadRequest", f"{member} requires StorageType {TIERING}.")
+    efa, throughput = bool(configuration.get("EfaEnabled")), configuration.get("PerUnitStorageThroughput")
     if throughput is None:
         raise ServiceError("BadRequest", f"PerUnitStorageThroughput is required for {PERSISTENT_2} on SSD.")
     metadata = configuration.get("MetadataConfiguration") or {}
@@ -274,37 +383,93 @@ def _check_configuration(context: Context, request: Mapping[str, Any]) -> None:
     _refuse(problems)
 
 
+def _check_log(context: Context, log: Mapping[str, Any]) -> None:
+    destination = log.get("Destination")
+    if destination is None:
+        return
+    if log.get("Level") == "DISABLED":
+        raise ServiceError("BadRequest", "LogConfiguration.Destination cannot be specified with Level DISABLED.")
+    name = destination.split(":log-group:")[-1].removesuffix(":*")
+    found = context.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
+    if not name.startswith(lustre.LOG_GROUP_PREFIX) or name not in {each["logGroupName"] for each in found}:
+        raise ServiceError(
+            "BadRequest",
+            f"LogConfiguration.Destination must be a log group that exists and begins with {lustre.LOG_GROUP_PREFIX}, "
+            f"got {name}.",
+        )
+
+
 def _metadata_problem(metadata: Mapping[str, Any]) -> str | None:
     if metadata.get("Mode") == "USER_PROVISIONED" and metadata.get("Iops") is None:
         return "is required with Mode USER_PROVISIONED"
+    if metadata.get("Mode") == "AUTOMATIC" and metadata.get("Iops") is not None:
+        return "cannot be specified with Mode AUTOMATIC"
     return lustre.metadata_iops_problem(metadata["Iops"], key="Iops") if metadata.get("Iops") else None
 
 
-def _check_update(file_system: FileSystem, capacity_gib: int | None, changes: Mapping[str, Any]) -> None:
+def _check_update(
+    context: Context, file_system: FileSystem, capacity_gib: int | None, changes: Mapping[str, Any]
+) -> None:
     view = file_system.view
     configuration = view["LustreConfiguration"]
+    _check_log(context, changes.get("LogConfiguration") or {})
     efa = bool(configuration.get("EfaEnabled"))
     throughput = changes.get("PerUnitStorageThroughput", configuration.get("PerUnitStorageThroughput"))
     if efa and throughput != configuration.get("PerUnitStorageThroughput"):
         raise ServiceError("BadRequest", "PerUnitStorageThroughput of an EFA-enabled file system cannot be changed.")
+    _check_growth(view, capacity_gib, changes)
+    if changes.get("AutomaticBackupRetentionDays") and file_system.associations:
+        raise ServiceError("BadRequest", "Backups are not supported for a file system with data repositories.")
+    metadata = changes.get("MetadataConfiguration") or {}
+    if metadata and "MetadataConfiguration" not in configuration:
+        raise ServiceError("BadRequest", "MetadataConfiguration can only be set when the file system is created.")
+    _refuse(_update_problems(view, capacity_gib, changes))
+
+
+def _update_problems(
+    view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]
+) -> Mapping[str, str | None]:
+    configuration = {**view["LustreConfiguration"], **changes}
+    capacity = capacity_gib or view["StorageCapacity"]
+    if configuration["DeploymentType"] == SCRATCH_2:
+        problem = lustre.capacity_problem(capacity, throughput_mbps_per_tib=0, efa=False, key="StorageCapacity")
+        return {"StorageCapacity": problem}
+    if configuration["DeploymentType"] != PERSISTENT_2:
+        return {}
+    if view["StorageType"] == TIERING:
+        before = view["LustreConfiguration"]["MetadataConfiguration"]
+        metadata = {**before, **configuration["MetadataConfiguration"]}
+        return _tiering_problems({**configuration, "MetadataConfiguration": metadata})
+    throughput = configuration["PerUnitStorageThroughput"]
+    return {
+        "PerUnitStorageThroughput": lustre.throughput_problem(throughput, key="PerUnitStorageThroughput"),
+        "StorageCapacity": lustre.capacity_problem(
+            capacity,
+            throughput_mbps_per_tib=throughput,
+            efa=bool(configuration.get("EfaEnabled")),
+            key="StorageCapacity",
+        ),
+        "MetadataConfiguration.Iops": _metadata_problem(changes.get("MetadataConfiguration") or {}),
+    }
+
+
+def _check_growth(view: Mapping[str, Any], capacity_gib: int | None, changes: Mapping[str, Any]) -> None:
+    configuration = view["LustreConfiguration"]
     if capacity_gib is not None and capacity_gib < view["StorageCapacity"]:
         raise ServiceError(
             "BadRequest",
             f"StorageCapacity can only grow: the file system has {view['StorageCapacity']} GiB, got {capacity_gib}.",
         )
-    if configuration["DeploymentType"] != PERSISTENT_2 or throughput is None:
-        return
-    metadata = changes.get("MetadataConfiguration") or {}
-    if metadata and "MetadataConfiguration" not in configuration:
-        raise ServiceError("BadRequest", "MetadataConfiguration can only be set when the file system is created.")
-    problems = {
-        "PerUnitStorageThroughput": lustre.throughput_problem(throughput, key="PerUnitStorageThroughput"),
-        "StorageCapacity": lustre.capacity_problem(
-            capacity_gib or view["StorageCapacity"], throughput_mbps_per_tib=throughput, efa=efa, key="StorageCapacity"
+    for member, has, wanted in (
+        ("ThroughputCapacity", configuration.get("ThroughputCapacity"), changes.get("ThroughputCapacity")),
+        (
+            "MetadataConfiguration.Iops",
+            (configuration.get("MetadataConfiguration") or {}).get("Iops"),
+            (changes.get("MetadataConfiguration") or {}).get("Iops"),
         ),
-        "MetadataConfiguration.Iops": _metadata_problem(metadata),
-    }
-    _refuse(problems)
+    ):
+        if has is not None and wanted is not None and wanted < has:
+            raise ServiceError("BadRequest", f"{member} can only grow: the file system has {has}, got {wanted}.")
 
 
 def _refuse(problems: Mapping[str, str | None]) -> None:
@@ -314,35 +479,50 @@ def _refuse(problems: Mapping[str, str | None]) -> None:
 
 
 def _check_quotas(context: Context, request: Mapping[str, Any]) -> None:
-    if (request.get("LustreConfiguration") or {}).get("DeploymentType") != PERSISTENT_2:
-        return
-    present = [
-        item
-        for item in file_systems(context).values()
-        if item.view["LustreConfiguration"]["DeploymentType"] == PERSISTENT_2
-    ]
-    used_gib = sum(item.view["StorageCapacity"] for item in present)
-    demands = (
-        ("lustre_persistent_2_file_systems", len(present), 1),
-        ("lustre_persistent_2_capacity_gib", used_gib, request.get("StorageCapacity") or 0),
-    )
+    configuration = request.get("LustreConfiguration") or {}
+    deployment = configuration.get("DeploymentType")
+    views = [item.view for item in file_systems(context).values()]
+    present = [view for view in views if view["LustreConfiguration"]["DeploymentType"] == deployment]
+    used_gib = sum(view["StorageCapacity"] for view in present)
+    wanted_gib = request.get("StorageCapacity") or 0
+    demands: list[tuple[str, float, float]] = []
+    if deployment == PERSISTENT_2:
+        demands.append(("lustre_persistent_2_file_systems", len(present), 1))
+        demands.append(("lustre_persistent_2_capacity_gib", used_gib, wanted_gib))
+    if deployment == SCRATCH_2:
+        demands.append(("lustre_scratch_capacity_gib", used_gib, wanted_gib))
+    for key, of in (
+        ("lustre_intelligent_tiering_mbps", _tiering_mbps),
+        ("lustre_intelligent_tiering_read_cache_gib", _read_cache_gib),
+    ):
+        demands.append((key, sum(of(view["LustreConfiguration"]) for view in views), of(configuration)))
     for key, used, delta in demands:
         quota = quotas.get(key)
         limit = effective_value(context, quota)
-        if used + delta > limit:
+        if delta and used + delta > limit:
             raise ServiceError(
                 "ServiceLimitExceeded",
-                f"{quota.name}: the limit is {limit:g}, {used} are in use and the request needs {delta} more.",
+                f"{quota.name}: the limit is {limit:g}, {used:g} are in use and the request needs {delta:g} more.",
             )
+
+
+def _tiering_mbps(configuration: Mapping[str, Any]) -> float:
+    return float(configuration.get("ThroughputCapacity") or 0)
+
+
+def _read_cache_gib(configuration: Mapping[str, Any]) -> float:
+    return float((configuration.get("DataReadCacheConfiguration") or {}).get("SizeGiB") or 0)
 
 
 def _check_association(context: Context, file_system: FileSystem, path: str, repository: str) -> None:
     if file_system.timeline.at(context.clock.now()) not in {"AVAILABLE", "UPDATING"}:
         raise ServiceError("BadRequest", f"File system '{file_system.file_system_id}' is not AVAILABLE.")
-    if file_system.view["StorageType"] == "INTELLIGENT_TIERING":
+    if file_system.view["StorageType"] == TIERING:
         raise ServiceError(
             "BadRequest", "Data repository associations are not supported on Intelligent-Tiering file systems."
         )
+    if file_system.view["LustreConfiguration"].get("AutomaticBackupRetentionDays"):
+        raise ServiceError("BadRequest", "A file system with automatic backups cannot have data repositories.")
     if not path.startswith("/"):
         raise ServiceError("BadRequest", f"FileSystemPath must begin with /, got {path}.")
     for other_id in _associations(context, file_system):

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk.catalog import addons, instance_types
-from hyperpod_cdk.catalog.governance import BORROW_LIMIT_PERCENT
+from hyperpod_cdk.catalog import addons, governance, instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store, rules
@@ -25,6 +25,14 @@ from hyperpod_cdk.rehearsal.embedded.services.stores import (
     scheduler_configs,
 )
 from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
+
+AMOUNTS = {
+    "Count": "count",
+    "Accelerators": "accelerators",
+    "VCpu": "vcpu",
+    "MemoryInGiB": "memory_gib",
+    "AcceleratorPartition": "accelerator_partition",
+}
 
 SECONDS = 0.3
 DELETE_SECONDS = 0.2
@@ -72,7 +80,7 @@ def create_cluster_scheduler_config(context: Context, request: dict[str, Any]) -
                 "ConflictException",
                 f"Cluster {cluster.arn} already has the cluster scheduler config {policy.request['Name']}.",
             )
-    return _create(context, SCHEDULER_CONFIG, request)
+    return _create(context, SCHEDULER_CONFIG, _with_scheduler_defaults(request))
 
 
 @operation("sagemaker", "DescribeClusterSchedulerConfig")
@@ -84,7 +92,7 @@ def describe_cluster_scheduler_config(context: Context, request: dict[str, Any])
 @operation("sagemaker", "UpdateClusterSchedulerConfig")
 def update_cluster_scheduler_config(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Make the next version of the version named."""
-    return _update(context, SCHEDULER_CONFIG, request)
+    return _update(context, SCHEDULER_CONFIG, _with_scheduler_defaults(request))
 
 
 @operation("sagemaker", "DeleteClusterSchedulerConfig")
@@ -104,7 +112,7 @@ def list_cluster_scheduler_configs(context: Context, request: dict[str, Any]) ->
 def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Give a team its share; the team's namespace and queues appear in the cluster."""
     cluster = _governed_cluster(context, request["ClusterArn"])
-    _check_borrowing(request)
+    _check_quota(request)
     team = request["ComputeQuotaTarget"]["TeamName"]
     for policy in compute_quotas(context).values():
         if policy.cluster_arn == cluster.arn and policy.request["ComputeQuotaTarget"]["TeamName"] == team:
@@ -112,7 +120,7 @@ def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str,
                 "ConflictException",
                 f"Team {team} of cluster {cluster.arn} already has the compute quota {policy.request['Name']}.",
             )
-    answer = _create(context, COMPUTE_QUOTA, _with_filled_resources(request))
+    answer = _create(context, COMPUTE_QUOTA, {"ActivationState": "Enabled", **_with_filled_resources(request)})
     kubernetes_store.record_manifest(context, _eks(context, cluster).name, kubernetes_store.team_objects(team))
     _warn_of_sum(context, cluster)
     return answer
@@ -131,7 +139,7 @@ def update_compute_quota(context: Context, request: dict[str, Any]) -> dict[str,
     target = request.get("ComputeQuotaTarget")
     if target and target["TeamName"] != policy.request["ComputeQuotaTarget"]["TeamName"]:
         raise ServiceError("ValidationException", "The team of a compute quota cannot be changed.")
-    _check_borrowing(request)
+    _check_quota(request)
     answer = _update(context, COMPUTE_QUOTA, _with_filled_resources(request))
     _warn_of_sum(context, find_cluster(context, policy.cluster_arn))
     return answer
@@ -156,9 +164,12 @@ def list_compute_quotas(context: Context, request: dict[str, Any]) -> dict[str, 
 
 
 def _create(context: Context, kind: Kind, request: dict[str, Any]) -> dict[str, Any]:
-    name = request["Name"]
-    if any(policy.request["Name"] == name for policy in kind.table(context).values()):
-        raise ServiceError("ConflictException", f"A {kind.label} with the name {name} already exists.")
+    name, cluster_arn = request["Name"], request["ClusterArn"]
+    held = {policy.request["Name"] for policy in kind.table(context).values() if policy.cluster_arn == cluster_arn}
+    if name in held:
+        raise ServiceError(
+            "ConflictException", f"A {kind.label} with the name {name} already exists on cluster {cluster_arn}."
+        )
     policy_id = unique_id(context, kind.arn_part, name)
     now = context.clock.now()
     policy = Policy(
@@ -289,28 +300,67 @@ def _eks_of(context: Context, cluster_arn: str) -> EksCluster | None:
     return eks_cluster_by_arn(context, arn) if arn else None
 
 
-def _check_borrowing(request: Mapping[str, Any]) -> None:
-    """The documented range is narrower than the API's shape, which admits 0 to 10000."""
-    sharing = (request.get("ComputeQuotaConfig") or {}).get("ResourceSharingConfig") or {}
+def _with_scheduler_defaults(request: dict[str, Any]) -> dict[str, Any]:
+    config = request.get("SchedulerConfig")
+    if config is None:
+        return request
+    defaults = {"FairShare": "Enabled", "IdleResourceSharing": "Disabled"}
+    return {**request, "SchedulerConfig": {**defaults, **config}}
+
+
+def _check_quota(request: Mapping[str, Any]) -> None:
+    """The documented range of borrowing is narrower than the API's shape, which admits 0 to 10000."""
+    config = request.get("ComputeQuotaConfig") or {}
+    sharing = config.get("ResourceSharingConfig") or {}
     limit = sharing.get("BorrowLimit")
-    problem = None if limit is None else BORROW_LIMIT_PERCENT.problem(limit, key="BorrowLimit")
+    problem = None if limit is None else governance.BORROW_LIMIT_PERCENT.problem(limit, key="BorrowLimit")
     if problem:
         raise ServiceError("ValidationException", f"BorrowLimit {problem}")
+    for resource in (*config.get("ComputeQuotaResources", []), *sharing.get("AbsoluteBorrowLimits", [])):
+        problem = _resource_problem(resource)
+        if problem:
+            raise ServiceError("ValidationException", f"{resource['InstanceType']}: {problem}")
+
+
+def _resource_problem(resource: Mapping[str, Any]) -> str | None:
+    # that whole instances and parts of them exclude each other is the console's word; the API's is not known
+    problem = governance.amounts_problem([AMOUNTS[member] for member in resource if member in AMOUNTS])
+    row = instance_types.get(resource["InstanceType"])
+    if problem or row is None:
+        return problem
+    if resource.get("Accelerators") and not row.is_accelerated:
+        return "The instance type has no accelerators."
+    profile = (resource.get("AcceleratorPartition") or {}).get("Type")
+    if profile is not None and profile not in row.mig_profiles:
+        return f"The accelerator partition type {profile} is not supported for the instance type."
+    return None
 
 
 def _with_filled_resources(request: dict[str, Any]) -> dict[str, Any]:
-    """The request with the vCPU and memory that the service adds where only accelerators are stated."""
+    """The request with the accelerators, vCPU and memory that the service adds by ratio to parts of instances."""
     config = copy.deepcopy(request.get("ComputeQuotaConfig"))
     if not config:
         return request
     for resource in config.get("ComputeQuotaResources", []):
         row = instance_types.get(resource["InstanceType"])
-        if row is None or not row.accelerator_count or "Accelerators" not in resource:
+        if row is None or "Count" in resource:
             continue
-        share = resource["Accelerators"] / row.accelerator_count
-        resource.setdefault("VCpu", float(row.vcpu * share))
-        resource.setdefault("MemoryInGiB", float(row.memory_gib * share))
+        ratio = _accelerator_share(resource, row)
+        if ratio is None:
+            resource["Accelerators"] = 0
+            ratio = resource["VCpu"] / row.vcpu if "VCpu" in resource else resource["MemoryInGiB"] / row.memory_gib
+        resource.setdefault("VCpu", float(row.vcpu * ratio))
+        resource.setdefault("MemoryInGiB", float(row.memory_gib * ratio))
     return {**request, "ComputeQuotaConfig": config}
+
+
+def _accelerator_share(resource: Mapping[str, Any], row: InstanceType) -> float | None:
+    """The share of one instance's accelerators, None where the resource states none."""
+    partition = resource.get("AcceleratorPartition")
+    if partition is not None:
+        per_gpu = governance.partitions_per_accelerator(partition["Type"], row.mig_profiles)
+        return float(partition["Count"] / per_gpu / row.accelerator_count)
+    return resource["Accelerators"] / row.accelerator_count if resource.get("Accelerators") else None
 
 
 def _warn_of_sum(context: Context, cluster: HyperPodCluster) -> None:
@@ -324,7 +374,7 @@ def _warn_of_sum(context: Context, cluster: HyperPodCluster) -> None:
         for instance_type in rules.types_of(group.spec):
             present[instance_type] += int(group.spec["InstanceCount"])
     for instance_type, count in promised.items():
-        if count > present[instance_type]:
+        if count > present[instance_type] + 1e-9:
             record_event(
                 context,
                 cluster,
@@ -337,6 +387,8 @@ def _instances(resources: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for resource in resources:
         row = instance_types.get(resource["InstanceType"])
-        share = resource.get("Accelerators", 0) / row.accelerator_count if row and row.accelerator_count else 0
+        share = 0.0
+        if row is not None and "Count" not in resource:
+            share = _accelerator_share(resource, row) or resource.get("VCpu", 0) / row.vcpu
         found[resource["InstanceType"]] = found.get(resource["InstanceType"], 0) + resource.get("Count", share)
     return found

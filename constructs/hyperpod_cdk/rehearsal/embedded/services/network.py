@@ -113,18 +113,6 @@ class Network:
         return found
 
 
-def key_exists(context: Context, key_id: str) -> bool:
-    """Whether a KMS key (id, ARN or alias) exists; a key of another account counts as existing."""
-    parts = key_id.split(":")
-    if len(parts) > 4 and parts[4] != context.account:
-        return True
-    try:
-        context.client("kms").describe_key(KeyId=key_id)
-    except ClientError:
-        return False
-    return True
-
-
 def _filter(name: str, value: str) -> list[dict[str, Any]]:
     return [{"Name": name, "Values": [value]}]
 

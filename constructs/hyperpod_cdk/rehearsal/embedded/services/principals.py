@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.rehearsal.embedded.account import existing_role_names
+from hyperpod_cdk.rehearsal.embedded.account import account_of, existing_role_names
 from hyperpod_cdk.rehearsal.embedded.context import Context
 
 Statement = Mapping[str, Any]
@@ -129,6 +129,26 @@ def can_be_assumed_by(context: Context, role_arn: str, service: str, *actions: s
     if role is None:
         return _is_listed(context, role_arn) or not _is_ours(context, role_arn)
     return role.trusts(service, *actions)
+
+
+def can_be_assumed_by_web_identity(context: Context, role_arn: str, issuer: str, subject: str) -> bool:
+    """Whether a role exists and trusts an OIDC provider of the account, known to IAM, for this subject."""
+    role = find_role(context, role_arn) if role_arn else None
+    if role is None:
+        return bool(role_arn) and (_is_listed(context, role_arn) or not _is_ours(context, role_arn))
+    iam = context.client("iam")
+    known = {row["Arn"] for row in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]}
+    known |= {cluster.oidc_provider_arn for cluster in account_of(context).existing.eks_clusters}
+    for item in _as_list(role.trust.get("Statement")):
+        federated = (item.get("Principal") or {}).get("Federated", "")
+        allowed = "sts:AssumeRoleWithWebIdentity" in _as_list(item.get("Action"))
+        if not allowed or not federated.endswith(f":oidc-provider/{issuer}") or federated not in known:
+            continue
+        conditions = {key: value for block in (item.get("Condition") or {}).values() for key, value in block.items()}
+        patterns = _as_list(conditions.get(f"{issuer}:sub")) or ["*"]
+        if any(fnmatchcase(subject, pattern) for pattern in patterns):
+            return True
+    return False
 
 
 def principal_exists(context: Context, principal_arn: str) -> bool:

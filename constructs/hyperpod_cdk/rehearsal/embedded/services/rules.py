@@ -14,12 +14,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, instance_types, kubernetes, quotas
+from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, lustre, quotas
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
-from hyperpod_cdk.rehearsal.embedded.services.network import Network, key_exists
+from hyperpod_cdk.rehearsal.embedded.services.keys import find_key, key_problem
+from hyperpod_cdk.rehearsal.embedded.services.network import Network
 from hyperpod_cdk.rehearsal.embedded.services.principals import Role, find_role
 from hyperpod_cdk.rehearsal.embedded.services.quotas import effective_value
 from hyperpod_cdk.rehearsal.embedded.services.stores import (
@@ -31,7 +32,9 @@ from hyperpod_cdk.rehearsal.embedded.services.stores import (
 from hyperpod_cdk.rehearsal.embedded.services.training_plans import Plan, find_plan
 
 SERVICE_PRINCIPAL = "sagemaker.amazonaws.com"
+AUTOSCALER_ACTIONS = ("sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes")
 BUCKET_PREFIX = "sagemaker-"
+GIB_PER_TIB = 1024
 AUTHENTICATION_MODES = ("API", "API_AND_CONFIG_MAP")
 
 EFA_TEXT = (
@@ -78,6 +81,9 @@ NODE_ACTIONS = (
 )
 """What the developer guide's execution role of an EKS cluster may do, beside the managed policy."""
 
+VOLUME_KEY_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
+"""What the execution role does with the key of a volume, in the name of HyperPod."""
+
 IMMUTABLE_MEMBERS = (
     "ExecutionRole",
     "InstanceType",
@@ -109,7 +115,7 @@ def check_cluster(
     all).
     Raises ServiceError.
     """
-    changed = list(request["InstanceGroups"]) if groups is None else list(groups)
+    changed = groups_of(request) if groups is None else list(groups)
     network = Network(context)
     _check_groups(request, context)
     eks = _check_orchestrator(context, request, existing)
@@ -117,7 +123,7 @@ def check_cluster(
         _check_vpc(network, vpc_config(request, group), eks)
         _check_role(context, group)
         _check_lifecycle(group)
-        _check_keys(context, group)
+        _check_volumes(context, group, continuous=request.get("NodeProvisioningMode") == "Continuous")
     _check_plans(context, network, request, changed, existing)
     _check_quotas(context, request, existing)
 
@@ -143,6 +149,13 @@ def check_immutable(before: Spec, after: Spec) -> None:
                 f"Instance group '{name}': {member} cannot be changed from {_shown(old)} to {_shown(new)}. "
                 "Create a new instance group instead."
             )
+    for kind in (True, False):
+        old, new = _volume_key(before, root=kind), _volume_key(after, root=kind)
+        if old and old != new:
+            raise _validation(
+                f"Instance group '{name}': VolumeKmsKeyId cannot be changed from {old} to {_shown(new)}. "
+                "Create a new instance group instead."
+            )
     lost = [item for item in types_of(before) if item not in types_of(after)]
     if lost:
         raise _validation(f"Instance group '{name}': instance types in use cannot be removed: {', '.join(lost)}.")
@@ -166,6 +179,11 @@ def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[
         lambda: _script_problem(context, group),
     )
     return next((problem for check in checks if (problem := check())), None)
+
+
+def groups_of(request: Spec) -> list[Spec]:
+    """The groups of a cluster, restricted ones last."""
+    return [*(request.get("InstanceGroups") or []), *(request.get("RestrictedInstanceGroups") or [])]
 
 
 def vpc_config(request: Spec, group: Spec) -> Mapping[str, list[str]]:
@@ -208,17 +226,49 @@ def placement(context: Context, network: Network, request: Spec, group: Spec) ->
 
 
 def _check_groups(request: Spec, context: Context) -> None:
-    groups: list[Spec] = list(request["InstanceGroups"])
-    if not groups and not request.get("RestrictedInstanceGroups"):
+    groups = groups_of(request)
+    if not groups:
         raise _validation("At least one of InstanceGroups or RestrictedInstanceGroups must be specified.")
     twice = [name for name, times in Counter(group["InstanceGroupName"] for group in groups).items() if times > 1]
     if twice:
         raise _validation(f"Instance group names must be unique, got more than one of: {', '.join(twice)}.")
+    _check_restricted(request)
     for group in groups:
         _check_group(group, continuous=request.get("NodeProvisioningMode") == "Continuous")
+    if is_autoscaled(request):
+        _check_autoscaling(context, request)
+
+
+def _check_autoscaling(context: Context, request: Spec) -> None:
     recovery = request.get("NodeRecovery", "Automatic")
-    if (request.get("AutoScaling") or {}).get("Mode") == "Enable" and recovery != "Automatic":
+    if recovery != "Automatic":
         raise _validation(f"AutoScaling requires NodeRecovery Automatic, got {recovery} in {context.region}.")
+    if request.get("NodeProvisioningMode") != "Continuous":
+        raise _validation("AutoScaling requires NodeProvisioningMode Continuous.")
+    arn = request.get("ClusterRole")
+    if not arn:
+        raise _validation("ClusterRole is required when AutoScaling is enabled.")
+    role = find_role(context, arn)
+    if role is None or not role.trusts(hyperpod.KARPENTER_PRINCIPAL):
+        raise _validation(
+            f"Could not assume role {arn}. Please ensure that the role exists and allows principal "
+            f"'{hyperpod.KARPENTER_PRINCIPAL}' to assume the role."
+        )
+    clusters = context.arn("sagemaker", "cluster/abcdef012345")
+    missing = [action for action in AUTOSCALER_ACTIONS if not role.allows(action, clusters)]
+    if missing:
+        raise _validation(f"The role {arn} is not authorized to perform: {', '.join(missing)}")
+
+
+def check_cluster_role(before: Spec, after: Spec) -> None:
+    """Refuse another cluster role while autoscaling is on, before and after. Raises ServiceError."""
+    if is_autoscaled(before) and is_autoscaled(after) and before.get("ClusterRole") != after.get("ClusterRole"):
+        raise _validation("ClusterRole cannot be updated while autoscaling is enabled.")
+
+
+def is_autoscaled(request: Spec) -> bool:
+    """Whether Karpenter scales the cluster."""
+    return bool((request.get("AutoScaling") or {}).get("Mode") == "Enable")
 
 
 def _check_group(group: Spec, *, continuous: bool) -> None:
@@ -243,6 +293,13 @@ def _check_group(group: Spec, *, continuous: bool) -> None:
         )
     for instance_type in types:
         _check_type(group, instance_type)
+    kubernetes_config = group.get("KubernetesConfig") or {}
+    if group.get("InstanceRequirements") and hyperpod.MIG_LABEL in (kubernetes_config.get("Labels") or {}):
+        raise _validation(f"Instance group '{name}': MIG is not supported with InstanceRequirements.")
+    if group.get("OnStartDeepHealthChecks") and kubernetes_config.get("Taints"):
+        raise _validation(f"Instance group '{name}': Taints are not supported with OnStartDeepHealthChecks.")
+    if group.get("TrainingPlanArn") and is_spot(group):
+        raise _validation(f"Instance group '{name}': TrainingPlanArn is not supported with Spot capacity.")
 
 
 def _check_type(group: Spec, instance_type: str) -> None:
@@ -252,6 +309,8 @@ def _check_type(group: Spec, instance_type: str) -> None:
         return
     if group.get("ThreadsPerCore") == 2 and not row.has_smt:
         raise _validation(f"Instance group '{name}': ThreadsPerCore 2 is not supported for {instance_type}.")
+    if group.get("NetworkInterface") and not row.efa_supported:
+        raise _validation(f"Instance group '{name}': NetworkInterface is not supported for {instance_type}.")
     if group.get("OnStartDeepHealthChecks") and not row.deep_health_check:
         raise _validation(f"Instance group '{name}': OnStartDeepHealthChecks is not supported for {instance_type}.")
 
@@ -348,18 +407,47 @@ def _check_lifecycle(group: Spec) -> None:
         )
 
 
-def _check_keys(context: Context, group: Spec) -> None:
-    for storage in group.get("InstanceStorageConfigs") or []:
-        key = (storage.get("EbsVolumeConfig") or {}).get("VolumeKmsKeyId")
-        if key and not key_exists(context, key):
-            raise _validation(f"Instance group '{group['InstanceGroupName']}': the KMS key {key} does not exist.")
+def _check_volumes(context: Context, group: Spec, *, continuous: bool) -> None:
+    where = f"Instance group '{group['InstanceGroupName']}'"
+    volumes = _volumes(group)
+    kinds = Counter("root" if volume.get("RootVolume") else "secondary" for volume in volumes)
+    for kind, times in kinds.items():
+        if times > 1:
+            raise _validation(f"{where}: specify at most one {kind} volume, got {times}.")
+    for volume in volumes:
+        key = volume.get("VolumeKmsKeyId")
+        if volume.get("RootVolume") and (volume.get("VolumeSizeInGB") or not key):
+            raise _validation(f"{where}: RootVolume requires VolumeKmsKeyId and does not take VolumeSizeInGB.")
+        if not volume.get("RootVolume") and not volume.get("VolumeSizeInGB"):
+            raise _validation(f"{where}: VolumeSizeInGB is required for a secondary volume.")
+        if key and not continuous:
+            raise _validation(f"{where}: VolumeKmsKeyId requires NodeProvisioningMode Continuous.")
+        if key:
+            _check_volume_key(context, group, key)
+
+
+def _check_volume_key(context: Context, group: Spec, key_id: str) -> None:
+    where = f"Instance group '{group['InstanceGroupName']}'"
+    problem = key_problem(context, key_id)
+    if problem:
+        raise _validation(f"{where}: the KMS key {key_id} {problem}.")
+    key, role = find_key(context, key_id), find_role(context, group["ExecutionRole"])
+    if key is None or role is None:
+        return
+    via = f"sagemaker.{context.region}.amazonaws.com"
+    missing = [action for action in VOLUME_KEY_ACTIONS if not key.lets_role(role, action, via=via)]
+    if missing:
+        raise _validation(
+            f"{where}: the role {role.arn} is not authorized to perform {', '.join(missing)} on the KMS key {key.arn}. "
+            "Rehearsal: neither the key's policy nor, where that leaves it to IAM, a policy of the role allows it."
+        )
 
 
 def _check_plans(
     context: Context, network: Network, request: Spec, changed: Iterable[Spec], existing: str | None
 ) -> None:
     wanted: Counter[str] = Counter()
-    for group in request["InstanceGroups"]:
+    for group in groups_of(request):
         if group.get("TrainingPlanArn"):
             wanted[group["TrainingPlanArn"]] += group["InstanceCount"]
     for group in changed:
@@ -425,15 +513,22 @@ def _demands(context: Context, request: Spec, existing: str | None) -> Iterable[
     for cluster in clusters.values():
         if cluster.timeline.final != "Failed":
             others.update(_usage(group.spec for group in cluster.groups.values()))
-    after = _usage(request["InstanceGroups"])
-    rows = {row.name: row for row in _usage_rows(request["InstanceGroups"])}
+    after = _usage(groups_of(request))
+    rows = {row.name: row for row in _usage_rows(groups_of(request))}
     for name, row in rows.items():
         yield Demand(quota=row, used=others[name], delta=after[name] - before[name])
     for key in ("hyperpod_instances_per_cluster", "hyperpod_spot_instances_per_cluster"):
         row = quotas.get(key)
         yield Demand(quota=row, used=before[row.name], delta=after[row.name] - before[row.name])
-    largest = max((_volume_gb(group) for group in request["InstanceGroups"]), default=0)
+    largest = max((_volume_gb(group) for group in groups_of(request)), default=0)
     yield Demand(quota=quotas.get("hyperpod_ebs_volume_gb"), used=0, delta=largest, unit="Gigabytes")
+    stood = _restricted_tib(clusters[existing].as_requested()) if existing in clusters else 0.0
+    yield Demand(
+        quota=quotas.get("hyperpod_restricted_lustre_tib"),
+        used=sum(_restricted_tib(cluster.as_requested()) for cluster in clusters.values()),
+        delta=_restricted_tib(request) - stood,
+        unit="Terabytes",
+    )
 
 
 def _usage(groups: Iterable[Spec]) -> Counter[str]:
@@ -457,9 +552,57 @@ def _usage_rows(groups: Iterable[Spec]) -> Iterable[quotas.Quota]:
             yield quotas.get("hyperpod_spot_instances_total")
 
 
+def _restricted_tib(request: Spec) -> float:
+    systems = [_file_system(group) for group in request.get("RestrictedInstanceGroups") or []]
+    systems.append(_file_system(_shared_environment(request)))
+    return float(sum(system["SizeInGiB"] for system in systems if system)) / GIB_PER_TIB
+
+
+def _shared_environment(request: Spec) -> Spec:
+    found: Spec = (request.get("RestrictedInstanceGroupsConfig") or {}).get("SharedEnvironmentConfig") or {}
+    return {"EnvironmentConfig": found}
+
+
+def _file_system(holder: Spec) -> Spec | None:
+    found: Spec | None = (holder.get("EnvironmentConfig") or {}).get("FSxLustreConfig")
+    return found
+
+
+def _check_restricted(request: Spec) -> None:
+    groups: list[Spec] = request.get("RestrictedInstanceGroups") or []
+    shared = _file_system(_shared_environment(request))
+    if request.get("RestrictedInstanceGroupsConfig") and not groups:
+        raise _validation("RestrictedInstanceGroupsConfig requires RestrictedInstanceGroups.")
+    for group in groups:
+        own = _file_system(group)
+        if own is None and shared is None:
+            raise _validation(
+                f"Restricted instance group '{group['InstanceGroupName']}': EnvironmentConfig.FSxLustreConfig is "
+                "required without a SharedEnvironmentConfig."
+            )
+        _check_file_system(own or shared or {}, f"Restricted instance group '{group['InstanceGroupName']}'")
+
+
+def _check_file_system(system: Spec, where: str) -> None:
+    size, throughput = system["SizeInGiB"], system["PerUnitStorageThroughput"]
+    problem = lustre.throughput_problem(throughput, key="PerUnitStorageThroughput")
+    problem = problem or lustre.capacity_problem(size, throughput_mbps_per_tib=throughput, efa=False, key="SizeInGiB")
+    if problem:
+        raise _validation(f"{where}: FSxLustreConfig {problem}.")
+
+
 def _volume_gb(group: Spec) -> int:
-    volumes = [storage.get("EbsVolumeConfig") or {} for storage in group.get("InstanceStorageConfigs") or []]
-    return max((int(volume.get("VolumeSizeInGB") or 0) for volume in volumes), default=0)
+    return max((int(volume.get("VolumeSizeInGB") or 0) for volume in _volumes(group)), default=0)
+
+
+def _volumes(group: Spec) -> list[Mapping[str, Any]]:
+    configs = group.get("InstanceStorageConfigs") or []
+    return [storage["EbsVolumeConfig"] for storage in configs if storage.get("EbsVolumeConfig")]
+
+
+def _volume_key(group: Spec, *, root: bool) -> str | None:
+    keys = (volume.get("VolumeKmsKeyId") for volume in _volumes(group) if bool(volume.get("RootVolume")) is root)
+    return next(keys, None)
 
 
 def _launches_now(context: Context, group: Spec) -> bool:
@@ -468,6 +611,9 @@ def _launches_now(context: Context, group: Spec) -> bool:
 
 
 def _capacity_problem(group: Spec, subnets: Sequence[Spec]) -> str | None:
+    sold_whole = next((name for name in types_of(group) if hyperpod.ultraserver(name)), None)
+    if sold_whole and not group.get("TrainingPlanArn"):
+        return f"{CAPACITY_TEXT.format(type=sold_whole)} Rehearsal: it is sold with training plans only."
     if subnets:
         return None
     return (

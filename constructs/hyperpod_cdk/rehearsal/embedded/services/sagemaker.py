@@ -56,7 +56,6 @@ CLUSTER_MEMBERS = (
     "TieredStorageConfig",
     "ClusterRole",
     "AutoScaling",
-    "RestrictedInstanceGroups",
     "RestrictedInstanceGroupsConfig",
 )
 UPDATABLE_MEMBERS = tuple(member for member in CLUSTER_MEMBERS if member not in {"VpcConfig", "Orchestrator"})
@@ -73,10 +72,12 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     wanted = {**request, "InstanceGroups": request.get("InstanceGroups") or []}
     rules.check_cluster(context, wanted)
     cluster = _new_cluster(context, request)
-    planned, problem = _launch(context, cluster, wanted, wanted["InstanceGroups"])
+    planned, problem = _launch(context, cluster, wanted, rules.groups_of(wanted))
     with context.state.lock:
         cluster.groups = {
-            str(group["InstanceGroupName"]): InstanceGroup(spec=dict(group)) for group in wanted["InstanceGroups"]
+            str(group["InstanceGroupName"]): InstanceGroup(spec=dict(group), restricted=restricted)
+            for member, restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True))
+            for group in wanted.get(member) or []
         }
         cluster.timeline = Timeline.begin(
             context.clock, "Creating", (CREATE_SECONDS, "Failed" if problem else "InService")
@@ -103,13 +104,24 @@ def describe_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any
         "ClusterName": cluster.name,
         "ClusterStatus": status,
         "CreationTime": cluster.created,
-        "InstanceGroups": [_group_view(context, group, status) for _, group in sorted(cluster.groups.items())],
+        "InstanceGroups": [
+            _group_view(context, group, status) for _, group in sorted(cluster.groups.items()) if not group.restricted
+        ],
         **{
             member: cluster.request[member]
             for member in CLUSTER_MEMBERS
             if cluster.request.get(member) and not member.startswith("Restricted")
         },
     }
+    restricted = [
+        _restricted_view(context, group, status) for _, group in sorted(cluster.groups.items()) if group.restricted
+    ]
+    if restricted:
+        view["RestrictedInstanceGroups"] = restricted
+    shared = (cluster.request.get("RestrictedInstanceGroupsConfig") or {}).get("SharedEnvironmentConfig")
+    if shared:
+        members = {f"{when}{member}": value for when in ("Current", "Desired") for member, value in shared.items()}
+        view["RestrictedInstanceGroupsConfig"] = {"SharedEnvironmentConfig": members}
     if cluster.failure_message and status in {"Failed", "RollingBack", "InService"}:
         view["FailureMessage"] = cluster.failure_message
     if "AutoScaling" in view:
@@ -148,14 +160,18 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Bring the cluster to the instance groups given: those left out, or named for deletion, go with their nodes."""
     cluster = find_cluster(context, request["ClusterName"])
     _require_settled(context, cluster)
-    specs = _specs_after(cluster, request)
+    after = _groups_after(cluster, request)
+    specs = rules.groups_of(after)
     for spec in specs:
         before = cluster.groups.get(spec["InstanceGroupName"])
         if before is not None:
             rules.check_immutable(before.spec, spec)
     updates = {member: request[member] for member in UPDATABLE_MEMBERS if member in request}
-    wanted = {**cluster.request, **updates, "InstanceGroups": specs}
+    wanted = {**cluster.request, **updates, **after}
+    if not after["RestrictedInstanceGroups"] and "RestrictedInstanceGroupsConfig" not in request:
+        wanted.pop("RestrictedInstanceGroupsConfig", None)
     changed = [spec for spec in specs if _grows(cluster.groups.get(spec["InstanceGroupName"]), spec)]
+    rules.check_cluster_role(cluster.request, wanted)
     rules.check_cluster(context, wanted, existing=cluster.name, groups=changed)
     planned, problem = _launch(context, cluster, wanted, changed)
     with context.state.lock:
@@ -167,7 +183,9 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             _event(context, cluster, "Cluster", problem, level="Error")
         else:
             cluster.request.update(updates)
-            _apply(context, cluster, specs, planned)
+            if "RestrictedInstanceGroupsConfig" not in wanted:
+                cluster.request.pop("RestrictedInstanceGroupsConfig", None)
+            _apply(context, cluster, after, planned)
     return {"ClusterArn": cluster.arn}
 
 
@@ -260,6 +278,41 @@ def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[s
                 node.timeline = Timeline.begin(context.clock, "SystemUpdating", (NODE_SECONDS, "Running"))
         _event(context, cluster, "Cluster", "Software update started.", level="Info")
     return {"ClusterArn": cluster.arn}
+
+
+@operation("sagemaker", "BatchAddClusterNodes")
+def batch_add_cluster_nodes(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Raise the target counts of groups and launch the nodes; Continuous clusters only."""
+    cluster = find_cluster(context, request["ClusterName"])
+    if not cluster.is_continuous:
+        raise ServiceError(
+            "ValidationException", f"Cluster {cluster.name} does not have NodeProvisioningMode Continuous."
+        )
+    wanted = {str(item["InstanceGroupName"]): int(item["IncrementTargetCountBy"]) for item in request["NodesToAdd"]}
+    specs = [dict(group.spec) for _, group in sorted(cluster.groups.items())]
+    for spec in specs:
+        spec["InstanceCount"] = int(spec["InstanceCount"]) + wanted.get(str(spec["InstanceGroupName"]), 0)
+    after = {**cluster.request, "InstanceGroups": specs}
+    growing = [spec for spec in specs if spec["InstanceGroupName"] in wanted]
+    rules.check_cluster(context, after, existing=cluster.name, groups=growing)
+    planned, problem = _launch(context, cluster, after, growing)
+    failed = [
+        {"InstanceGroupName": name, "ErrorCode": "InstanceGroupNotFound", "FailedCount": count, "Message": ""}
+        for name, count in wanted.items()
+        if name not in cluster.groups
+    ]
+    if problem:
+        raise ServiceError("ResourceLimitExceeded", problem)
+    with context.state.lock:
+        for spec in growing:
+            cluster.groups[str(spec["InstanceGroupName"])].spec["InstanceCount"] = spec["InstanceCount"]
+        _settle_nodes(context, cluster, planned)
+    added = [
+        {"NodeLogicalId": node.logical_id, "InstanceGroupName": node.group, "Status": "Pending"}
+        for nodes in planned.values()
+        for node in nodes
+    ]
+    return {"Successful": added, "Failed": failed}
 
 
 @operation("sagemaker", "BatchDeleteClusterNodes")
@@ -366,7 +419,7 @@ def _launch(
     growing = {str(group["InstanceGroupName"]) for group in groups}
     taken = _addresses_taken(context)
     planned: dict[str, list[Node]] = {}
-    for spec in wanted["InstanceGroups"]:
+    for spec in rules.groups_of(wanted):
         name = str(spec["InstanceGroupName"])
         if name not in growing:
             continue
@@ -439,13 +492,14 @@ def _settle_nodes(context: Context, cluster: HyperPodCluster, planned: Mapping[s
 
 
 def _apply(
-    context: Context, cluster: HyperPodCluster, specs: Iterable[Mapping[str, Any]], planned: Mapping[str, list[Node]]
+    context: Context, cluster: HyperPodCluster, after: Mapping[str, Any], planned: Mapping[str, list[Node]]
 ) -> None:
     cluster.timeline = Timeline.begin(context.clock, "Updating", (UPDATE_SECONDS, "InService"))
     kept: dict[str, InstanceGroup] = {}
-    for spec in specs:
+    restricted = {str(spec["InstanceGroupName"]) for spec in after["RestrictedInstanceGroups"]}
+    for spec in rules.groups_of(after):
         name = str(spec["InstanceGroupName"])
-        group = cluster.groups.get(name) or InstanceGroup(spec={})
+        group = cluster.groups.get(name) or InstanceGroup(spec={}, restricted=name in restricted)
         group.spec = {"ThreadsPerCore": DEFAULT_THREADS_PER_CORE, **copy.deepcopy(dict(spec))}
         del group.nodes[int(spec["InstanceCount"]) :]
         kept[name] = group
@@ -457,11 +511,16 @@ def _apply(
     _join(context, cluster)
 
 
-def _specs_after(cluster: HyperPodCluster, request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    given = request.get("InstanceGroups")
-    specs = [dict(spec) for spec in given] if given else [dict(group.spec) for group in cluster.groups.values()]
+def _groups_after(cluster: HyperPodCluster, request: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Both lists of groups as the request leaves them: a list that it does not hold stays."""
+    present = cluster.as_requested()
     dropped = set(request.get("InstanceGroupsToDelete") or [])
-    return [spec for spec in specs if spec["InstanceGroupName"] not in dropped]
+    return {
+        member: [
+            dict(spec) for spec in request.get(member) or present[member] if spec["InstanceGroupName"] not in dropped
+        ]
+        for member in ("InstanceGroups", "RestrictedInstanceGroups")
+    }
 
 
 def _grows(before: InstanceGroup | None, after: Mapping[str, Any]) -> bool:
@@ -563,6 +622,29 @@ def _group_view(context: Context, group: InstanceGroup, cluster_status: str) -> 
     if plan is not None:
         view["TrainingPlanStatus"] = plan.entry.status
     return view
+
+
+def _restricted_view(context: Context, group: InstanceGroup, cluster_status: str) -> dict[str, Any]:
+    view = _group_view(context, group, cluster_status)
+    members = (
+        "InstanceGroupName",
+        "CurrentCount",
+        "TargetCount",
+        "InstanceType",
+        "ExecutionRole",
+        "ThreadsPerCore",
+        "InstanceStorageConfigs",
+        "OnStartDeepHealthChecks",
+        "Status",
+        "TrainingPlanArn",
+        "TrainingPlanStatus",
+        "OverrideVpcConfig",
+        "ScheduledUpdateConfig",
+    )
+    found = {member: view[member] for member in members if member in view}
+    if group.spec.get("EnvironmentConfig"):
+        found["EnvironmentConfig"] = group.spec["EnvironmentConfig"]
+    return found
 
 
 def _kubernetes_view(config: Mapping[str, Any], *, group: bool) -> dict[str, Any]:

@@ -101,6 +101,7 @@ class InstanceGroup:
     spec: dict[str, Any]
     nodes: list[Node] = field(default_factory=list)
     launched: int = 0
+    restricted: bool = False
 
     @property
     def name(self) -> str:
@@ -133,6 +134,14 @@ class HyperPodCluster:
     def is_continuous(self) -> bool:
         """Whether nodes are provisioned continuously."""
         return self.request.get("NodeProvisioningMode") == "Continuous"
+
+    def as_requested(self) -> dict[str, Any]:
+        """The cluster as a request would make it today."""
+        return {
+            **self.request,
+            "InstanceGroups": [group.spec for group in self.groups.values() if not group.restricted],
+            "RestrictedInstanceGroups": [group.spec for group in self.groups.values() if group.restricted],
+        }
 
     def nodes(self) -> list[Node]:
         """Every node of every group."""

@@ -1,0 +1,67 @@
+"""The interface endpoints of a closed network: whether AWS has each service in the zones where they are to stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hyperpod_cdk.checks.answers import Aws
+from hyperpod_cdk.checks.model import Case, Found, check, error
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.endpoints import interface_endpoints, needed_endpoints
+
+
+@check(
+    area="endpoints",
+    asks=("endpoint_services",),
+    inputs="network.egress, network.endpoints and the zones of network.availability_zones.",
+    passes="AWS has an interface endpoint for every service that the closed network reaches, in every zone where one is"
+    " to stand. An existing network brings its own, which other checks look at.",
+    fails="A service has no interface endpoint in the region, or not in a zone: CloudFormation then fails in the middle"
+    " of the network stack.",
+    skips="AWS gives no answer about the services.",
+    by_hand="aws ec2 describe-vpc-endpoint-services --filters Name=service-type,Values=Interface"
+    " --query 'ServiceDetails[].[ServiceName,AvailabilityZoneIds]'",
+)
+def endpoint_services_exist_in_their_zones(case: Case, aws: Aws) -> Iterator[Found]:
+    """Not every zone has every service, and no table of AWS says which."""
+    environment = case.environment
+    zones = environment.network.endpoint_zones()
+    if not zones:
+        return
+    services = interface_endpoints(environment)
+    there = aws.endpoint_services(services)
+    for service in services:
+        if not there[service]:
+            yield error(
+                _path(environment, service),
+                f"needs an interface endpoint of {service}, which {environment.region} does not have;"
+                f" {_without(environment, service)}",
+            )
+    for zone in zones:
+        lacking = [service for service in services if there[service] and zone not in there[service]]
+        if lacking:
+            yield error(
+                f"network.availability_zones.{zone}",
+                f"needs interface endpoints in {zone}, which AWS does not have there for {', '.join(lacking)};"
+                f" {_elsewhere(zones, zone)}",
+            )
+
+
+def _path(environment: Environment, service: str) -> str:
+    section = environment.network.endpoints
+    if section is not None and service in section.additional:
+        return f"network.endpoints.additional[{section.additional.index(service)}]"
+    return "network.egress"
+
+
+def _without(environment: Environment, service: str) -> str:
+    if service in needed_endpoints(environment):
+        return "set egress: nat, or take another region"
+    return "correct the name or remove it"
+
+
+def _elsewhere(zones: Sequence[str], zone: str) -> str:
+    others = [each for each in zones if each != zone]
+    if not others:
+        return "name another zone under network.endpoints.zones"
+    return f"set network.endpoints.zones: [{', '.join(others)}], through which nodes of {zone} then go"

@@ -1,0 +1,136 @@
+"""Instance groups beside what they lean on in the account: images, alarms, and nodes that Karpenter has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, ImageAnswer
+from hyperpod_cdk.checks.model import Case, Detail, Found, check, error, warning
+from hyperpod_cdk.config import InstanceGroup
+
+AREA = "instance-groups"
+
+
+@check(
+    area=AREA,
+    asks=("images",),
+    inputs="image.ami_id and the types of every instance group.",
+    passes="Every AMI is there in the region, available, of the types' architecture, unencrypted, with one volume, and"
+    " the account's own or a public one, as HyperPod's are.",
+    fails="An AMI does not exist in the region or is not shared with the account, is not available yet, is for another"
+    " architecture, is encrypted, has further volumes, or belongs to another account: HyperPod refuses the group.",
+    skips="EC2 does not answer.",
+    by_hand="aws ec2 describe-images --image-ids ami-0123456789abcdef0 --query 'Images[].[State, Architecture, OwnerId,"
+    " Public, BlockDeviceMappings[].Ebs.Encrypted]'",
+)
+def images_can_be_booted(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod looks at the AMI only when it makes the group, after everything else stands."""
+    wanted = {
+        index: group.image.ami_id
+        for index, group in enumerate(case.environment.hyperpod.instance_groups)
+        if group.image.ami_id not in (None, "default")
+    }
+    images = aws.images(sorted({str(ami_id) for ami_id in wanted.values()})) if wanted else {}
+    for index, ami_id in wanted.items():
+        path = f"hyperpod.instance_groups[{index}].image.ami_id"
+        image = images.get(str(ami_id))
+        if image is None:
+            yield error(
+                path,
+                f"needs an AMI that account {case.environment.account} may use in {case.environment.region}, got"
+                f" {ami_id}, which is not there; copy it to the region, or correct the ID",
+            )
+            continue
+        for problem in _image_problems(case, image, case.environment.hyperpod.instance_groups[index]):
+            yield error(path, f"{problem}; build the AMI anew on the public HyperPod AMI, or name another")
+
+
+def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Iterator[str]:
+    if image.state != "available":
+        yield f"needs an available AMI, got {image.image_id}, which is {image.state}"
+    for name in group.all_instance_types:
+        row = case.environment.instance_type(name)
+        if row is not None and row.architecture != image.architecture:
+            yield f"needs an AMI for {row.architecture}, which {name} is, got {image.image_id} for {image.architecture}"
+    if image.encrypted:
+        yield f"needs an unencrypted AMI, got {image.image_id}, whose volume is encrypted"
+    if image.volumes > 1:
+        yield f"needs an AMI with one volume, got {image.image_id} with {image.volumes}"
+    if image.owner != case.environment.account and not image.public:
+        yield f"needs an AMI of account {case.environment.account} itself, got {image.image_id} of {image.owner}"
+
+
+@check(
+    area=AREA,
+    asks=("alarms",),
+    inputs="patching.rollback_alarms of every instance group.",
+    passes="Every alarm exists in the region, and none of them is in state ALARM.",
+    fails="An alarm does not exist: nothing would roll a bad update back. One that is in ALARM now is a warning, since"
+    " an update would be rolled back at once.",
+    skips="CloudWatch does not answer.",
+    by_hand="aws cloudwatch describe-alarms --alarm-names node-deficit --query 'MetricAlarms[].[AlarmName,"
+    " StateValue]'",
+)
+def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
+    """HyperPod takes alarms by name, and a name is right only where an alarm has it."""
+    named = [
+        (f"hyperpod.instance_groups[{index}].patching.rollback_alarms[{place}]", name)
+        for index, group in enumerate(case.environment.hyperpod.instance_groups)
+        if group.patching is not None
+        for place, name in enumerate(group.patching.rollback_alarms)
+    ]
+    states = aws.alarms(sorted({name for _, name in named})) if named else {}
+    for path, name in named:
+        if name not in states:
+            yield error(
+                path,
+                f'needs a CloudWatch alarm of {case.environment.region}, got "{name}", which does not exist; make the'
+                " alarm, or correct the name",
+            )
+        elif states[name] == "ALARM":
+            yield warning(path, f"{name} is in ALARM, so that an update would be rolled back at once; see to it first")
+
+
+@check(
+    area=AREA,
+    asks=("hyperpod_clusters",),
+    inputs="autoscaling; count of every instance group; the counts of the cluster that stands.",
+    passes="There is no such cluster yet, or the deployment takes no nodes that Karpenter made, and leaves none to it"
+    " that it would remove.",
+    fails="Never; what the deployment would do to nodes is a warning: autoscaling goes off and groups fall back to the"
+    " count of the file, or it goes on and Karpenter removes the nodes of groups that now have count 0.",
+    skips="AWS does not answer for the HyperPod clusters.",
+    by_hand="aws sagemaker describe-cluster --cluster-name prod --query '[AutoScaling, InstanceGroups[]"
+    ".[InstanceGroupName, TargetCount]]'",
+)
+def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
+    """Counts of the file and counts of the cluster differ where Karpenter scales: see docs/decisions/0011."""
+    environment = case.environment
+    cluster = next(
+        (each for each in aws.hyperpod_clusters() if each.name == environment.hyperpod_cluster_name),
+        None,
+    )
+    if cluster is None:
+        return
+    targets = {group.group: group.target for group in cluster.groups}
+    goes_on = environment.hyperpod.autoscaling == "karpenter"
+    for index, group in enumerate(environment.hyperpod.instance_groups):
+        found = _change(cluster, goes_on=goes_on, group=group, target=targets.get(group.name, 0))
+        if found:
+            yield warning(f"hyperpod.instance_groups[{index}].count", found)
+        elif goes_on and group.count == 0:
+            yield Detail(text=f"{group.name} keeps the {targets.get(group.name, 0)} nodes that Karpenter has made")
+
+
+def _change(cluster: HyperPodClusterAnswer, *, goes_on: bool, group: InstanceGroup, target: int) -> str | None:
+    if cluster.autoscaled and not goes_on and target > group.count:
+        return (
+            f"autoscaling goes off with this deployment, and {group.name} goes from {target} nodes to {group.count};"
+            f" set count: {target} to keep them"
+        )
+    if not cluster.autoscaled and goes_on and group.count == 0 and target > 0:
+        return (
+            f"autoscaling goes on with this deployment, and the {target} nodes of {group.name}, which Karpenter has not"
+            f" made, go; set count: {target} to keep them, and let Karpenter scale another group"
+        )
+    return None

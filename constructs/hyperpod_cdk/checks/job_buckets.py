@@ -1,0 +1,62 @@
+"""Whether the buckets that jobs write to are there: checkpoints of pods, data and results of restricted groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.checks.answers import Aws, NotAnswered
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+
+AREA = "job-buckets"
+
+
+@check(
+    area=AREA,
+    asks=("bucket",),
+    inputs="buckets of every service account of hyperpod.tiered_checkpointing; input_buckets and output_buckets of each"
+    " restricted instance group.",
+    passes="Each bucket exists, and in the environment's region. It may belong to another account.",
+    fails="There is no such bucket: jobs would run and lose what they write. One in another region is a warning: every"
+    " checkpoint crosses regions, which is slow and billed.",
+    skips="AWS gives no answer about a bucket, as about one of another account that its owner has not opened yet; the"
+    " others are looked for all the same.",
+    by_hand="aws s3api head-bucket --bucket my-checkpoints",
+)
+def job_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
+    """Find each bucket once, wherever it is named."""
+    environment = case.environment
+    paths = job_buckets(environment)
+    for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
+        if isinstance(answer, NotAnswered):
+            yield Skipped(reason=f"the bucket {name}: {answer.reason}", action=answer.action, path=places[0])
+        elif answer is None:
+            also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
+            yield error(
+                places[0],
+                f"must name a bucket that exists, got {name}{also}; correct the name, or make the bucket in"
+                f" {environment.region}",
+            )
+        elif answer.region != environment.region:
+            yield warning(
+                places[0],
+                f"{name} is in {answer.region}, so all that jobs read and write there crosses regions, which is slow"
+                f" and billed; name a bucket in {environment.region}",
+            )
+
+
+def job_buckets(environment: Environment) -> dict[str, list[str]]:
+    """Give bucket -> its places in the file, in the file's order."""
+    found: dict[str, list[str]] = {}
+    checkpointing = environment.hyperpod.tiered_checkpointing
+    for index, account in enumerate(checkpointing.service_accounts if checkpointing else ()):
+        for place, address in enumerate(account.buckets):
+            path = f"hyperpod.tiered_checkpointing.service_accounts[{index}].buckets[{place}]"
+            found.setdefault(address.removeprefix("s3://").partition("/")[0], []).append(path)
+    for index, group in enumerate(environment.hyperpod.restricted_instance_groups):
+        for key, buckets in (("input_buckets", group.input_buckets), ("output_buckets", group.output_buckets)):
+            for place, name in enumerate(buckets):
+                path = f"hyperpod.restricted_instance_groups[{index}].{key}[{place}]"
+                found.setdefault(name, []).append(path)
+    return found

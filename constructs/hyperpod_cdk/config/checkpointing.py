@@ -1,0 +1,96 @@
+"""Managed tiered checkpointing of the hyperpod section, and who may write checkpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.config.section import Check, Section, filled, like, within
+from hyperpod_cdk.config.storage import DNS_LABEL
+
+_BUCKET = r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+BUCKET_OR_PREFIX = Pattern(
+    # braces would begin a policy variable, * and ? are wildcards in one
+    regex=rf"{_BUCKET}|s3://{_BUCKET}(/[A-Za-z0-9!_.()'+=,@:/-]*)?",
+    minimum=3,
+    maximum=1092,
+    describes="the name of a bucket, or the S3 address of a bucket or a prefix without wildcards",
+    example="s3://my-checkpoints/llama-70b",
+    source="S3 user guide, naming rules of buckets and safe characters of keys",
+)
+SERVICE_ACCOUNT_NAME = Pattern(
+    regex=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+    maximum=253,
+    describes="the name of a service account: lower-case letters, digits, hyphens and dots",
+    example="trainer",
+    source="Kubernetes, DNS subdomain names",
+)
+KEY_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}",
+    maximum=2048,
+    describes="the ARN of a KMS key, not of an alias",
+    example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    source="IAM service authorization reference, AWS KMS",
+)
+
+
+def _place_problem(text: str, key: str) -> str | None:
+    if BUCKET_OR_PREFIX.matches(text):
+        return None
+    # mending it letter by letter could name somebody else's bucket
+    return f'must be {BUCKET_OR_PREFIX.describes}, got "{text}"; write {key} as {BUCKET_OR_PREFIX.example}'
+
+
+Place = Annotated[
+    str,
+    Check(
+        _place_problem,
+        "pattern",
+        {"pattern": f"^(?:{BUCKET_OR_PREFIX.regex})$", "minLength": 3, "maxLength": BUCKET_OR_PREFIX.maximum},
+    ),
+]
+
+
+class CheckpointAccount(Section):
+    """A Kubernetes service account whose pods write checkpoints to S3, by EKS pod identity."""
+
+    namespace: Annotated[str, like(DNS_LABEL)] = Field(
+        description="Namespace of the jobs; that of a team is hyperpod-ns-<team>. It need not exist yet.",
+        examples=["hyperpod-ns-research"],
+    )
+    name: Annotated[str, like(SERVICE_ACCOUNT_NAME)] = Field(
+        description="Service account that the pods name. Whoever owns the namespace makes it; default is always there.",
+        examples=["trainer"],
+    )
+    buckets: Annotated[tuple[Place, ...], Strict(strict=False), filled("bucket or prefix")] = Field(
+        description=(
+            "Buckets, or prefixes of buckets, for checkpoints. Whoever may write there runs code in the training pods,"
+            " since checkpoints are pickles. The policy of another account's bucket has to admit the role too."
+        ),
+        examples=[["s3://my-checkpoints/llama-70b"]],
+    )
+    kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
+        default=(),
+        description="KMS keys of the buckets. Default: none, for buckets under S3's or the account's own AWS key.",
+        examples=[[KEY_ARN.example]],
+    )
+
+
+class TieredCheckpointing(Section):
+    """Managed tiered checkpointing: checkpoints in the memory of the nodes, now and then in S3."""
+
+    memory_percent: Annotated[int, within(hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT)] = Field(
+        default=hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.minimum or 0,
+        description="Percent of each node's memory kept for checkpoints.",
+    )
+    service_accounts: Annotated[tuple[CheckpointAccount, ...], Strict(strict=False)] = Field(
+        default=(),
+        description=(
+            "Service accounts whose pods may read and write checkpoints in S3 and send logs and metrics to CloudWatch."
+            " Default: none; checkpoints then stay in memory, unless the pods have rights from elsewhere."
+        ),
+        examples=[[{"namespace": "hyperpod-ns-research", "name": "trainer", "buckets": ["my-checkpoints"]}]],
+    )

@@ -1,0 +1,28 @@
+"""Which services an environment in a closed network reaches through interface endpoints."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.config.environment import Environment
+
+
+def interface_endpoints(environment: Environment) -> tuple[str, ...]:
+    """Give the services of an environment's interface endpoints by the ends of their names, sorted.
+
+    Empty unless the network is closed. A feature that is off brings none; ``network.endpoints.additional`` adds some.
+    """
+    network = environment.network
+    if not network.is_closed:
+        return ()
+    additional = () if network.endpoints is None else network.endpoints.additional
+    return tuple(sorted({*needed_endpoints(environment), *additional}))
+
+
+def needed_endpoints(environment: Environment) -> tuple[str, ...]:
+    """Give the services that the environment itself calls from a closed network, sorted."""
+    features = {
+        "lustre_claims": any(system.claim is not None for system in environment.storage.lustre),
+        "inference": environment.operators.inference.enabled,
+        "observability": environment.operators.observability.enabled,
+    }
+    return catalog.endpoint_services([name for name, is_on in features.items() if is_on])

@@ -1,0 +1,59 @@
+"""The lifecycle scripts of the hyperpod section: where they are kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.config.encryption import KMS_KEY_ARN
+from hyperpod_cdk.config.section import Section, like
+
+BUCKET_NAME = Pattern(
+    regex=rf"{hyperpod.LIFECYCLE_BUCKET_PREFIX}[a-z0-9.-]{{0,52}}[a-z0-9]",
+    maximum=63,
+    describes=f"a bucket whose name begins with {hyperpod.LIFECYCLE_BUCKET_PREFIX}, the only ones that HyperPod reads"
+    " scripts from, of at most 63 lower-case letters, digits, hyphens and dots",
+    example="sagemaker-lifecycle-scripts",
+    source="SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; S3 user guide, bucket naming rules",
+)
+BUCKET_PREFIX = Pattern(
+    regex=r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*",
+    maximum=512,
+    describes="folders joined by /, without one at either end",
+    example="hyperpod/prod",
+    source="S3 user guide, safe characters of object keys",
+)
+
+
+class ExistingBucket(Section):
+    """A bucket of somebody else's that the scripts are uploaded to. Nothing of the bucket itself is changed."""
+
+    name: Annotated[str, like(BUCKET_NAME)] = Field(
+        description="Name of the bucket, in the account and region of the environment. It begins with sagemaker-.",
+        examples=["sagemaker-lifecycle-scripts"],
+    )
+    prefix: Annotated[str, like(BUCKET_PREFIX)] | None = Field(
+        default=None,
+        description="Folder in the bucket; below it each version of the scripts has one of its own, and older ones"
+        " stay. Default: none.",
+        examples=["hyperpod/prod"],
+    )
+    kms_key_arn: Annotated[str, like(KMS_KEY_ARN)] | None = Field(
+        default=None,
+        description="The KMS key that encrypts the bucket: uploads and nodes get the right to use it. Default: S3's"
+        " own key.",
+        examples=["arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"],
+    )
+
+
+class Lifecycle(Section):
+    """Where the lifecycle scripts are kept."""
+
+    existing_bucket: ExistingBucket | None = Field(
+        default=None,
+        description="A bucket that stands already. Default: a bucket is made.",
+        examples=[{"name": "sagemaker-lifecycle-scripts", "prefix": "hyperpod/prod"}],
+    )

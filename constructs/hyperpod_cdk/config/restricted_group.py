@@ -1,0 +1,149 @@
+"""Restricted instance groups of the hyperpod section, and the environment that they share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict
+
+from hyperpod_cdk.catalog import hyperpod, lustre
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.config.checkpointing import KEY_ARN
+from hyperpod_cdk.config.instance_group import (
+    DEFAULT_VOLUME_GIB,
+    AvailabilityZoneId,
+    InstanceGroup,
+    InstanceTypeName,
+    Taint,
+)
+from hyperpod_cdk.config.section import Section, like, one_of, within
+
+BUCKET_NAME = Pattern(
+    regex=r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]",
+    minimum=3,
+    maximum=63,
+    describes="the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
+    example="my-nova-data",
+    source="S3 user guide, bucket naming rules",
+)
+BucketName = Annotated[str, like(BUCKET_NAME)]
+
+
+class RestrictedLustre(Section):
+    """A file system that the service makes in its own account and mounts on restricted nodes."""
+
+    capacity_gib: Annotated[int, within(hyperpod.RESTRICTED_LUSTRE_CAPACITY_GIB)] = Field(
+        description="Capacity in GiB: 1200 or a multiple of 2400. A recipe says how much it needs.", examples=[9600]
+    )
+    throughput_mbps_per_tib: Annotated[
+        int,
+        within(hyperpod.RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB),
+        one_of(lustre.THROUGHPUTS_MBPS_PER_TIB, lambda value, key: lustre.throughput_problem(value, key=key)),
+    ] = Field(default=250, description="Throughput tier in MB/s per TiB.")
+
+
+class RestrictedEnvironment(Section):
+    """What the restricted groups share: one file system in place of one for each group."""
+
+    lustre: RestrictedLustre = Field(
+        description="The shared file system, for every restricted group without one of its own.",
+        examples=[{"capacity_gib": 9600, "throughput_mbps_per_tib": 250}],
+    )
+    when_unused: Literal["keep", "delete"] = Field(
+        default="keep", description="What becomes of the file system when no restricted group uses it any more."
+    )
+
+
+class RestrictedGroup(Section):
+    """A set of like nodes that run Amazon Nova customisation only; nobody logs in to them."""
+
+    name: Annotated[str, like(hyperpod.INSTANCE_GROUP_NAME)] = Field(
+        description="Name of the group, unique among instance_groups too.", examples=["nova"]
+    )
+    instance_type: InstanceTypeName = Field(
+        description="Instance type of every node, one that Nova recipes name.", examples=["ml.p5.48xlarge"]
+    )
+    count: Annotated[int, within(hyperpod.INSTANCE_COUNT)] = Field(
+        description="Nodes in the group; at 0 its file system stays.", examples=[4]
+    )
+    availability_zone_id: AvailabilityZoneId = Field(
+        description=(
+            "Availability zone ID of the group's nodes; one of network.availability_zones, or of"
+            " network.existing.node_subnet_ids."
+        ),
+        examples=["use1-az5"],
+    )
+    capacity: Literal["on_demand", "training_plan"] | None = Field(
+        default=None,
+        description=(
+            "Where the nodes come from; there are no restricted Spot nodes. Types with accelerators must say. Default"
+            " for other types: on_demand."
+        ),
+    )
+    training_plan_arn: Annotated[str, like(hyperpod.TRAINING_PLAN_ARN)] | None = Field(
+        default=None,
+        description="The training plan that owns the capacity. With capacity: training_plan, and only then.",
+        examples=["arn:aws:sagemaker:us-east-1:111122223333:training-plan/nova-april"],
+    )
+    lustre: RestrictedLustre | None = Field(
+        default=None,
+        description=(
+            "The group's own file system, which the service makes and which counts against a quota of the account."
+            " Default: that of hyperpod.restricted_environment."
+        ),
+        examples=[{"capacity_gib": 9600, "throughput_mbps_per_tib": 250}],
+    )
+    input_buckets: Annotated[tuple[BucketName, ...], Strict(strict=False)] = Field(
+        default=(),
+        description="Buckets that jobs read: training and evaluation data.",
+        examples=[["my-nova-data"]],
+    )
+    output_buckets: Annotated[tuple[BucketName, ...], Strict(strict=False)] = Field(
+        default=(),
+        description="Buckets that jobs read and write: manifests of checkpoints, metrics, results.",
+        examples=[["my-nova-results"]],
+    )
+    kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
+        default=(),
+        description="KMS keys of these buckets. Default: none, for buckets under S3's or the account's own AWS key.",
+        examples=[[KEY_ARN.example]],
+    )
+    reward_functions: bool = Field(
+        default=False,
+        description=(
+            "Whether jobs may invoke Lambda functions, and use SQS queues, whose names hold SageMaker: rewards of"
+            " reinforcement fine-tuning."
+        ),
+    )
+    deep_health_checks: Annotated[
+        tuple[Literal["instance_stress", "instance_connectivity"], ...], Strict(strict=False)
+    ] = Field(
+        default=(),
+        description="Checks of every new node before it takes work, about two hours. Default: none.",
+        examples=[["instance_stress", "instance_connectivity"]],
+    )
+    threads_per_core: Annotated[int, within(hyperpod.THREADS_PER_CORE)] | None = Field(
+        default=None, description="Threads of one core. Default: 2 where the type has SMT, else 1."
+    )
+    volume_gib: Annotated[int, within(hyperpod.VOLUME_GIB)] | None = Field(
+        default=DEFAULT_VOLUME_GIB, description="Size of the second EBS volume in GiB. null: no second volume."
+    )
+
+    @property
+    def all_instance_types(self) -> tuple[str, ...]:
+        """The type of its nodes, as instance groups name theirs."""
+        return (self.instance_type,)
+
+    @property
+    def resolved_capacity(self) -> Literal["on_demand", "training_plan"]:
+        """Where the nodes come from, the default filled in."""
+        return self.capacity or "on_demand"
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """None of the file's: the service puts its own on restricted nodes."""
+        return ()
+
+
+AnyGroup = InstanceGroup | RestrictedGroup
+"""A group of either kind. Both have a name, types, a count, a zone, a capacity, threads and a volume."""

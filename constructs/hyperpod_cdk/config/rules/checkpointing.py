@@ -1,0 +1,107 @@
+"""Rules about the service accounts that write checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.config.checkpointing import CheckpointAccount
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.rules._book import Book, Problem, checkpoint_accounts, duplicates, file_systems, teams, warning
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.suggest import closest
+
+BOOK = Book()
+
+_TEAM_PREFIX = governance.namespace("")
+
+
+@BOOK.whole
+def checkpoint_accounts_are_unique(environment: Environment) -> Iterator[Problem]:
+    """Refuse a service account twice: EKS gives each one role."""
+    members = list(checkpoint_accounts(environment))
+    for index, first, (namespace, name) in duplicates([(each.namespace, each.name) for _, each in members]):
+        yield Problem(
+            (*members[index][0], "name"),
+            f"must be unique in its namespace, got {namespace}/{name} as in service_accounts[{first}], and EKS gives an"
+            " account one role; put all buckets under one of the two",
+        )
+
+
+@BOOK.alone(checkpoint_accounts)
+def checkpoint_accounts_are_nobody_elses(path: DataPath, account: CheckpointAccount) -> Iterator[Problem]:
+    """Refuse the service accounts of add-ons, which have roles of their own."""
+    for name in addons.names():
+        row = addons.row(name)
+        if account.namespace == row.namespace and account.name in row.service_accounts:
+            yield Problem(
+                (*path, "name"),
+                f"must be an account of training pods, got {account.namespace}/{account.name}, which is that of the"
+                f" add-on {name} and has a role of its own; name another account",
+            )
+
+
+@BOOK.each(checkpoint_accounts)
+def checkpoint_namespaces_are_there(
+    environment: Environment, path: DataPath, account: CheckpointAccount
+) -> Iterator[Problem]:
+    """Refuse a team's namespace without the team; doubt one that is nearly that of a team or a claim."""
+    own = [team.namespace for _, team in teams(environment)]
+    claimed = [
+        name for _, each in file_systems(environment) if each.claim is not None for name in each.claim.namespaces
+    ]
+    at, namespace = (*path, "namespace"), account.namespace
+    if namespace in own or (namespace in claimed and not namespace.startswith(_TEAM_PREFIX)):
+        return
+    near = closest(namespace, dict.fromkeys((*own, *claimed)))
+    if namespace.startswith(_TEAM_PREFIX):
+        team = namespace.removeprefix(_TEAM_PREFIX)
+        fix = (
+            f"did you mean {near}?"
+            if near and near != namespace
+            else f'add the team "{team}" to task_governance.teams, or name another namespace'
+        )
+        yield Problem(at, f"must be the namespace of a team, got {namespace} and no such team; {fix}")
+    elif near:
+        yield warning(
+            at,
+            f"{namespace} is neither the namespace of a team nor that of a claim in this file; did you mean {near}?",
+        )
+
+
+@BOOK.alone(checkpoint_accounts)
+def checkpoint_buckets_do_not_overlap(path: DataPath, account: CheckpointAccount) -> Iterator[Problem]:
+    """Refuse a place of which another one holds all."""
+    places = [address if address.startswith("s3://") else f"s3://{address}" for address in account.buckets]
+    for index, place in enumerate(places):
+        for first, other in enumerate(places[:index]):
+            if _holds(place, other) or _holds(other, place):
+                yield Problem(
+                    (*path, "buckets", index),
+                    f"must not overlap another place, got {account.buckets[index]} beside {account.buckets[first]} of"
+                    f" buckets[{first}]; name the wider of the two only",
+                )
+
+
+@BOOK.each(checkpoint_accounts)
+def checkpoint_keys_are_of_the_partition(
+    environment: Environment, path: DataPath, account: CheckpointAccount
+) -> Iterator[Problem]:
+    """Refuse keys that no role of the environment can reach."""
+    for index, first, arn in duplicates(account.kms_key_arns):
+        yield Problem(
+            (*path, "kms_key_arns", index),
+            f"must be named once, got {arn} again after [{first}]; remove one of the two",
+        )
+    for index, arn in enumerate(account.kms_key_arns):
+        partition = arn.split(":")[1]
+        if partition != environment.partition:
+            yield Problem(
+                (*path, "kms_key_arns", index),
+                f"must begin with arn:{environment.partition}:, the partition of {environment.region}, got"
+                f" arn:{partition}:; write arn:{environment.partition}:",
+            )
+
+
+def _holds(outer: str, inner: str) -> bool:
+    return inner == outer or inner.startswith(f"{outer.rstrip('/')}/")

@@ -1,0 +1,106 @@
+"""Rules about KMS keys and about a bucket of somebody else's that they encrypt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import lustre
+from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.rules._book import Book, Problem, warning
+from hyperpod_cdk.config.source import DataPath
+
+BOOK = Book()
+
+
+def named_keys(environment: Environment) -> Iterator[tuple[DataPath, str]]:
+    """Go through the keys that are named by ARN, with where they stand."""
+    for field in Encryption.model_fields:
+        arn = key_arn(getattr(environment.encryption, field))
+        if arn is not None:
+            yield ("encryption", field), arn
+    bucket = environment.hyperpod.lifecycle.existing_bucket
+    if bucket is not None and bucket.kms_key_arn is not None:
+        yield ("hyperpod", "lifecycle", "existing_bucket", "kms_key_arn"), bucket.kms_key_arn
+
+
+@BOOK.each(named_keys)
+def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Iterator[Problem]:
+    """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
+    _, partition, _, region, account, rest = arn.split(":", 5)
+    if (partition, region) != (environment.partition, environment.region):
+        mended = (
+            f"name the replica, arn:{environment.partition}:kms:{environment.region}:{account}:{rest}, once it is made"
+            if rest.startswith("key/mrk-") and partition == environment.partition
+            else f"name a key of {environment.region}"
+        )
+        yield Problem(
+            path, f"must be a key of {environment.region}, where what it encrypts stands, got {arn}; {mended}"
+        )
+    elif account != environment.account:
+        yield warning(
+            path,
+            f"belongs to account {account}, which has to let account {environment.account} use it, and whose policy"
+            " preflight cannot read; name a key of your own where you can",
+        )
+
+
+@BOOK.whole
+def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environment) -> Iterator[Problem]:
+    """Refuse a key for the nodes where HyperPod takes none (developer guide, "Customer managed AWS KMS key")."""
+    if environment.encryption.node_volumes is not None and environment.hyperpod.provisioning != "continuous":
+        yield Problem(
+            ("encryption", "node_volumes"),
+            f"needs continuous provisioning, got provisioning: {environment.hyperpod.provisioning}; set"
+            " hyperpod.provisioning: continuous, or remove node_volumes",
+        )
+
+
+@BOOK.whole
+def encrypted_images_need_the_key_of_the_root_volume(environment: Environment) -> Iterator[Problem]:
+    """Warn of a custom AMI beside a key that is made: one encrypted with another key would not boot."""
+    if environment.encryption.node_volumes != CREATE:
+        return
+    for index, group in enumerate(environment.hyperpod.instance_groups):
+        ami_id = group.image.ami_id
+        if ami_id is not None and ami_id != "default":
+            yield warning(
+                ("hyperpod", "instance_groups", index, "image", "ami_id"),
+                f"if {ami_id} is encrypted, the root volume must have the same key, and encryption.node_volumes makes"
+                " another; write the AMI's key there in place of create",
+            )
+
+
+@BOOK.whole
+def secrets_key_is_of_a_cluster_to_make(environment: Environment) -> Iterator[Problem]:
+    """Refuse a key for a cluster that exists: it would be ignored."""
+    if environment.encryption.eks_secrets is not None and environment.eks.is_existing:
+        yield Problem(
+            ("encryption", "eks_secrets"),
+            "must be left out beside eks.existing, whose secrets have their owner's key; remove eks_secrets",
+        )
+
+
+@BOOK.whole
+def file_systems_key_has_file_systems(environment: Environment) -> Iterator[Problem]:
+    """Refuse a key for file systems where none would have it."""
+    if environment.encryption.file_systems is None:
+        return
+    takes_key = [system for system in environment.storage.made_lustre if system.deployment_type != lustre.SCRATCH]
+    if not takes_key:
+        yield Problem(
+            ("encryption", "file_systems"),
+            "needs a file system that is made, and not for scratch, which FSx encrypts with a key of its own, got none;"
+            " add one under storage.lustre, or remove file_systems",
+        )
+
+
+@BOOK.whole
+def bucket_key_is_of_a_bucket_to_make(environment: Environment) -> Iterator[Problem]:
+    """Refuse a key for a bucket that exists: nothing of that bucket is changed."""
+    if environment.encryption.lifecycle_bucket is not None and environment.hyperpod.lifecycle.existing_bucket:
+        yield Problem(
+            ("encryption", "lifecycle_bucket"),
+            "must be left out beside hyperpod.lifecycle.existing_bucket, of which nothing is changed; write its key as"
+            " hyperpod.lifecycle.existing_bucket.kms_key_arn, and remove lifecycle_bucket",
+        )

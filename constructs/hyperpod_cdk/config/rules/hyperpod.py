@@ -1,0 +1,200 @@
+"""Rules about the cluster as a whole: autoscaling and Karpenter's pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.hyperpod import KarpenterPool
+from hyperpod_cdk.config.instance_group import InstanceGroup
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, warning
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.suggest import closest
+
+BOOK = Book()
+
+_AT = ("hyperpod", "autoscaling")
+_POOLS = ("hyperpod", "karpenter_pools")
+
+
+def _pools(environment: Environment) -> Iterator[tuple[DataPath, KarpenterPool]]:
+    if environment.hyperpod.autoscaling == "karpenter":
+        for index, pool in enumerate(environment.hyperpod.karpenter_pools):
+            yield (*_POOLS, index), pool
+
+
+def _autoscaled(environment: Environment) -> Iterator[tuple[DataPath, InstanceGroup]]:
+    if environment.hyperpod.autoscaling == "karpenter":
+        for index, group in enumerate(environment.hyperpod.instance_groups):
+            if group.count == 0:
+                yield ("hyperpod", "instance_groups", index), group
+
+
+@BOOK.whole
+def autoscaling_has_its_cluster(environment: Environment) -> Iterator[Problem]:
+    """Refuse Karpenter where nodes cannot come one by one, and where nobody replaces the faulty ones."""
+    section = environment.hyperpod
+    if section.autoscaling != "karpenter":
+        return
+    if section.provisioning != "continuous":
+        yield Problem(
+            _AT,
+            f"needs continuous provisioning, got provisioning: {section.provisioning}; set hyperpod.provisioning:"
+            " continuous, or autoscaling: none",
+        )
+    if section.node_recovery != "automatic":
+        yield Problem(
+            _AT,
+            f"needs automatic node recovery, got node_recovery: {section.node_recovery}; set hyperpod.node_recovery:"
+            " automatic, or autoscaling: none",
+        )
+
+
+@BOOK.whole
+def autoscaling_has_its_groups(environment: Environment) -> Iterator[Problem]:
+    """Refuse Karpenter without a group to scale, and without a node for the add-ons to start on."""
+    section = environment.hyperpod
+    if section.autoscaling != "karpenter" or not section.instance_groups:
+        return
+    counts = [group.count for group in section.instance_groups]
+    if all(count > 0 for count in counts):
+        yield Problem(
+            _AT,
+            "needs a group with count: 0, which are the ones that Karpenter scales, got none; set count: 0 in one, or"
+            " autoscaling: none",
+        )
+    elif not any(count > 0 for count in counts):
+        yield Problem(
+            _AT,
+            "needs a group with a count above 0, on whose nodes add-ons and controllers run before any pod asks for a"
+            " node, got none; add two ml.m5.2xlarge named system",
+        )
+
+
+@BOOK.each(_autoscaled)
+def autoscaled_groups_can_scale(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse groups of which HyperPod's Karpenter makes no nodes."""
+    if group.resolved_capacity == "training_plan":
+        yield Problem(
+            (*path, "capacity"),
+            "must be on_demand or spot in a group that Karpenter scales, got training_plan; set count to the plan's"
+            " nodes, or capacity: on_demand",
+        )
+    if group.deep_health_checks:
+        yield Problem(
+            (*path, "deep_health_checks"),
+            "must be left out of a group that Karpenter scales: pods would wait for hours, and Karpenter would add more"
+            " nodes for them; remove deep_health_checks, or set a count",
+        )
+    for name in group.all_instance_types:
+        row = environment.instance_type(name)
+        if row is not None and row.architecture not in hyperpod.KARPENTER_ARCHITECTURES:
+            yield Problem(
+                (*path, "count"),
+                f"must be above 0 for {name}: HyperPod's Karpenter knows {listing(hyperpod.KARPENTER_ARCHITECTURES)}"
+                f" only, got {row.architecture}; set count: 1 or more, or name another instance type",
+            )
+
+
+@BOOK.whole
+def pools_go_with_autoscaling(environment: Environment) -> Iterator[Problem]:
+    """Refuse pools of an autoscaler that is off, and one pool too large that nobody wrote."""
+    section = environment.hyperpod
+    if section.karpenter_pools and section.autoscaling != "karpenter":
+        yield Problem(
+            _POOLS,
+            f"must go with autoscaling: karpenter, got autoscaling: {section.autoscaling}; set autoscaling: karpenter,"
+            " or remove karpenter_pools",
+        )
+    count, most = len(section.autoscaled_groups), hyperpod.KARPENTER_POOL_GROUPS.maximum or 0
+    if not section.karpenter_pools and count > most:
+        yield Problem(
+            _AT,
+            f"needs karpenter_pools for more than {most} groups with count: 0, which one pool cannot hold, got {count};"
+            f" divide them among pools of at most {most}",
+        )
+
+
+@BOOK.whole
+def pool_names_are_unique(environment: Environment) -> Iterator[Problem]:
+    """Refuse two pools of one name."""
+    for index, first, name in duplicates([pool.name for pool in environment.hyperpod.karpenter_pools]):
+        yield Problem(
+            (*_POOLS, index, "name"),
+            f'must be unique, got "{name}" as in karpenter_pools[{first}]; rename one of the two',
+        )
+
+
+@BOOK.each(_pools)
+def pools_name_autoscaled_groups(environment: Environment, path: DataPath, pool: KarpenterPool) -> Iterator[Problem]:
+    """Refuse groups that do not exist or that are not Karpenter's."""
+    counts = {group.name: group.count for group in environment.hyperpod.instance_groups}
+    for index, name in enumerate(pool.instance_groups):
+        at = (*path, "instance_groups", index)
+        if name not in counts:
+            near = closest(name, counts)
+            fix = f"did you mean {near}?" if near else f"name one of {', '.join(counts)}"
+            yield Problem(at, f'must be an instance group of this file, got "{name}"; {fix}')
+        elif counts[name] > 0:
+            yield Problem(
+                at,
+                f"must be a group with count: 0, got {name} with count: {counts[name]}, whose nodes Karpenter would"
+                " remove; set its count: 0, or take it out of the pool",
+            )
+
+
+@BOOK.whole
+def each_autoscaled_group_has_one_pool(environment: Environment) -> Iterator[Problem]:
+    """Refuse a group that two pools would scale, and one that none does and that so never gets a node."""
+    section = environment.hyperpod
+    if section.autoscaling != "karpenter" or not section.karpenter_pools:
+        return
+    home: dict[str, str] = {}
+    for place, pool in enumerate(section.karpenter_pools):
+        for index, name in enumerate(pool.instance_groups):
+            if name in home:
+                yield Problem(
+                    (*_POOLS, place, "instance_groups", index),
+                    f"must be in one pool, got {name} again after pool {home[name]}; remove one of the two",
+                )
+            home.setdefault(name, pool.name)
+    for path, group in _autoscaled(environment):
+        if group.name not in home:
+            yield Problem(
+                (*path, "count"),
+                f"must be above 0, or {group.name} in a pool of karpenter_pools: nothing else gives it nodes; add it to"
+                f" pool {section.karpenter_pools[0].name}, or set its count",
+            )
+
+
+@BOOK.whole
+def pools_have_like_taints(environment: Environment) -> Iterator[Problem]:
+    """Refuse a pool of differently tainted groups: Karpenter would add nodes on which the pods cannot run."""
+    section = environment.hyperpod
+    taints = {
+        group.name: sorted((t.key, t.value or "", t.effect) for t in group.taints) for group in section.instance_groups
+    }
+    for place, pool in enumerate(section.resolved_karpenter_pools):
+        first, *others = [name for name in pool.instance_groups if name in taints] or [""]
+        for name in others:
+            if taints[name] != taints[first]:
+                at = (*_POOLS, place, "instance_groups") if section.karpenter_pools else _AT
+                yield Problem(
+                    at,
+                    f"must hold groups with the same taints in a pool, got {first} and {name} in pool {pool.name};"
+                    " give both the same taints, or each a pool of karpenter_pools",
+                )
+                break
+
+
+@BOOK.each(_pools)
+def spot_nodes_leave_in_order(environment: Environment, path: DataPath, pool: KarpenterPool) -> Iterator[Problem]:
+    """Warn of a pool with Spot that gives nodes back at once."""
+    spot = {group.name for group in environment.hyperpod.instance_groups if group.capacity == "spot"}
+    if pool.consolidate_after_seconds == 0 and spot.intersection(pool.instance_groups):
+        yield warning(
+            (*path, "consolidate_after_seconds"),
+            "pods on Spot nodes have no time to write a checkpoint when a node is given back at once; set"
+            f" consolidate_after_seconds: {hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS}",
+        )

@@ -1,0 +1,215 @@
+"""Rules about the add-ons for workloads: what they need of the cluster, of each other and of the region."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import operators as catalog
+from hyperpod_cdk.config.draft import known
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.operators import CREATE
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, warning
+
+BOOK = Book()
+
+_SECTIONS = {
+    addons.TRAINING_OPERATOR: "training",
+    addons.INFERENCE: "inference",
+    addons.OBSERVABILITY: "observability",
+    addons.SPACES: "spaces",
+}
+"""The add-on of each operator, and its section."""
+
+
+@BOOK.whole
+def unused_operator_settings(environment: Environment) -> Iterator[Problem]:
+    """Refuse settings of an operator that is off: they would be ignored."""
+    for name in _SECTIONS.values():
+        section = getattr(environment.operators, name)
+        if section.enabled:
+            continue
+        for key in sorted(section.model_fields_set - {"enabled"}):
+            yield Problem(
+                ("operators", name, key),
+                f"must be left out while operators.{name} is off, where it has no effect; remove {key}, or set"
+                f" operators.{name}.enabled: true",
+            )
+
+
+@BOOK.whole
+def elastic_training_has_a_new_operator(environment: Environment) -> Iterator[Problem]:
+    """Refuse a training operator that is too old for the elastic jobs that it is to run."""
+    name = addons.TRAINING_OPERATOR
+    training, least = environment.operators.training, addons.row(name).elastic_minimum_version
+    for addon, version in known(environment.eks.addon_versions):
+        if addon == name and training.enabled and training.elastic and _is_older(version, least):
+            yield Problem(
+                ("eks", "addon_versions", name),
+                f"must be {least} or newer for elastic training, got {version}; set {name}: v{least}-eksbuild.1 or"
+                " newer, or set operators.training.elastic: false",
+            )
+
+
+@BOOK.whole
+def pinned_addons_suit_the_operators(environment: Environment) -> Iterator[Problem]:
+    """Refuse versions of add-ons that are too old for an operator that needs them."""
+    for addon, version in known(environment.eks.addon_versions):
+        for operator, name in _SECTIONS.items():
+            least = addons.row(operator).requires.get(addon)
+            if least and getattr(environment.operators, name).enabled and _is_older(version, least):
+                suffix = "" if "-eksbuild" in least else "-eksbuild.1"
+                yield Problem(
+                    ("eks", "addon_versions", addon),
+                    f"must be {least} or newer for operators.{name}, got {version}; set {addon}:"
+                    f" v{least}{suffix} or newer, or leave it out for EKS's default",
+                )
+
+
+@BOOK.whole
+def inference_has_an_oidc_provider(environment: Environment) -> Iterator[Problem]:
+    """Refuse roles by web identity on a cluster without an OIDC provider."""
+    existing = environment.eks.existing
+    if not environment.operators.inference.enabled or not environment.eks.installs(addons.INFERENCE):
+        return
+    if existing is None and not environment.eks.oidc_provider:
+        yield Problem(
+            ("eks", "oidc_provider"),
+            "must be true for operators.inference, whose pods take their roles through it; set oidc_provider: true",
+        )
+    elif existing is not None and existing.oidc_provider_arn is None:
+        yield Problem(
+            ("eks", "existing", "oidc_provider_arn"),
+            "is missing, and operators.inference takes its roles through it; add the provider that 'aws iam"
+            " list-open-id-connect-providers' shows for the cluster's issuer, or make one with 'eksctl utils"
+            f" associate-iam-oidc-provider --cluster {existing.cluster_name}'",
+        )
+
+
+@BOOK.whole
+def operators_that_stand_already_are_not_configured(environment: Environment) -> Iterator[Problem]:
+    """Refuse settings of an operator that stands on the cluster already: nobody would apply them."""
+    for addon, name in _SECTIONS.items():
+        section = getattr(environment.operators, name)
+        if not section.enabled or environment.eks.installs(addon):
+            continue
+        # whether jobs are elastic is a word to these rules only
+        for key in sorted(section.model_fields_set - {"enabled", "elastic"}):
+            yield Problem(
+                ("operators", name, key),
+                f"must be left out while {addon} is named in eks.existing.installed_addons and used as it is; remove"
+                f" {key}, or the add-on from that list",
+            )
+
+
+@BOOK.whole
+def model_buckets_are_distinct(environment: Environment) -> Iterator[Problem]:
+    """Refuse a bucket named twice."""
+    for index, first, name in duplicates(environment.operators.inference.model_buckets):
+        yield Problem(
+            ("operators", "inference", "model_buckets", index),
+            f"must be named once, got {name} again after [{first}]; remove one of the two",
+        )
+
+
+@BOOK.whole
+def workspaces_are_of_the_account(environment: Environment) -> Iterator[Problem]:
+    """Refuse workspaces of another account or partition, and metrics to another region."""
+    section = environment.operators.observability
+    if not section.enabled:
+        return
+    for key, arn in (
+        ("prometheus_workspace", section.prometheus_workspace),
+        ("grafana_workspace", section.grafana_workspace),
+    ):
+        if arn is None or arn == CREATE:
+            continue
+        _, partition, _, region, account, _ = arn.split(":", 5)
+        if (partition, account) != (environment.partition, environment.account):
+            yield Problem(
+                ("operators", "observability", key),
+                f"must be a workspace of account {environment.account} in the partition {environment.partition}, got"
+                f" {arn}; name one of the account, or set {key}: {CREATE}",
+            )
+        elif key == "prometheus_workspace" and region != environment.region:
+            yield Problem(
+                ("operators", "observability", key),
+                f"must be a workspace in {environment.region}, for whose endpoint the collector signs, got {arn}; name"
+                f" one of the region, or set {key}: {CREATE}",
+            )
+
+
+@BOOK.whole
+def services_are_in_the_region(environment: Environment) -> Iterator[Problem]:
+    """Warn of services that the tables do not list for the region."""
+    operators, installs = environment.operators, environment.eks.installs
+    inference = operators.inference.enabled and installs(addons.INFERENCE)
+    doubt = catalog.region_warning("inference", environment.region)
+    if inference and doubt:
+        yield warning(("operators", "inference"), f"{doubt}; set enabled: false if the add-on is refused")
+    if not operators.observability.enabled or not installs(addons.OBSERVABILITY):
+        return
+    doubt = catalog.region_warning("prometheus", environment.region)
+    if operators.observability.prometheus_workspace == CREATE and doubt:
+        yield warning(("operators", "observability"), f"{doubt}; set enabled: false if the workspace is refused")
+    doubt = catalog.region_warning("grafana", environment.region)
+    if operators.observability.grafana_workspace == CREATE and doubt:
+        yield warning(
+            ("operators", "observability", "grafana_workspace"),
+            f"{doubt}; name a workspace in one of these, which reads metrics of other regions too",
+        )
+
+
+@BOOK.whole
+def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Problem]:
+    """Warn where no node has room for all pods of an operator."""
+    groups = environment.hyperpod.instance_groups
+    sizes = [_size(name) for group in groups for name in group.all_instance_types if group.count]
+    if not sizes or None in sizes:
+        return
+    for addon, name in ((addons.INFERENCE, "inference"), (addons.OBSERVABILITY, "observability")):
+        least = addons.row(addon).minimum_node_xlarge
+        if least is None or not getattr(environment.operators, name).enabled:
+            continue
+        if max(size for size in sizes if size is not None) < least:
+            types = listing(sorted({name for group in groups for name in group.all_instance_types}), last="and")
+            yield warning(
+                ("operators", name),
+                f"needs a node of the size {least}xlarge or larger (as of {addons.AS_OF}), got {types}; take a larger"
+                " instance_type for one group",
+            )
+
+
+@BOOK.whole
+def governance_metrics_have_governance(environment: Environment) -> Iterator[Problem]:
+    """Warn of categories of metrics that nothing on the cluster feeds."""
+    section, operators = environment.operators.observability, environment.operators
+    if not section.enabled:
+        return
+    if section.metrics.task_governance == "advanced" and environment.task_governance is None:
+        yield warning(
+            ("operators", "observability", "metrics", "task_governance"),
+            "task governance is off, so that there are no such metrics; add task_governance, or remove it",
+        )
+    if section.metrics.scaling == "advanced" and not operators.inference.enabled:
+        yield warning(
+            ("operators", "observability", "metrics", "scaling"),
+            "KEDA comes with operators.inference, which is off; remove it unless the cluster has a KEDA of its own",
+        )
+
+
+def _is_older(version: str, least: str | None) -> bool:
+    got, wanted = addons.release(version), addons.release(least) if least else None
+    return got is not None and wanted is not None and got < wanted
+
+
+def _size(instance_type: str) -> int | None:
+    """Give 4 for ``ml.c5.4xlarge``, 0 for sizes below ``xlarge``, None where the name does not tell."""
+    if "." not in instance_type:
+        return None
+    size = instance_type.rsplit(".", 1)[1]
+    if size in {"nano", "micro", "small", "medium", "large"}:
+        return 0
+    match = re.fullmatch(r"([0-9]*)xlarge", size)
+    return None if match is None else int(match[1] or 1)

@@ -1,0 +1,197 @@
+"""Rules about restricted instance groups and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import hyperpod, instance_types, lustre
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.restricted_group import RestrictedGroup, RestrictedLustre
+from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, restricted_groups, warning
+from hyperpod_cdk.config.source import DataPath
+
+BOOK = Book()
+
+_GROUPS: DataPath = ("hyperpod", "restricted_instance_groups")
+_SHARED: DataPath = ("hyperpod", "restricted_environment")
+
+
+@BOOK.whole
+def some_group_exists(environment: Environment) -> Iterator[Problem]:
+    """Refuse a cluster without nodes of either kind."""
+    if not environment.hyperpod.all_groups:
+        yield Problem(("hyperpod", "instance_groups"), "must hold at least one instance group, got none; add one")
+
+
+@BOOK.each(restricted_groups)
+def restricted_groups_say_their_capacity(
+    environment: Environment, path: DataPath, group: RestrictedGroup
+) -> Iterator[Problem]:
+    """Refuse to guess where accelerated nodes come from; doubt types that train nothing."""
+    row = environment.instance_type(group.instance_type)
+    if row is None:
+        return
+    if not row.is_accelerated:
+        yield warning(
+            (*path, "instance_type"),
+            f"Nova models are customised on accelerators, got {row.name}, which has none; set instance_type to one that"
+            " the recipe names, such as ml.p5.48xlarge",
+        )
+    elif group.capacity is None:
+        fix = "training_plan with its training_plan_arn" if row.training_plan_supported else "on_demand"
+        yield Problem(
+            (*path, "capacity"),
+            f"must say where {row.name} comes from (on_demand or training_plan), since on-demand capacity of"
+            f" accelerated types is scarce; set capacity: {fix}",
+        )
+
+
+@BOOK.each(restricted_groups)
+def restricted_plan_goes_with_its_capacity(
+    environment: Environment, path: DataPath, group: RestrictedGroup
+) -> Iterator[Problem]:
+    """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
+    if group.capacity != "training_plan":
+        if group.training_plan_arn is not None:
+            got = f"capacity: {group.capacity}" if group.capacity else "no capacity"
+            yield Problem(
+                (*path, "training_plan_arn"),
+                f"must go with capacity: training_plan, got {got}; set capacity: training_plan or remove"
+                " training_plan_arn",
+            )
+        return
+    row = environment.instance_type(group.instance_type)
+    if row is not None and not row.training_plan_supported:
+        yield Problem(
+            (*path, "capacity"),
+            f"must not be training_plan for {row.name}, for which no plans are sold (as of {instance_types.as_of()});"
+            " set capacity: on_demand",
+        )
+    if group.training_plan_arn is None:
+        yield Problem(
+            (*path, "training_plan_arn"),
+            "is missing, and capacity: training_plan needs it; add the ARN that 'aws sagemaker list-training-plans'"
+            " shows",
+        )
+
+
+@BOOK.each(restricted_groups)
+def restricted_groups_have_a_file_system(
+    environment: Environment, path: DataPath, group: RestrictedGroup
+) -> Iterator[Problem]:
+    """Refuse a group with neither a file system of its own nor the shared one: jobs keep their state there."""
+    if group.lustre is None and environment.hyperpod.restricted_environment is None:
+        yield Problem(
+            (*path, "lustre"),
+            "is missing, and there is no hyperpod.restricted_environment to share; add lustre: {capacity_gib: 9600}",
+        )
+
+
+@BOOK.whole
+def restricted_capacity_is_on_offer(environment: Environment) -> Iterator[Problem]:
+    """Refuse capacities that FSx does not sell."""
+    systems: list[tuple[DataPath, RestrictedLustre]] = [
+        ((*path, "lustre"), group.lustre) for path, group in restricted_groups(environment) if group.lustre is not None
+    ]
+    shared = environment.hyperpod.restricted_environment
+    if shared is not None:
+        systems.append(((*_SHARED, "lustre"), shared.lustre))
+    for path, system in systems:
+        problem = lustre.capacity_problem(
+            system.capacity_gib, throughput_mbps_per_tib=system.throughput_mbps_per_tib, efa=False
+        )
+        if problem:
+            yield Problem((*path, "capacity_gib"), problem)
+
+
+@BOOK.whole
+def shared_environment_has_users(environment: Environment) -> Iterator[Problem]:
+    """Refuse a shared environment without restricted groups; doubt one that no group uses."""
+    if environment.hyperpod.restricted_environment is None:
+        return
+    groups = environment.hyperpod.restricted_instance_groups
+    if not groups:
+        yield Problem(
+            _SHARED, "must go with restricted_instance_groups, got none; add one or remove restricted_environment"
+        )
+    elif all(group.lustre is not None for group in groups):
+        yield warning(
+            (*_SHARED, "lustre"),
+            "every restricted group has a file system of its own, so nobody uses the shared one, which is billed;"
+            " remove it, or the lustre of a group",
+        )
+
+
+@BOOK.alone(restricted_groups)
+def restricted_buckets_are_named_once(path: DataPath, group: RestrictedGroup) -> Iterator[Problem]:
+    """Refuse a bucket twice: output buckets are read as well."""
+    for key, buckets in (("input_buckets", group.input_buckets), ("output_buckets", group.output_buckets)):
+        for index, first, name in duplicates(buckets):
+            yield Problem(
+                (*path, key, index), f"must be named once, got {name} again after [{first}]; remove one of the two"
+            )
+    for index, name in enumerate(group.input_buckets):
+        if name in group.output_buckets:
+            yield Problem(
+                (*path, "input_buckets", index),
+                f"must be named once, got {name} in output_buckets too, which are read as well; remove it here",
+            )
+
+
+@BOOK.each(restricted_groups)
+def restricted_jobs_reach_their_data(
+    environment: Environment,  # noqa: ARG001 - the shape of a rule
+    path: DataPath,
+    group: RestrictedGroup,
+) -> Iterator[Problem]:
+    """Warn of jobs that could read or write nothing: restricted nodes have no rights but their execution role's."""
+    if not group.output_buckets:
+        yield warning(
+            (*path, "output_buckets"),
+            "jobs on restricted nodes have no rights but those of the group's role, which writes to no bucket here;"
+            " add output_buckets, with the one that recipes name as output_s3_path",
+        )
+
+
+@BOOK.whole
+def restricted_groups_are_offered(environment: Environment) -> Iterator[Problem]:
+    """Warn where the service is not known to have restricted groups, and of what the file cannot do for them."""
+    if not environment.hyperpod.restricted_instance_groups:
+        return
+    if environment.region not in hyperpod.RESTRICTED_REGIONS:
+        yield warning(
+            _GROUPS,
+            f"restricted instance groups were not seen in {environment.region} on {hyperpod.AS_OF}; if the cluster is"
+            f" refused, set region: {listing(hyperpod.RESTRICTED_REGIONS)}",
+        )
+    yield warning(
+        _GROUPS,
+        "pods find no network on restricted nodes before HyperPod's install_rig_dependencies.sh was run, once, after"
+        " the deployment; follow docs/restricted-groups.md",
+    )
+
+
+@BOOK.whole
+def restricted_groups_suit_the_cluster(environment: Environment) -> Iterator[Problem]:
+    """Warn of what is not known to work beside restricted groups."""
+    cluster = environment.hyperpod
+    if not cluster.restricted_instance_groups:
+        return
+    if cluster.provisioning == "continuous":
+        yield warning(
+            ("hyperpod", "provisioning"),
+            "whether restricted groups take continuous provisioning is not documented, and AWS's own Terraform leaves"
+            " it out with them; set provisioning: all_or_nothing if the cluster is refused",
+        )
+    if cluster.tiered_checkpointing is not None:
+        yield warning(
+            ("hyperpod", "tiered_checkpointing"),
+            "whether restricted nodes keep memory for checkpoints is not documented; their jobs write checkpoints to"
+            " the service's own file system: count on the other groups only",
+        )
+    if not cluster.instance_groups:
+        yield warning(
+            ("hyperpod", "instance_groups"),
+            "restricted nodes carry a taint that add-ons and controllers do not tolerate, so these would wait for ever;"
+            " add a small group such as two ml.m5.2xlarge named system",
+        )

@@ -1,0 +1,137 @@
+"""The interface endpoints of a closed network: AWS's services under their usual names, inside the VPC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Aws, CfnTag, Stack, Token
+from aws_cdk import aws_ec2 as ec2
+from constructs import Construct, DependencyGroup, IDependable
+
+from hyperpod_cdk.catalog import network as rules
+from hyperpod_cdk.catalog import regions
+
+_HTTPS = 443
+_WORD = re.compile(r"[A-Za-z0-9]+")
+
+
+class InterfaceEndpoints(Construct):
+    """An interface endpoint for each of ``services`` with an interface in each of ``subnet_ids``, and their group.
+
+    ``services`` are the ends of endpoint names (``ecr.api``); left out, those that HyperPod nodes and the kubectl
+    function call, without features. ``subnet_ids`` maps AZ IDs to subnets: AWS takes one for each zone. The services'
+    usual names lead to the endpoints, for which the VPC needs DNS resolution and DNS hostnames.
+
+    HTTPS comes in from ``clients``, by the groups' own ids, and from ``client_cidrs``: blocks whose clients carry a
+    group that does not exist yet, such as the one that EKS makes and CDK's kubectl function carries. Functions outside
+    the VPC, as those of the quota gate and of task governance, need no endpoint: Lambda brings their way out, and they
+    call AWS only, never the VPC.
+
+    Raises ValueError for no subnet, no client, AZ names in place of IDs, and services that have no such endpoint here:
+    whole names, the same one twice, and S3, which has a gateway endpoint.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnet_ids: Mapping[str, str],
+        services: Sequence[str] | None = None,
+        clients: Sequence[ec2.ISecurityGroup] = (),
+        client_cidrs: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        names = list(rules.endpoint_services() if services is None else services)
+        _check(names, subnet_ids, clients, client_cidrs)
+        tags = [CfnTag(key="Name", value=self.node.path)]
+        group = ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc.vpc_id,
+            group_description="Interface endpoints of AWS services, HTTPS from the VPC",
+            security_group_ingress=[
+                *(_https(source_security_group_id=client.security_group_id) for client in clients),
+                *(_https(cidr_ip=cidr) for cidr in client_cidrs),
+            ],
+            # endpoints answer and never ask; without a rule of its own EC2 would let the group out to everywhere
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="icmp",
+                    from_port=252,
+                    to_port=86,
+                    cidr_ip="255.255.255.255/32",
+                    description="A rule that nothing matches",
+                )
+            ],
+            tags=tags,
+        )
+        region = Stack.of(self).region
+        endpoints = [
+            ec2.CfnVPCEndpoint(
+                self,
+                _suffix(service),
+                vpc_id=vpc.vpc_id,
+                service_name=_name(service, region),
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=list(subnet_ids.values()),
+                security_group_ids=[group.attr_group_id],
+                tags=[CfnTag(key="Name", value=f"{self.node.path}/{service}")],
+            )
+            for service in names
+        ]
+        self._ready = DependencyGroup(*endpoints)
+        self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
+
+    @property
+    def security_group(self) -> ec2.ISecurityGroup:
+        """The endpoints' group, to let further clients in."""
+        return self._security_group
+
+    @property
+    def ready(self) -> IDependable:
+        """What a client of any AWS service depends on: all endpoints, whose group lets clients in."""
+        return self._ready
+
+
+def _https(**source: str) -> ec2.CfnSecurityGroup.IngressProperty:
+    return ec2.CfnSecurityGroup.IngressProperty(
+        ip_protocol="tcp", from_port=_HTTPS, to_port=_HTTPS, description="HTTPS from inside the VPC", **source
+    )
+
+
+def _suffix(service: str) -> str:
+    """Give the service as a construct id: ``ecr.api`` -> ``EcrApi``."""
+    return "".join(word.capitalize() for word in _WORD.findall(service))
+
+
+def _name(service: str, region: str) -> str:
+    known = "" if Token.is_unresolved(region) else region
+    return f"{rules.endpoint_service_prefix(service, region=known)}.{Aws.REGION}.{service}"
+
+
+def _check(
+    services: Sequence[str],
+    subnet_ids: Mapping[str, str],
+    clients: Sequence[ec2.ISecurityGroup],
+    client_cidrs: Sequence[str],
+) -> None:
+    if not subnet_ids:
+        raise ValueError("subnet_ids: must hold at least one subnet, got none; add one by its AZ ID")
+    for zone in subnet_ids:
+        if not regions.is_az_id(zone):
+            raise ValueError(f"subnet_ids: must be keyed by AZ IDs such as use1-az5, got {zone!r}")
+    if not clients and not client_cidrs:
+        raise ValueError("clients: must name who may call the endpoints, got nobody; add a group or client_cidrs")
+    for index, service in enumerate(services):
+        if service in services[:index]:
+            raise ValueError(f"services: must name each service once, got {service!r} again; remove it")
+        if service == "s3":
+            raise ValueError("services: must leave out s3, which has a gateway endpoint in the network; remove it")
+        if service.startswith(("com.", "cn.")):
+            raise ValueError(
+                f"services: must be what follows the region in an endpoint's name, such as ecr.api, got {service!r}"
+            )

@@ -1,0 +1,283 @@
+"""Teams, priority classes and quotas of task governance, checked by themselves and in the API's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any, Literal
+
+import aws_cdk as cdk
+
+from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog.instance_types import InstanceType
+
+Preemption = Literal["lower_priority", "never"]
+Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
+Access = Literal["access_policies", "rbac"]
+
+_ROLE_ARN = re.compile(r"arn:[a-z0-9-]+:iam::\d{12}:role/.+")
+_API_WORDS = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorityClass:
+    """A class that tasks name; ``weight`` 0 to 100, where 100 goes first. A task without a class has weight 0."""
+
+    name: str
+    weight: int
+
+    def __post_init__(self) -> None:
+        """Check name and weight."""
+        check(
+            governance.PRIORITY_CLASS_NAME.problem(self.name, key="name"),
+            governance.PRIORITY_WEIGHT.problem(self.weight, key="weight"),
+            where=f"priority class {self.name}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcceleratorPartition:
+    """``count`` parts of GPUs, cut by the MIG ``profile`` (``mig-3g.40gb``)."""
+
+    profile: str
+    count: int
+
+    def __post_init__(self) -> None:
+        """Check that the API knows the profile; which ones a type has is not looked at."""
+        check(
+            None
+            if self.profile in governance.PARTITION_PROFILES
+            else f"must be one of {', '.join(governance.PARTITION_PROFILES)}, got {self.profile}; set profile to one",
+            governance.QUOTA_COUNT.problem(self.count, key="count"),
+            where=f"partition {self.profile}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRow:
+    """What a team is guaranteed of one instance type, or may borrow of it.
+
+    Either whole instances (``count``), or ``accelerators``, ``vcpu`` and ``memory_gib`` (over all instances of the
+    type), or partitions of GPUs, with ``vcpu`` and ``memory_gib`` if wanted. SageMaker fills in by ratio what is left
+    out of accelerators, vCPU and memory; accelerators are 0 where only vCPU or memory is given.
+    """
+
+    instance_type: str
+    count: int | None = None
+    accelerators: int | None = None
+    vcpu: float | None = None
+    memory_gib: float | None = None
+    accelerator_partition: AcceleratorPartition | None = None
+
+    def __post_init__(self) -> None:
+        """Check that something is guaranteed, by one kind of amounts, and nothing negative."""
+        amounts = self._amounts()
+        where = f"quota of {self.instance_type}"
+        partition = () if self.accelerator_partition is None else ("accelerator_partition",)
+        check(governance.amounts_problem((*amounts, *partition)), where=where)
+        for name, amount in amounts.items():
+            check(governance.QUOTA_COUNT.problem(amount, key=name), where=where)
+
+    @property
+    def key(self) -> str:
+        """What a team may have once: a type, or a type with a profile."""
+        partition = self.accelerator_partition
+        return self.instance_type if partition is None else f"{self.instance_type} with {partition.profile}"
+
+    def properties(self) -> dict[str, Any]:
+        """Give the API's ComputeQuotaResourceConfig."""
+        partition = self.accelerator_partition
+        return {
+            "InstanceType": self.instance_type,
+            **{_API_WORDS[name]: amount for name, amount in self._amounts().items()},
+            **(
+                {}
+                if partition is None
+                else {"AcceleratorPartition": {"Type": partition.profile, "Count": partition.count}}
+            ),
+        }
+
+    def limited(self, numbers: InstanceType) -> dict[str, float]:
+        """Give the accelerators and EFA interfaces of the row, by the names under which a ResourceQuota limits them.
+
+        ``numbers`` are those of the instance type. Interfaces follow the share of a node's accelerators; vCPU and
+        memory are left out, since a limit on them asks every pod to state its own.
+        """
+        partition = self.accelerator_partition
+        if partition is not None:
+            return {governance.limited_resource("partition", profile=partition.profile): partition.count}
+        if self.count is not None:
+            nodes, accelerators = float(self.count), float(self.count * numbers.accelerator_count)
+        else:
+            accelerators = float(self.accelerators or 0)
+            nodes = accelerators / numbers.accelerator_count if numbers.accelerator_count else 0.0
+        found: dict[str, float] = {}
+        if numbers.is_nvidia:
+            found[governance.limited_resource("gpu")] = accelerators
+        elif numbers.is_neuron:
+            found[governance.limited_resource("neuron")] = accelerators
+        if numbers.efa_count:
+            found[governance.limited_resource("efa")] = nodes * numbers.efa_count
+        return found
+
+    def _amounts(self) -> dict[str, Any]:
+        return {name: value for name in _API_WORDS if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Team:
+    """A team: its guaranteed compute, how it shares what lies idle, and who belongs to it.
+
+    ``fair_share_weight`` (0 to 100) orders teams that want idle compute, under fair share only. ``preemption`` says
+    whether a task of the team stops the team's own tasks of lower priority. ``borrow_limit_percent`` (1 to 500) is how
+    much idle compute the team may borrow, only with ``lend_and_borrow``; SageMaker's own default is 50.
+    ``absolute_borrow_limits`` bound single instance types, whatever the percentage says. ``active=False`` keeps the
+    quota out of force.
+
+    ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``; ``access`` says
+    whether through AWS's access policies or through Kubernetes roles. ``default_queue`` sends jobs of the namespace
+    that name no queue to the team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes
+    ResourceQuota in the namespace; empty, there is none.
+    """
+
+    name: str
+    quota: Sequence[QuotaRow]
+    fair_share_weight: int = governance.DEFAULT_FAIR_SHARE_WEIGHT
+    preemption: Preemption = "lower_priority"
+    sharing: Sharing = "lend_and_borrow"
+    borrow_limit_percent: int | None = None
+    absolute_borrow_limits: Sequence[QuotaRow] = ()
+    active: bool = True
+    description: str | None = None
+    member_role_arns: Sequence[str] = ()
+    access: Access = "access_policies"
+    default_queue: bool = False
+    resource_quota: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check everything that does not depend on other teams."""
+        where = f"team {self.name}"
+        check(
+            governance.TEAM_NAME.problem(self.name, key="name"),
+            governance.FAIR_SHARE_WEIGHT.problem(self.fair_share_weight, key="fair_share_weight"),
+            word_problem(self.preemption, governance.PREEMPTION, key="preemption"),
+            word_problem(self.sharing, governance.SHARING, key="sharing"),
+            word_problem(self.access, governance.ACCESS, key="access"),
+            governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
+            twice_problem([row.key for row in self.quota], what="instance type"),
+            governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),
+            twice_problem([row.key for row in self.absolute_borrow_limits], what="instance type"),
+            description_problem(self.description),
+            where=where,
+        )
+        if self.borrow_limit_percent is not None:
+            check(
+                governance.BORROW_LIMIT_PERCENT.problem(self.borrow_limit_percent, key="borrow_limit_percent"),
+                self._borrowing_problem("borrow_limit_percent", self.borrow_limit_percent),
+                where=f"{where}: borrow_limit_percent",
+            )
+        if self.absolute_borrow_limits:
+            check(
+                self._borrowing_problem("absolute_borrow_limits", len(self.absolute_borrow_limits)),
+                where=f"{where}: absolute_borrow_limits",
+            )
+        for arn in self.member_role_arns:
+            check(_role_problem(arn), where=f"{where}: member_role_arns")
+        for name, quantity in self.resource_quota.items():
+            check(
+                governance.RESOURCE_NAME.problem(name, key="the resource"),
+                governance.QUANTITY.problem(quantity, key=name),
+                where=f"{where}: resource_quota",
+            )
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that SageMaker makes for the team."""
+        return governance.namespace(self.name)
+
+    @property
+    def resolved_borrow_limit_percent(self) -> int:
+        """The percentage of its own quota that the team may borrow; 0 for a team that does not."""
+        if self.sharing != "lend_and_borrow":
+            return 0
+        limit = self.borrow_limit_percent
+        return governance.DEFAULT_BORROW_LIMIT_PERCENT if limit is None else limit
+
+    def quota_config(self) -> dict[str, Any]:
+        """Give the API's ComputeQuotaConfig."""
+        sharing: dict[str, Any] = {"Strategy": governance.SHARING[self.sharing]}
+        if self.sharing == "lend_and_borrow":
+            sharing["BorrowLimit"] = self.resolved_borrow_limit_percent
+        if self.absolute_borrow_limits:
+            sharing["AbsoluteBorrowLimits"] = [row.properties() for row in self.absolute_borrow_limits]
+        return {
+            "ComputeQuotaResources": [row.properties() for row in self.quota],
+            "ResourceSharingConfig": sharing,
+            "PreemptTeamTasks": governance.PREEMPTION[self.preemption],
+        }
+
+    def _borrowing_problem(self, key: str, got: int) -> str | None:
+        if self.sharing == "lend_and_borrow":
+            return None
+        return f"must be left out with sharing: {self.sharing}, got {got}; remove {key} or set sharing: lend_and_borrow"
+
+
+def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> dict[str, str]:
+    """Give the limits of a ResourceQuota that leave a team all it owns and may borrow, for ``Team.resource_quota``.
+
+    That is accelerators and EFA interfaces of the instance types in ``instance_types`` (name -> numbers); rows of other
+    types are left out. A type's absolute borrow limit comes before the percentage.
+    """
+    absolute = {row.key: row for row in team.absolute_borrow_limits}
+    factor = 1 + team.resolved_borrow_limit_percent / 100
+    limits: dict[str, float] = {}
+    for row in team.quota:
+        numbers = instance_types.get(row.instance_type)
+        if numbers is None:
+            continue
+        share = 1.0 if row.key in absolute else factor
+        for name, amount in row.limited(numbers).items():
+            limits[name] = limits.get(name, 0.0) + amount * share
+    for row in absolute.values():
+        numbers = instance_types.get(row.instance_type)
+        for name, amount in ({} if numbers is None else row.limited(numbers)).items():
+            limits[name] = limits.get(name, 0.0) + amount
+    return {name: str(ceil(round(amount, 6))) for name, amount in sorted(limits.items()) if amount}
+
+
+def description_problem(text: str | None) -> str | None:
+    """Say what is wrong with a description of a policy or a quota, or give None."""
+    return None if text is None else governance.DESCRIPTION.problem(text, key="description")
+
+
+def word_problem(word: str, words: Sequence[str] | Mapping[str, str], *, key: str) -> str | None:
+    """Say that ``word`` is none of ``words``, or give None."""
+    if word in words:
+        return None
+    return f"must be one of {', '.join(words)}, got {word}; set {key}: {next(iter(words))}"
+
+
+def twice_problem(names: Sequence[str], *, what: str) -> str | None:
+    """Say which of ``names`` stands twice, or give None."""
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    return None if twice is None else f"must name each {what} once, got {twice} twice; join the two"
+
+
+def check(*problems: str | None, where: str) -> None:
+    """Raise the first problem that is one as a ValueError that names its place."""
+    for problem in problems:
+        if problem is not None:
+            raise ValueError(f"{where}: {problem}")
+
+
+def _role_problem(arn: str) -> str | None:
+    if cdk.Token.is_unresolved(arn) or _ROLE_ARN.fullmatch(arn):
+        return None
+    session = re.fullmatch(r"(arn:[a-z0-9-]+):sts::(\d{12}):assumed-role/([^/]+)/.+", arn)
+    fix = (
+        f"{session[1]}:iam::{session[2]}:role/{session[3]}" if session else "arn:<partition>:iam::<account>:role/<name>"
+    )
+    what = ", which is one session of a role" if session else ""
+    return f"must be the ARN of an IAM role, got {arn}{what}; set it to {fix}"

@@ -1,0 +1,41 @@
+"""The KMS keys of an environment, each in the stack of what it encrypts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import aws_cdk as cdk
+
+from hyperpod_cdk import EncryptionKey
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.encryption import key_arn
+
+Purpose = Literal["eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs"]
+
+
+def encryption_key(
+    stack: cdk.Stack,
+    environment: Environment,
+    purpose: Purpose,
+    *,
+    removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+) -> EncryptionKey | None:
+    """Make or name the key that the file asks for; None where AWS's own encrypts.
+
+    ``removal_policy`` is that of what the key encrypts, which nobody could read without it.
+    """
+    value = getattr(environment.encryption, purpose)
+    if value is None:
+        return None
+    construct_id = f"{purpose.title().replace('_', '')}Key"
+    arn = key_arn(value)
+    if arn is not None:
+        return EncryptionKey(stack, construct_id, arn=arn)
+    words = purpose.replace("_", " ")
+    return EncryptionKey(
+        stack,
+        construct_id,
+        alias=f"alias/{environment.name}-{words.replace(' ', '-')}",
+        description=f"HyperPod environment {environment.name}: {words}",
+        removal_policy=removal_policy,
+    )

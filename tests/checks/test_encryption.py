@@ -1,0 +1,174 @@
+"""KMS keys that the file names: what they are, and whom their policies let in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.checks.answers import KmsKeyAnswer, NotAnswered
+from hyperpod_cdk.checks.model import Case, Result
+from hyperpod_cdk.findings import Severity
+from tests.support.fake_aws import FakeAws
+
+CaseOf = Callable[..., Case]
+RunCheck = Callable[..., Result]
+
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+FOREIGN = KEY.replace("111122223333", "444455556666")
+CAN = "kms_keys_can_encrypt"
+LETS = "kms_key_policies_let_the_services_in"
+ROOT = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::111122223333:root"}, "Action": "kms:*"}
+LOGS = {
+    "Effect": "Allow",
+    "Principal": {"Service": "logs.us-east-1.amazonaws.com"},
+    "Action": ["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
+}
+PATTERN = "arn:aws:logs:us-east-1:111122223333:log-group:"
+
+
+def answer(**members: Any) -> KmsKeyAnswer:
+    stated = {"arn": KEY, "state": "Enabled", "spec": "SYMMETRIC_DEFAULT", "usage": "ENCRYPT_DECRYPT", **members}
+    return KmsKeyAnswer(**stated)
+
+
+def said(result: Result) -> list[tuple[str, str]]:
+    return [(finding.path, finding.message) for finding in result.findings]
+
+
+class TestKeys:
+    @pytest.mark.check("kms_keys_can_encrypt", "passes")
+    def test_a_key_that_works_passes(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+        fake_aws.answers.kms_key = {KEY: answer()}
+        result = run_check(CAN, case_of({"encryption": {"logs": KEY, "node_volumes": KEY}}), fake_aws)
+        assert said(result) == []
+        assert fake_aws.asked == [("kms_key", KEY)]
+
+    @pytest.mark.check("kms_keys_can_encrypt", "fails")
+    @pytest.mark.parametrize(
+        ("found", "text"),
+        [
+            (None, "which does not exist; correct the ARN, or write create to have a key made"),
+            (
+                answer(state="PendingDeletion"),
+                f"which is about to be deleted; run 'aws kms cancel-key-deletion --key-id {KEY}', or name another",
+            ),
+            (answer(state="Disabled"), f"which is Disabled; run 'aws kms enable-key --key-id {KEY}', or name another"),
+            (answer(spec="RSA_2048", usage="SIGN_VERIFY"), "which is RSA_2048 for SIGN_VERIFY; name another"),
+            (answer(usage="GENERATE_VERIFY_MAC"), "which is SYMMETRIC_DEFAULT for GENERATE_VERIFY_MAC; name another"),
+        ],
+    )
+    def test_another_fails_where_it_is_named(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, found: Any, text: str
+    ) -> None:
+        fake_aws.answers.kms_key = {KEY: found}
+        result = run_check(CAN, case_of({"encryption": {"logs": KEY, "node_volumes": KEY}}), fake_aws)
+        assert said(result) == [
+            (
+                "encryption.node_volumes",
+                f"needs an enabled symmetric key for encryption, got {KEY} (also in encryption.logs), {text}",
+            )
+        ]
+
+    @pytest.mark.check("kms_keys_can_encrypt", "skips")
+    def test_what_is_not_answered_is_skipped_by_itself(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws
+    ) -> None:
+        missing = NotAnswered("no permission for kms:DescribeKey", action="kms:DescribeKey")
+        fake_aws.answers.kms_key = {KEY: None, FOREIGN: missing}
+        result = run_check(CAN, case_of({"encryption": {"logs": KEY, "node_volumes": FOREIGN}}), fake_aws)
+        assert [finding.path for finding in result.findings] == ["encryption.logs"]
+        assert [(each.path, each.reason, each.action) for each in result.skipped] == [
+            ("encryption.node_volumes", f"the key {FOREIGN}: no permission for kms:DescribeKey", "kms:DescribeKey")
+        ]
+
+
+class TestPolicies:
+    def findings(self, case_of: CaseOf, run_check: RunCheck, aws: FakeAws, field: str, *statements: Any) -> Result:
+        aws.answers.kms_key_policy = {KEY: {"Statement": list(statements)}}
+        return run_check(LETS, case_of({"encryption": {field: KEY}}), aws)
+
+    @pytest.mark.check("kms_key_policies_let_the_services_in", "passes")
+    @pytest.mark.parametrize(
+        ("field", "statement"),
+        [
+            ("logs", LOGS),
+            ("logs", {**LOGS, "Principal": {"Service": ["s3.amazonaws.com", "logs.amazonaws.com"]}}),
+            ("logs", {**LOGS, "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": f"{PATTERN}*"}}}),
+            ("logs", {**LOGS, "Condition": {"StringEquals": {"aws:SourceAccount": "111122223333"}}}),
+            ("node_volumes", ROOT),
+            ("node_volumes", {**ROOT, "Action": ["kms:CreateGrant", "kms:DescribeKey"], "Principal": "*"}),
+            ("file_systems", {**ROOT, "Principal": {"AWS": "111122223333"}}),
+            ("lifecycle_bucket", {**ROOT, "Action": ["kms:Decrypt", "kms:GenerateDataKey*"]}),
+            ("eks_secrets", ROOT),
+        ],
+    )
+    def test_a_policy_that_lets_them_in_passes(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, field: str, statement: Any
+    ) -> None:
+        assert said(self.findings(case_of, run_check, fake_aws, field, statement)) == []
+
+    @pytest.mark.check("kms_key_policies_let_the_services_in", "fails")
+    @pytest.mark.parametrize(
+        ("statement", "group"),
+        [
+            (ROOT, "/aws/events/prod-hyperpod"),
+            ({**LOGS, "Effect": "Deny"}, "/aws/events/prod-hyperpod"),
+            ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, "/aws/events/prod-hyperpod"),
+            ({**LOGS, "Action": "kms:Encrypt"}, "/aws/events/prod-hyperpod"),
+            (
+                {**LOGS, "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": f"{PATTERN}/aws/events/*"}}},
+                "/aws/eks/prod-eks/cluster",
+            ),
+            (
+                {**LOGS, "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": f"{PATTERN}/aws/*"}}},
+                "prod-hyperpod-LifecycleScriptsUploadLogs",
+            ),
+        ],
+    )
+    def test_logs_need_the_service(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, statement: Any, group: str
+    ) -> None:
+        text = (
+            f"needs a key whose policy lets logs.us-east-1.amazonaws.com use it for {group}, got {KEY}, whose policy"
+            " does not; add a statement for that service with kms:Encrypt, kms:Decrypt, kms:ReEncrypt*,"
+            " kms:GenerateDataKey* and kms:DescribeKey"
+        )
+        assert said(self.findings(case_of, run_check, fake_aws, "logs", ROOT, statement)) == [("encryption.logs", text)]
+
+    @pytest.mark.parametrize(
+        ("statement", "severity"),
+        [
+            (LOGS, Severity.ERROR),
+            ({**ROOT, "Action": "kms:DescribeKey"}, Severity.ERROR),
+            ({**ROOT, "Condition": {"StringEquals": {"kms:EncryptionContext:team": "a"}}}, Severity.ERROR),
+            ({**ROOT, "Principal": {"AWS": "arn:aws:iam::444455556666:root"}}, Severity.ERROR),
+            ({**ROOT, "Principal": {"AWS": "arn:aws:iam::111122223333:role/admin"}}, Severity.WARNING),
+        ],
+    )
+    def test_volumes_need_the_account(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, statement: Any, severity: Severity
+    ) -> None:
+        fix = "add a statement that allows kms:CreateGrant and kms:DescribeKey to arn:aws:iam::111122223333:root"
+        text = {
+            Severity.ERROR: f"needs a key whose policy lets account 111122223333 use it, got {KEY}; {fix}",
+            Severity.WARNING: f"the policy of {KEY} lets single principals use it, and the roles of the stacks get"
+            f" their names only when they are made; {fix}, unless it names them already",
+        }
+        result = self.findings(case_of, run_check, fake_aws, "node_volumes", statement)
+        assert [(each.severity, each.path, each.message) for each in result.findings] == [
+            (severity, "encryption.node_volumes", text[severity])
+        ]
+
+    @pytest.mark.check("kms_key_policies_let_the_services_in", "skips")
+    def test_a_policy_that_is_not_shown_is_skipped(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws
+    ) -> None:
+        fake_aws.answers.kms_key_policy = {KEY: NotAnswered("no permission", action="kms:GetKeyPolicy")}
+        result = run_check(LETS, case_of({"encryption": {"logs": KEY, "file_systems": FOREIGN}}), fake_aws)
+        assert [(each.path, each.reason, each.action) for each in result.skipped] == [
+            ("encryption.logs", f"the policy of {KEY}: no permission", "kms:GetKeyPolicy")
+        ]
+        # another account's policy is not asked for
+        assert fake_aws.asked == [("kms_key_policy", KEY)]

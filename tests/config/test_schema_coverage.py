@@ -1,0 +1,142 @@
+"""Which property of AWS's types which line of the environment file decides, and that it really does."""
+
+from __future__ import annotations
+
+import json
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cfnlint
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from hyperpod_cdk.config import Environment, load_environment
+from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
+
+HERE = Path(__file__).parent
+COVERAGE: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(
+    (HERE / "schema_coverage.yaml").read_text(encoding="utf-8")
+)
+FIXTURES = ("every_property.yaml",)
+"""Environments that nobody would run: they state what no example has a use for."""
+
+SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
+
+
+@pytest.fixture(scope="module")
+def environments(assemblies: Path) -> list[Synthesized]:
+    """Every environment that ships, and the fixtures."""
+    made = [load_environment(HERE / file) for file in FIXTURES]
+    return [
+        *(shipped(assemblies, name) for name in ENVIRONMENTS),
+        *(synthesized_once(assemblies, loaded.environment.name, loaded) for loaded in made),
+    ]
+
+
+@pytest.mark.parametrize("resource_type", COVERAGE)
+def test_every_property_is_listed_and_nothing_else(resource_type: str) -> None:
+    table, known = COVERAGE[resource_type], set(properties(resource_type))
+    left_out = {each for name in table["left_out"] for each in known if is_below(each, name)}
+    assert sorted(known - left_out - set(table["from"])) == [], "not listed"
+    assert sorted(set(table["from"]) - known) == [], "not in the schema"
+    assert sorted(name for name in table["left_out"] if not any(is_below(each, name) for each in known)) == []
+    assert sorted(left_out & set(table["from"])) == [], "left out, and yet from the file"
+
+
+@pytest.mark.parametrize("resource_type", COVERAGE)
+def test_every_place_in_the_file_exists(resource_type: str) -> None:
+    there = set(places(Environment))
+    assert sorted(set(COVERAGE[resource_type]["from"].values()) - there) == []
+
+
+@pytest.mark.parametrize("resource_type", COVERAGE)
+def test_every_property_gets_into_some_template(environments: list[Synthesized], resource_type: str) -> None:
+    written = {
+        name
+        for synthesized in environments
+        for node in synthesized.of_type(resource_type)
+        for name in names_in(synthesized.resource(node)["Properties"])
+    }
+    assert sorted(set(COVERAGE[resource_type]["from"]) - written) == [], "in no template"
+    left_out = COVERAGE[resource_type]["left_out"]
+    assert sorted(each for each in written if any(is_below(each, name) for name in left_out)) == []
+
+
+def test_the_walk_sees_through_references_lists_and_alternatives() -> None:
+    found = set(properties("AWS::SageMaker::Cluster"))
+    assert "InstanceGroups.InstanceStorageConfigs.EbsVolumeConfig.VolumeSizeInGB" in found
+    assert "InstanceGroups.InstanceStorageConfigs.FsxLustreConfig.DnsName" in found
+    # what only AWS writes, and what is no leaf
+    assert {"ClusterArn", "InstanceGroups.CurrentCount", "InstanceGroups"} & found == set()
+
+
+def is_below(name: str, parent: str) -> bool:
+    """Whether a property is another one or stands in it."""
+    return name == parent or name.startswith(f"{parent}.")
+
+
+@cache
+def properties(resource_type: str) -> tuple[str, ...]:
+    """The properties of a type that hold values and that a template may state, lists left out of their names."""
+    provider = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
+    schema = json.loads((SCHEMAS / "resources" / f"{provider[resource_type]}.json").read_text(encoding="utf-8"))
+    read_only = {
+        ".".join(step for step in pointer.split("/")[2:] if step != "*")
+        for pointer in schema.get("readOnlyProperties", [])
+    }
+    leaves = dict.fromkeys(_leaves(schema, schema.get("definitions", {}), "", frozenset()))
+    # an alternative of a schema may repeat a property without its inner ones
+    leaves = {name: None for name in leaves if not any(each.startswith(f"{name}.") for each in leaves)}
+    return tuple(name for name in leaves if not any(is_below(name, each) for each in read_only))
+
+
+def _leaves(
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], name: str, seen: frozenset[str]
+) -> Iterator[str]:
+    reference = schema.get("$ref")
+    if reference:
+        inner = reference.rsplit("/", 1)[-1]
+        if inner not in seen:
+            yield from _leaves(definitions[inner], definitions, name, seen | {inner})
+        return
+    children: list[tuple[str, Mapping[str, Any]]] = [
+        (f"{name}.{key}".lstrip("."), value) for key, value in schema.get("properties", {}).items()
+    ]
+    children += [(name, schema["items"])] if "items" in schema else []
+    children += [(name, each) for key in ("oneOf", "anyOf", "allOf") for each in schema.get(key, [])]
+    if not schema.get("properties") and "items" not in schema and name:
+        yield name
+    for place, value in children:
+        yield from _leaves(value, definitions, place, seen)
+
+
+def places(model: type[BaseModel], name: str = "", seen: frozenset[type[BaseModel]] = frozenset()) -> Iterator[str]:
+    """Every place of the environment file, keys of mappings and numbers of lists left out."""
+    for key, field in model.model_fields.items():
+        place = f"{name}.{key}".lstrip(".")
+        yield place
+        for inner in _models(field.annotation):
+            if inner not in seen:
+                yield from places(inner, place, seen | {inner})
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in typing.get_args(annotation):
+        yield from _models(each)
+
+
+def names_in(value: Any, name: str = "") -> Iterator[str]:
+    """Every property of a resource as it stands in a template, lists left out of the names."""
+    if isinstance(value, list):
+        for each in value:
+            yield from names_in(each, name)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield f"{name}.{key}".lstrip(".")
+            yield from names_in(each, f"{name}.{key}")

@@ -1,0 +1,125 @@
+"""KMS keys made and named, the statements that services need, and a key for every log group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+
+from hyperpod_cdk import EncryptionKey
+from hyperpod_cdk.keys import encrypt_log_groups
+
+ARN = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+ROLE = "arn:aws:iam::111122223333:role/nodes"
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    return cdk.Stack(cdk.App(), "prod", env=cdk.Environment(account="111122223333", region="us-east-1"))
+
+
+def template(stack: cdk.Stack) -> assertions.Template:
+    return assertions.Template.from_stack(stack)
+
+
+def statements(stack: cdk.Stack) -> list[dict[str, Any]]:
+    """Give what the one key's policy says beside leaving the decision to IAM."""
+    (key,) = template(stack).find_resources("AWS::KMS::Key").values()
+    stated: list[dict[str, Any]] = key["Properties"]["KeyPolicy"]["Statement"]
+    first, *rest = stated
+    assert (first["Action"], first["Principal"]["AWS"]["Fn::Join"][1][-1]) == ("kms:*", ":iam::111122223333:root")
+    return rest
+
+
+def test_a_key_is_made_with_its_alias(stack: cdk.Stack) -> None:
+    EncryptionKey(stack, "Key", alias="alias/prod-logs", description="logs of prod")
+    found = template(stack)
+    found.has_resource(
+        "AWS::KMS::Key",
+        {
+            "Properties": {"EnableKeyRotation": True, "Description": "logs of prod"},
+            "DeletionPolicy": "RetainExceptOnCreate",
+            "UpdateReplacePolicy": "Retain",
+        },
+    )
+    (alias,) = found.find_resources("AWS::KMS::Alias").values()
+    assert alias["Properties"]["AliasName"] == "alias/prod-logs"
+    # the name goes with the stack, so that the stack can be made again
+    assert "DeletionPolicy" not in alias
+
+
+def test_it_is_kept_as_what_it_encrypts(stack: cdk.Stack) -> None:
+    EncryptionKey(stack, "Key", removal_policy=cdk.RemovalPolicy.RETAIN)
+    template(stack).has_resource("AWS::KMS::Key", {"DeletionPolicy": "Retain"})
+    template(stack).resource_count_is("AWS::KMS::Alias", 0)
+
+
+def test_logs_may_use_it_for_groups_of_the_account(stack: cdk.Stack) -> None:
+    EncryptionKey(stack, "Key").allow_log_groups()
+    (statement,) = statements(stack)
+    assert statement["Principal"] == {
+        "Service": {"Fn::Join": ["", ["logs.", {"Ref": "AWS::Region"}, ".", {"Ref": "AWS::URLSuffix"}]]}
+    }
+    assert statement["Action"] == [
+        "kms:Decrypt",
+        "kms:DescribeKey",
+        "kms:Encrypt",
+        "kms:GenerateDataKey*",
+        "kms:ReEncrypt*",
+    ]
+    parts = statement["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"]["Fn::Join"][1]
+    assert (parts[0], parts[-1]) == ("arn:", ":log-group:*")
+    assert parts[1:-1] == [{"Ref": "AWS::Partition"}, ":logs:", {"Ref": "AWS::Region"}, ":", {"Ref": "AWS::AccountId"}]
+
+
+def test_hyperpod_may_make_grants_as_each_role(stack: cdk.Stack) -> None:
+    EncryptionKey(stack, "Key").allow_node_volumes(ROLE, f"{ROLE}-karpenter")
+    found = statements(stack)
+    assert [(each["Principal"]["AWS"], each["Action"]) for each in found] == [
+        (ROLE, "kms:CreateGrant"),
+        (ROLE, "kms:DescribeKey"),
+        (f"{ROLE}-karpenter", "kms:CreateGrant"),
+        (f"{ROLE}-karpenter", "kms:DescribeKey"),
+    ]
+    via = {"Fn::Join": ["", ["sagemaker.", {"Ref": "AWS::Region"}, ".amazonaws.com"]]}
+    assert [each["Condition"] for each in found[:2]] == [
+        {"StringEquals": {"kms:ViaService": via}, "Bool": {"kms:GrantIsForAWSResource": "true"}},
+        {"StringEquals": {"kms:ViaService": via}},
+    ]
+    # HyperPod sends none, and a condition on one would shut it out
+    assert "EncryptionContext" not in str(found)
+
+
+def test_of_a_key_that_stands_nothing_is_made(stack: cdk.Stack) -> None:
+    named = EncryptionKey(stack, "Key", arn=ARN)
+    named.allow_log_groups()
+    named.allow_node_volumes(ROLE)
+    assert stack.resolve(named.key.key_arn) == ARN
+    assert "Resources" not in template(stack).to_json()
+
+
+@pytest.mark.parametrize("words", [{"alias": "alias/mine"}, {"description": "mine"}])
+def test_a_key_that_stands_has_its_own_words(stack: cdk.Stack, words: dict[str, str]) -> None:
+    with pytest.raises(
+        ValueError,
+        match="alias and description are for a key that is made, got one beside arn; leave them out: nothing of a key"
+        " that stands is changed",
+    ):
+        EncryptionKey(stack, "Key", arn=ARN, alias=words.get("alias"), description=words.get("description"))
+
+
+def test_every_log_group_below_gets_the_key(stack: cdk.Stack) -> None:
+    other = kms.Key.from_key_arn(stack, "Other", ARN.replace("1234abcd", "5678abcd"))
+    logs.CfnLogGroup(stack, "First")
+    logs.LogGroup(stack, "Second")
+    logs.LogGroup(stack, "Own", encryption_key=other)
+    iam.CfnRole(stack, "Role", assume_role_policy_document={})
+    encrypt_log_groups(stack, EncryptionKey(stack, "Key", arn=ARN).key)
+    groups = template(stack).find_resources("AWS::Logs::LogGroup")
+    keys = {name.rstrip("0123456789ABCDEF"): each["Properties"]["KmsKeyId"] for name, each in groups.items()}
+    assert keys == {"First": ARN, "Second": ARN, "Own": other.key_arn}

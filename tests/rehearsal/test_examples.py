@@ -1,0 +1,185 @@
+"""Every environment that ships lives a whole life in the embedded AWS, without the CDK CLI (see test_rehearse.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from rich.console import Console
+
+from hyperpod_cdk.config import Environment, load_environment
+from hyperpod_cdk.config.source import parse_path
+from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
+from hyperpod_cdk.rehearsal.driver import _Rehearsal
+from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk.rehearsal.process import EmbeddedAws
+from hyperpod_cdk.rehearsal.report import Report
+from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
+from tests.support.embedded import embedded
+from tests.support.in_process_cdk import Aws, InProcessCdk
+
+UPDATES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "example_updates.yaml").read_text(encoding="utf-8")
+)
+RETAINED = {
+    "AWS::APS::Workspace",
+    "AWS::EC2::SecurityGroup",
+    "AWS::EC2::SecurityGroupEgress",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::FSx::DataRepositoryAssociation",
+    "AWS::FSx::FileSystem",
+    "AWS::Grafana::Workspace",
+    "AWS::IAM::Role",
+    "AWS::KMS::Key",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "Custom::AWSCDK-EKS-HelmChart",
+    "Custom::AWSCDK-EKS-KubernetesResource",
+}
+"""What a destroyed environment may leave: data and its keys, what a file system or a workspace that stays cannot do
+without, and what was inside an EKS cluster that is gone."""
+
+
+@dataclass(frozen=True)
+class Life:
+    """A rehearsal whose CDK CLI is played."""
+
+    run: _Rehearsal
+    cdk: InProcessCdk
+    aws: Aws
+    file: Path
+
+    def deploy(self, assembly: Path) -> dict[str, list[str]]:
+        """Deploy, and give what the change sets did."""
+        self.run._deploy(assembly)
+        return self.cdk.changes
+
+    def update(self, edited: Path) -> dict[str, list[str]]:
+        """Deploy the edited file, and give what the change sets did."""
+        assembly = self.run.scratch / "update"
+        self.cdk.synth(edited, assembly)
+        changes = self.deploy(assembly)
+        self.run._expect_counts(load_environment(edited).environment, self.run._inventory())
+        return changes
+
+    def left(self, environment: Environment) -> list[str]:
+        """Name what still costs money, or stands in the way of the next environment, that nobody had before."""
+        network, eks = environment.network.existing, environment.eks.existing
+        ec2, before = self.aws.client("ec2"), {network.vpc_id} if network else set()
+        vpcs = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc["IsDefault"]]
+        clusters = self.aws.client("eks").list_clusters()["clusters"]
+        systems = self.aws.client("fsx").describe_file_systems()["FileSystems"]
+        joined = {system.existing.file_system_id for system in environment.storage.lustre if system.existing}
+        return [
+            *(vpc for vpc in vpcs if vpc not in before),
+            *(cluster for cluster in clusters if eks is None or cluster != eks.cluster_name),
+            *(each["ClusterName"] for each in self.aws.client("sagemaker").list_clusters()["ClusterSummaries"]),
+            *(each["FileSystemId"] for each in systems if each["FileSystemId"] not in joined),
+            *(each["AllocationId"] for each in ec2.describe_addresses()["Addresses"] if network is None),
+        ]
+
+
+def test_every_environment_has_a_row_of_updates() -> None:
+    missing = sorted(set(ENVIRONMENTS) - set(UPDATES))
+    assert not missing, f"example_updates.yaml: {', '.join(missing)}: no row; write what changes while it stands"
+    unknown = sorted(set(UPDATES) - set(ENVIRONMENTS))
+    assert not unknown, f"example_updates.yaml: {', '.join(unknown)}: no environment that ships has this name"
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path: Path) -> None:
+    assert name in UPDATES, f"example_updates.yaml: {name}: no row; write what changes while it stands"
+    synthesized, assembly = shipped(assemblies, name), assemblies / name
+    environment = synthesized.environment
+    document = {**satisfying(environment), **UPDATES[name].get("account", {})}
+    with living(synthesized, document, tmp_path) as life:
+        run, report = life.run, life.run.report
+        made = life.deploy(assembly)
+        assert set(made) == set(synthesized.templates)
+        report.inventory = run._inventory()
+        run._expect_counts(environment)
+        assert life.aws.state()["recorded"] == []
+
+        assert life.deploy(assembly) == {}
+
+        edited = run._edited(life.file, "update", lambda data: _edit(data, UPDATES[name]["edit"]))
+        assert life.update(edited) == UPDATES[name]["changes"]
+
+        run._destroy(edited)
+        assert set(report.retained) <= RETAINED
+        # a role stays for a Grafana that stays, and for nothing else
+        assert ("AWS::IAM::Role" in report.retained) == ("AWS::Grafana::Workspace" in report.retained)
+        assert life.left(environment) == []
+
+
+def test_a_scheduler_policy_without_a_native_type_is_made_by_the_lambda(assemblies: Path, tmp_path: Path) -> None:
+    synthesized = shipped(assemblies, "two-teams")
+    with living(synthesized, satisfying(synthesized.environment), tmp_path) as life:
+        life.deploy(assemblies / "two-teams")
+        found = life.run._inventory()
+        ran = {each["type"] for each in life.aws.state()["executions"] if each["how"] == "ran"}
+    assert found.policy.startswith("two-teams-policy Created: priority classes none; fair share Enabled")
+    assert [(q.team, q.resources, q.weight, q.sharing) for q in found.quotas] == [
+        ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
+        ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
+    ]
+    assert ran == {"Custom::HyperPodQuotaGate", "Custom::ClusterSchedulerConfig"}
+
+
+def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
+    assemblies: Path, tmp_path: Path
+) -> None:
+    synthesized = shipped(assemblies, "prod")
+    document = satisfying(synthesized.environment)
+    document["quotas"]["sagemaker"]["ml.p5.48xlarge for cluster usage"] = 1
+    with living(synthesized, document, tmp_path) as life:
+        with pytest.raises(CdkFailedError) as failed:
+            life.deploy(assemblies / "prod")
+        problem = life.run.explain(failed.value)
+    assert "CREATE_FAILED        | Custom::HyperPodQuotaGate | prod-network/QuotaGate" in problem
+    assert (
+        "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is 1 in us-east-1; "
+        "lower the count to 1 or run 'hyperpod-cdk quotas request prod'" in problem
+    )
+    assert "AWS::EC2::VPC" not in problem
+
+
+@contextmanager
+def living(synthesized: Synthesized, document: Mapping[str, Any], scratch: Path) -> Iterator[Life]:
+    """Give the driver of an environment in an account, nothing deployed yet."""
+    environment = synthesized.environment
+    file = PROJECT / ENVIRONMENTS[environment.name]
+    with embedded(document, region=environment.region, account=environment.account, is_hurried=True) as there:
+        aws = Aws(there, scratch / "log")
+        cdk = InProcessCdk(aws)
+        run = _Rehearsal(
+            loaded=load_environment(file),
+            aws=cast("EmbeddedAws", aws),
+            cdk=cast("CdkCli", cdk),
+            scratch=scratch,
+            console=Console(quiet=True),
+            report=Report(
+                environment=environment.name, file=str(file), account=environment.account, region=environment.region
+            ),
+            stacks=list(synthesized.templates),
+        )
+        yield Life(run, cdk, aws, file)
+
+
+def _edit(data: dict[str, Any], edits: dict[str, Any]) -> None:
+    for path, value in edits.items():
+        *steps, last = parse_path(path) or ("",)
+        place: Any = data
+        for step in steps:
+            place = place[step]
+        if isinstance(place, list) and last == len(place):
+            place.append(value)
+        elif value is None:
+            del place[last]
+        else:
+            place[last] = value
