@@ -34,7 +34,7 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, the catalog against what AWS ships
 	$(BIN)/ruff check .

@@ -131,8 +131,11 @@ class HyperPodStack(cdk.Stack):
             provisioning=hyperpod.provisioning,
             autoscaling=self.autoscaling,
             tiered_checkpointing_memory_percent=(
-                hyperpod.tiered_checkpointing.memory_percent if hyperpod.tiered_checkpointing else None
+                hyperpod.tiered_checkpointing.memory_percent
+                if hyperpod.tiered_checkpointing and hyperpod.checkpoints_in_memory
+                else None
             ),
+            switched_off=hyperpod.switched_off,
             tags=environment.tags,
             removal_policy=removal_policy,
         )

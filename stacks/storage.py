@@ -61,6 +61,10 @@ class StorageStack(cdk.Stack):
                 kms_key=key.key if key and lustre.deployment_type != catalog.SCRATCH else None,
                 name=f"{environment.name}-{lustre.name}",
             )
+            made = self.lustre[lustre.name]
+            # exported whoever imports them: a claim that is dropped leaves the platform stack last
+            for value in (made.file_system_id, made.dns_name, made.mount_name):
+                self.export_value(value)
 
 
 def _links(lustre: Lustre) -> list[DataRepository]:

@@ -18,6 +18,24 @@ for _name in [n for n in os.environ if n.startswith("AWS_")]:
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 
 
+LONGEST = (
+    "tests/rehearsal/test_rehearse.py",
+    "tests/rehearsal/test_examples.py",
+    "tests/checks/test_broken_accounts.py",
+    "tests/rehearsal/test_server.py",
+    "tests/rehearsal/test_refusals.py",
+    "tests/rehearsal/test_encryption.py",
+    "tests/stacks/test_accepted.py",
+)
+"""A worker takes a whole file: one of these taken last would keep the others waiting for it."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first; all others stay in their order."""
+    rank = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+
+
 @pytest.fixture(scope="session")
 def project() -> Path:
     """The root of the repository."""

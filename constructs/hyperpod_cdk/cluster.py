@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from aws_cdk import Annotations, CfnTag, Fn, RemovalPolicy, Stack
@@ -55,6 +55,9 @@ class HyperPodCluster(Construct):
 
     ``tiered_checkpointing_memory_percent``: share of each node's memory for checkpoints, 20 to 100. Default: off.
 
+    ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, where an earlier deployment switched it on: it is
+    sent as disabled. What is only left out AWS may leave as it is, since UpdateCluster changes what it is told.
+
     ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
 
     ``removal_policy``: what becomes of the cluster when the stack is deleted or the cluster replaced. Default: it
@@ -79,6 +82,7 @@ class HyperPodCluster(Construct):
         provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
         autoscaling: KarpenterAutoscaling | None = None,
         tiered_checkpointing_memory_percent: int | None = None,
+        switched_off: Collection[Literal["autoscaling", "tiered_checkpointing"]] = (),
         tags: Mapping[str, str] | None = None,
         removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
@@ -105,6 +109,12 @@ class HyperPodCluster(Construct):
             problem = next(
                 _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning), None
             )
+        for name, is_on in (
+            ("autoscaling", autoscaling is not None),
+            ("tiered_checkpointing", tiered_checkpointing_memory_percent is not None),
+        ):
+            if problem is None and is_on and name in switched_off:
+                problem = f'switched_off must name what is off, got "{name}", which is on; leave it out'
         if problem:
             raise ValueError(problem)
         self._groups = sorted(instance_groups, key=lambda group: group.name)
@@ -135,11 +145,12 @@ class HyperPodCluster(Construct):
             restricted_instance_groups_config=shared_environment.cloudformation() if shared_environment else None,
             node_recovery=hyperpod.NODE_RECOVERY[node_recovery],
             node_provisioning_mode=hyperpod.PROVISIONING[provisioning],
-            tiered_storage_config=None
-            if tiered_checkpointing_memory_percent is None
-            else cfn.TieredStorageConfigProperty(
-                mode="Enable", instance_memory_allocation_percentage=tiered_checkpointing_memory_percent
+            tiered_storage_config=_tiered_storage(
+                tiered_checkpointing_memory_percent, is_off="tiered_checkpointing" in switched_off
             ),
+            auto_scaling=cfn.ClusterAutoScalingConfigProperty(mode="Disable")
+            if "autoscaling" in switched_off
+            else None,
             tags=[CfnTag(key=key, value=value) for key, value in sorted(all_tags.items())],
         )
         if autoscaling is not None:
@@ -212,6 +223,18 @@ class HyperPodCluster(Construct):
             return None
         region = Stack.of(self).region
         return f"aws sagemaker list-cluster-events --region {region} --cluster-name {self.cluster_name}"
+
+
+def _tiered_storage(
+    memory_percent: int | None, *, is_off: bool
+) -> sagemaker.CfnCluster.TieredStorageConfigProperty | None:
+    if is_off:
+        return sagemaker.CfnCluster.TieredStorageConfigProperty(mode="Disable")
+    if memory_percent is None:
+        return None
+    return sagemaker.CfnCluster.TieredStorageConfigProperty(
+        mode="Enable", instance_memory_allocation_percentage=memory_percent
+    )
 
 
 def _problems(

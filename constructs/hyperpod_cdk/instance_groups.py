@@ -444,6 +444,8 @@ class InstanceGroup:
             owner, prefix = hyperpod.reserved_prefix(key) or ("", "")
             if owner == "hyperpod":
                 yield f"labels and taints must not begin with {prefix}/, HyperPod's own, got {key}; use another prefix"
+            if problem := hyperpod.key_name_problem(key):
+                yield f"labels and taints: the key {key} {problem}; shorten it"
 
 
 def is_token(value: object) -> bool:

@@ -32,7 +32,10 @@ class GrafanaWorkspace(Construct):
     """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are kept.
 
     Users sign in through IAM Identity Center, which has to be enabled in the organization or account, and are admitted
-    in the console. ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
+    in the console. It begins empty: ``data_sources`` are what its role may read, and whoever administers it adds the
+    workspace of Prometheus and the dashboards, such as those of AWS's aws/sagemaker-hyperpod-cluster-setup.
+
+    ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str) -> None:

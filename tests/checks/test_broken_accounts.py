@@ -193,10 +193,12 @@ def run(
     only: tuple[str, ...] = (),
 ) -> Ran:
     """Make an account that satisfies a file, break it, and run preflight of the file with its changes."""
-    document = merged(satisfying(loaded(file, given or {}).environment), account or {})
+    document = merged(satisfied(file, given or {}), account or {})
     wanted = loaded(file, {**(given or {}), **(changes or {})})
+    # a client remembers that it was throttled, and a call that was given up may still hold one
+    is_calm = not document["faults"] and patience is None
     with asked(document, wanted.environment) as there:
-        ran = preflighted(wanted, patience=patience, only=only)
+        ran = preflighted(wanted, patience=patience, only=only, used=keeping() if is_calm else None)
         return Ran(ran[0], ran[1], there.calls())
 
 
@@ -213,9 +215,13 @@ def asked(document: Mapping[str, Any], environment: Environment) -> Iterator[Emb
 
 
 def preflighted(
-    wanted: LoadedEnvironment, *, patience: Patience | None = None, only: tuple[str, ...] = ()
+    wanted: LoadedEnvironment,
+    *,
+    patience: Patience | None = None,
+    only: tuple[str, ...] = (),
+    used: Keeping | None = None,
 ) -> tuple[Report, LiveAws]:
-    """Run checks with an AWS that nobody has asked yet."""
+    """Run checks with an AWS that nobody has asked yet; its clients are new ones, or those of a session in use."""
     environment = wanted.environment
 
     def ask() -> tuple[Report, LiveAws]:
@@ -223,10 +229,14 @@ def preflighted(
             region=environment.region,
             account=environment.account,
             own=own(environment),
-            session=session(),
+            session=used or session(),
             patience=patience,
         )
-        return preflight(wanted, aws, project=PROJECT, now=NOW, only=only), aws
+        try:
+            return preflight(wanted, aws, project=PROJECT, now=NOW, only=only), aws
+        finally:
+            if used:
+                used.let_go(aws)
 
     # the depth of calls is kept in a context variable, which the next run must not inherit
     return copy_context().run(ask)
@@ -236,7 +246,7 @@ def loaded(file: str, changes: Mapping[str, Any]) -> LoadedEnvironment:
     """Load an environment file with changes, by paths as messages write them."""
     if not changes:
         return _as_it_stands(file)
-    data = yaml.safe_load((PROJECT / file).read_text(encoding="utf-8"))
+    data = copy.deepcopy(_values(file))
     for path, value in changes.items():
         *steps, last = parse_path(path) or ("",)
         place = data
@@ -244,6 +254,21 @@ def loaded(file: str, changes: Mapping[str, Any]) -> LoadedEnvironment:
             place = place[step]
         place[last] = value
     return load_environment(PROJECT / file, text=yaml.safe_dump(data, sort_keys=False), today=NOW.date())
+
+
+@cache
+def _values(file: str) -> Any:
+    return yaml.safe_load((PROJECT / file).read_text(encoding="utf-8"))
+
+
+def satisfied(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the document of the account that satisfies a file with changes; not to be changed itself."""
+    return satisfying(loaded(file, given).environment) if given else _satisfied(file)
+
+
+@cache
+def _satisfied(file: str) -> dict[str, Any]:
+    return satisfying(_as_it_stands(file).environment)
 
 
 @cache
@@ -295,10 +320,37 @@ def calls_of_checks(file: str) -> Mapping[str, frozenset[str]]:
     with asked(satisfying(wanted.environment), wanted.environment):
         for check in REGISTER:
             asks = asks_aws(wanted.environment, [check])
-            calls = preflighted(wanted, only=(check.name,))[1].calls if asks else ()
+            calls = preflighted(wanted, only=(check.name,), used=keeping())[1].calls if asks else ()
             # who the credentials belong to is asked before every run
             found[check.name] = frozenset(call.name for call in calls) - {NEVER_DENIED}
     return found
+
+
+class Keeping(botocore.session.Session):
+    """A session that keeps its clients too, one for each service and region: making them takes as long as asking."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[tuple[str, str], Any] = {}
+
+    def create_client(self, service_name: str, *, config: Any) -> Any:  # type: ignore[override] # as LiveAws calls it
+        """Make a client at the first call; the endpoint and the patience are the same for all."""
+        key = (service_name, config.region_name)
+        if key not in self._kept:
+            self._kept[key] = super().create_client(service_name, config=config)
+        return self._kept[key]
+
+    def let_go(self, aws: LiveAws) -> None:
+        """Take from the clients what a run has hung on them."""
+        for client in aws._clients.values():
+            client.meta.events.unregister("before-send", aws._count_attempt)
+            client.meta.events.unregister("needs-retry", aws._see_response)
+
+
+@cache
+def keeping() -> Keeping:
+    """Give one session for all runs in which nothing goes wrong on the way."""
+    return Keeping()
 
 
 @cache

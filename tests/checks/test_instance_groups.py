@@ -19,6 +19,7 @@ RunCheck = Callable[..., Result]
 IMAGES = "images_can_be_booted"
 ALARMS = "rollback_alarms_exist"
 NODES = "autoscaled_nodes_are_kept"
+LEFT_OUT = "what_is_left_out_is_off"
 AMI = "ami-0123456789abcdef0"
 H100 = "hyperpod.instance_groups[1]"
 
@@ -152,6 +153,46 @@ class TestAlarms:
     @pytest.mark.check("rollback_alarms_exist", "skips")
     def test_not_answered(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
         assert run_check(ALARMS, case_of(WITH_ALARMS), fake_aws).status is Status.SKIPPED
+
+
+class TestWhatIsLeftOut:
+    @pytest.mark.check("what_is_left_out_is_off", "passes")
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {**SCALED, "hyperpod.tiered_checkpointing": {"memory_percent": 20}},
+            {"hyperpod.autoscaling": "disabled", "hyperpod.tiered_checkpointing": {"enabled": False}},
+        ],
+        ids=["kept on", "turned off by name"],
+    )
+    def test_said(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, changes: Mapping[str, Any]) -> None:
+        fake_aws.answers.hyperpod_clusters = (replace(cluster(autoscaled=True), checkpoints_in_memory=True),)
+        assert run_check(LEFT_OUT, case_of(changes), fake_aws).status is Status.PASSED
+
+    def test_a_cluster_without_either(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+        fake_aws.answers.hyperpod_clusters = (cluster(autoscaled=False),)
+        assert run_check(LEFT_OUT, case_of(), fake_aws).status is Status.PASSED
+
+    @pytest.mark.check("what_is_left_out_is_off", "fails")
+    def test_may_stay_on(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+        fake_aws.answers.hyperpod_clusters = (replace(cluster(autoscaled=True), checkpoints_in_memory=True),)
+        result = run_check(LEFT_OUT, case_of(), fake_aws)
+        assert result.status is Status.WARNED
+        assert messages(result) == [
+            (
+                "hyperpod.autoscaling: autoscaling is on in prod, and a file that only leaves it out may leave it on;"
+                " set autoscaling: disabled until it is off"
+            ),
+            (
+                "hyperpod.tiered_checkpointing: tiered checkpointing is on in prod and keeps memory of every node, and"
+                " a file that only leaves it out may leave it on; set tiered_checkpointing: {enabled: false} until it"
+                " is off"
+            ),
+        ]
+
+    @pytest.mark.check("what_is_left_out_is_off", "skips")
+    def test_not_answered(self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
+        assert run_check(LEFT_OUT, case_of(), fake_aws).status is Status.SKIPPED
 
 
 class TestNodesOfKarpenter:

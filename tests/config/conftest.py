@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,18 @@ def changed(base: str) -> Callable[[Mapping[str, str]], str]:
 def load() -> Load:
     """Loads text as environments/prod.yaml on a fixed day."""
 
+    @cache
+    def answer(text: str) -> LoadedEnvironment | EnvironmentFileError:
+        try:
+            return load_environment(FILE, text=text, today=TODAY)
+        except EnvironmentFileError as error:
+            return error
+
     def load_text(text: str) -> LoadedEnvironment:
-        return load_environment(FILE, text=text, today=TODAY)
+        answered = answer(text)
+        if isinstance(answered, EnvironmentFileError):
+            raise answered
+        return answered
 
     return load_text
 
@@ -63,10 +74,16 @@ def refuse(load: Load) -> Refuse:
     return refuse_text
 
 
+@cache
+def rows_of(name: str) -> Mapping[str, Any]:
+    """Give a table as section -> case -> row."""
+    table: Mapping[str, Any] = yaml.load((HERE / name).read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return table
+
+
 def cases(name: str) -> Iterator[Any]:
     """Give the cases of a table as pytest parameters (change, says)."""
-    table = yaml.safe_load((HERE / name).read_text(encoding="utf-8"))
-    for section, rows in table.items():
+    for section, rows in rows_of(name).items():
         for case, row in rows.items():
             says = [f"{FILE}:{line}" for line in row["says"]]
             yield pytest.param(row["change"], says, id=f"{section}-{case}")

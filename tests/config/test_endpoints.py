@@ -43,11 +43,28 @@ Load = Callable[..., LoadedEnvironment]
             ("aps-workspaces",),
         ),
         (
+            {
+                **NO_STORAGE,
+                "  node_recovery: automatic\n": (
+                    "  node_recovery: automatic\n"
+                    "  restricted_instance_groups:\n"
+                    "    - name: nova\n"
+                    "      instance_type: ml.p5.48xlarge\n"
+                    "      count: 2\n"
+                    "      availability_zone_id: use1-az5\n"
+                    "      capacity: on_demand\n"
+                    "      lustre: {capacity_gib: 9600, throughput_mbps_per_tib: 250}\n"
+                    "      reward_functions: true\n"
+                ),
+            },
+            ("sqs",),
+        ),
+        (
             {**NO_CLAIM, "  nat_gateways: 1\n": "  egress: closed\n  endpoints: {additional: [kms, secretsmanager]}\n"},
             ("kms", "secretsmanager"),
         ),
     ],
-    ids=["nothing", "a claim", "observability", "additional"],
+    ids=["nothing", "a claim", "observability", "reward functions", "additional"],
 )
 def test_features_bring_their_endpoints(
     changed: Changed, load: Load, change: dict[str, str], more: tuple[str, ...]

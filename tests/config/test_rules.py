@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-
-import yaml
 
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment
 from hyperpod_cdk.config.rules import RULES
 from hyperpod_cdk.findings import Finding, Severity
-
-HERE = Path(__file__).parent
+from tests.config.conftest import rows_of
 
 Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
@@ -33,7 +29,7 @@ def test_doubtful_file(changed: Changed, load: Load, doubtful_change: Mapping[st
 def test_every_rule_has_a_case(changed: Changed, load: Load) -> None:
     seen = set()
     for table in ("wrong_files.yaml", "doubtful_files.yaml"):
-        for section in yaml.safe_load((HERE / table).read_text(encoding="utf-8")).values():
+        for section in rows_of(table).values():
             for row in section.values():
                 try:
                     found = load(changed(row["change"])).warnings
@@ -41,6 +37,14 @@ def test_every_rule_has_a_case(changed: Changed, load: Load) -> None:
                     found = error.findings
                 seen |= {finding.rule for finding in found}
     assert {rule.name for rule in RULES} - seen == set()
+
+
+def test_wrong_combinations_give_one_finding_each(changed: Changed, refuse: Refuse) -> None:
+    """What the models let pass and a rule over the file refuses is wrong in combination only."""
+    over_the_file = {rule.name for rule in RULES}
+    texts = [changed(row["change"]) for rows in rows_of("wrong_files.yaml").values() for row in rows.values()]
+    found = [[each for each in refuse(text) if each.severity is Severity.ERROR] for text in texts]
+    assert sum(len(each) == 1 and each[0].rule in over_the_file for each in found) >= 60
 
 
 def test_rule_names_are_unique() -> None:

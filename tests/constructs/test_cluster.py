@@ -161,6 +161,11 @@ class TestProperties:
                 {"TieredStorageConfig": {"Mode": "Enable", "InstanceMemoryAllocationPercentage": 20}},
             ),
             (
+                {"switched_off": ["tiered_checkpointing"]},
+                {"TieredStorageConfig": {"Mode": "Disable"}, "AutoScaling": None},
+            ),
+            ({"switched_off": ["autoscaling"]}, {"TieredStorageConfig": None, "AutoScaling": {"Mode": "Disable"}}),
+            (
                 {"tags": {"team": "ml", "SageMaker": "false"}},
                 {"Tags": [{"Key": "SageMaker", "Value": "true"}, {"Key": "team", "Value": "ml"}]},
             ),
@@ -371,6 +376,10 @@ class TestRefusals:
                     "tiered_checkpointing_memory_percent must be at most 100, got 101; "
                     "set tiered_checkpointing_memory_percent: 100 or less"
                 ),
+            ),
+            (
+                {"tiered_checkpointing_memory_percent": 20, "switched_off": ["tiered_checkpointing"]},
+                'switched_off must name what is off, got "tiered_checkpointing", which is on; leave it out',
             ),
         ],
         ids=lambda given: " ".join(given) if isinstance(given, dict) else None,

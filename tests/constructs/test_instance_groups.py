@@ -642,6 +642,13 @@ class TestNodes:
                     "sagemaker.amazonaws.com/x; use another prefix"
                 ),
             ),
+            (
+                {"labels": {f"team.example/{'x' * 64}": "y"}},
+                (
+                    f"labels and taints: the key team.example/{'x' * 64} must have at most 63 characters after the"
+                    " prefix, as Kubernetes wants it, got 64; shorten it"
+                ),
+            ),
         ],
     )
     def test_misuse_is_refused_with_the_whole_rule(self, make: Make, given: dict[str, Any], message: str) -> None:

@@ -96,8 +96,7 @@ def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path
     assert name in UPDATES, f"example_updates.yaml: {name}: no row; write what changes while it stands"
     synthesized, assembly = shipped(assemblies, name), assemblies / name
     environment = synthesized.environment
-    document = {**satisfying(environment), **UPDATES[name].get("account", {})}
-    with living(synthesized, document, tmp_path) as life:
+    with living(synthesized, satisfying_both(name, environment), tmp_path) as life:
         run, report = life.run, life.run.report
         made = life.deploy(assembly)
         assert set(made) == set(synthesized.templates)
@@ -171,15 +170,23 @@ def living(synthesized: Synthesized, document: Mapping[str, Any], scratch: Path)
         yield Life(run, cdk, aws, file)
 
 
+def satisfying_both(name: str, before: Environment) -> dict[str, Any]:
+    """Give the account that satisfies an environment, with the training plans that it names once it is edited."""
+    data = yaml.safe_load((PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8"))
+    _edit(data, UPDATES[name]["edit"])
+    after = load_environment(PROJECT / ENVIRONMENTS[name], text=yaml.safe_dump(data)).environment
+    wanted = [satisfying(each) for each in (before, after)]
+    plans = {plan["name"]: plan for each in wanted for plan in each["training_plans"]["plans"]}
+    return {**wanted[0], "training_plans": {"plans": list(plans.values())}}
+
+
 def _edit(data: dict[str, Any], edits: dict[str, Any]) -> None:
     for path, value in edits.items():
         *steps, last = parse_path(path) or ("",)
         place: Any = data
         for step in steps:
             place = place[step]
-        if isinstance(place, list) and last == len(place):
+        if last == len(place):
             place.append(value)
-        elif value is None:
-            del place[last]
         else:
             place[last] = value

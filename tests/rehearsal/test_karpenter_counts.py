@@ -49,6 +49,23 @@ def test_an_update_keeps_the_nodes_that_karpenter_has_made(assemblies: Path, tmp
         run._deploy(tmp_path / "update")
         assert _counts(aws) == {"on-demand": 3, "spot-1": 0, "spot-2": 0, "system": 3}
 
+        cdk.synth(run._edited(file, "off", _without_karpenter), tmp_path / "off")
+        run._deploy(tmp_path / "off")
+        stands = aws.client("sagemaker").describe_cluster(ClusterName="spot")
+        assert stands["AutoScaling"]["Mode"] == "Disable"
+        assert _counts(aws) == {"on-demand": 3, "system": 2}
+
+        run._deploy(assemblies / "spot")
+        assert aws.client("sagemaker").describe_cluster(ClusterName="spot")["AutoScaling"]["Mode"] == "Enable"
+
+
+def _without_karpenter(data: Any) -> None:
+    section = data["hyperpod"]
+    section["autoscaling"] = "disabled"
+    del section["karpenter_pools"]
+    section["instance_groups"] = [each for each in section["instance_groups"] if "spot" not in each["name"]]
+    section["instance_groups"][-1]["count"] = 3
+
 
 def _counts(aws: Aws) -> dict[str, int]:
     groups = aws.client("sagemaker").describe_cluster(ClusterName="spot")["InstanceGroups"]

@@ -17,12 +17,10 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.embedded.account import load_document
 from hyperpod_cdk.rehearsal.embedded.operations import service_error
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
-from stacks.app import build, new_app
-from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
+from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
 
 Template = dict[str, Any]
 Edit = Callable[[Template], None]
@@ -793,14 +791,9 @@ def with_another_export(template: Template) -> None:
 
 
 @pytest.fixture(scope="session")
-def prod(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+def prod(assemblies: Path) -> Synthesized:
     """environments/prod.yaml as it is synthesized where nobody pulled the HyperPod chart."""
-    loaded = load_environment(project / ENVIRONMENTS["prod"])
-    outdir = tmp_path_factory.mktemp("assembly")
-    app = new_app(outdir=outdir)
-    build(app, [loaded], root=tmp_path_factory.mktemp("root"))
-    app.synth()
-    return read_assembly(outdir, loaded.environment)
+    return shipped(assemblies, "prod")
 
 
 @pytest.fixture(scope="session")

@@ -51,6 +51,9 @@ LIFECYCLE_SOURCE_S3_URI = _PATTERNS["lifecycle_source_s3_uri"]
 ALARM_NAME = _PATTERNS["alarm_name"]
 KARPENTER_POOL_NAME = _PATTERNS["karpenter_pool_name"]
 
+KEY_NAME_LENGTH: int = _DATA["kubernetes_key_name"]["maximum"]
+"""Most characters of a label or taint key after its prefix: Kubernetes' bound, which SageMaker's pattern lacks."""
+
 TAINT_EFFECTS: tuple[str, ...] = tuple(_DATA["taint_effects"])
 
 NODE_RECOVERY: dict[str, str] = dict(_DATA["node_recovery"])
@@ -98,6 +101,14 @@ def ultraserver(instance_type: str) -> UltraServer | None:
     """Give what is known of the UltraServers made of ``instance_type``, or None where it is sold by the instance."""
     row = _DATA["ultraservers"].get(instance_type)
     return UltraServer(**row) if isinstance(row, dict) else None
+
+
+def key_name_problem(key: str) -> str | None:
+    """Say what is wrong with the length of a label or taint key's name, or give None."""
+    name = key.rpartition("/")[2]
+    if len(name) <= KEY_NAME_LENGTH:
+        return None
+    return f"must have at most {KEY_NAME_LENGTH} characters after the prefix, as Kubernetes wants it, got {len(name)}"
 
 
 def reserved_prefix(key: str) -> tuple[str, str] | None:

@@ -131,6 +131,7 @@ class HyperPodClusterAnswer:
     eks_cluster_arn: str
     groups: tuple[InstancesInCluster, ...]
     autoscaled: bool = False
+    checkpoints_in_memory: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -140,6 +140,7 @@ def hyperpod_cluster(name: str, answer: Answer) -> HyperPodClusterAnswer:
         status=answer["ClusterStatus"],
         eks_cluster_arn=answer.get("Orchestrator", {}).get("Eks", {}).get("ClusterArn", ""),
         autoscaled=answer.get("AutoScaling", {}).get("Mode") == "Enable",
+        checkpoints_in_memory=answer.get("TieredStorageConfig", {}).get("Mode") == "Enable",
         groups=tuple(
             InstancesInCluster(
                 group=group["InstanceGroupName"],

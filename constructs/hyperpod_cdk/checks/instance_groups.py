@@ -122,6 +122,37 @@ def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
             yield Detail(text=f"{group.name} keeps the {targets.get(group.name, 0)} nodes that Karpenter has made")
 
 
+@check(
+    area=AREA,
+    asks=("hyperpod_clusters",),
+    inputs="autoscaling and tiered_checkpointing; those of the cluster that stands.",
+    passes="There is no such cluster yet, or what it has switched on the file keeps on or turns off by name.",
+    fails="Never; a warning where the file only leaves out what the cluster has switched on: UpdateCluster changes what"
+    " it is told, so AWS may leave it on.",
+    skips="AWS does not answer for the HyperPod clusters.",
+    by_hand="aws sagemaker describe-cluster --cluster-name prod --query '[AutoScaling, TieredStorageConfig]'",
+)
+def what_is_left_out_is_off(case: Case, aws: Aws) -> Iterator[Found]:
+    """Find what stays on unless it is turned off by name."""
+    section = case.environment.hyperpod
+    wanted = case.environment.hyperpod_cluster_name
+    cluster = next((each for each in aws.hyperpod_clusters() if each.name == wanted), None)
+    if cluster is None:
+        return
+    if cluster.autoscaled and section.autoscaling == "none":
+        yield warning(
+            "hyperpod.autoscaling",
+            f"autoscaling is on in {cluster.name}, and a file that only leaves it out may leave it on; set autoscaling:"
+            " disabled until it is off",
+        )
+    if cluster.checkpoints_in_memory and section.tiered_checkpointing is None:
+        yield warning(
+            "hyperpod.tiered_checkpointing",
+            f"tiered checkpointing is on in {cluster.name} and keeps memory of every node, and a file that only leaves"
+            " it out may leave it on; set tiered_checkpointing: {enabled: false} until it is off",
+        )
+
+
 def _change(cluster: HyperPodClusterAnswer, *, goes_on: bool, group: InstanceGroup, target: int) -> str | None:
     if cluster.autoscaled and not goes_on and target > group.count:
         return (

@@ -82,6 +82,13 @@ class CheckpointAccount(Section):
 class TieredCheckpointing(Section):
     """Managed tiered checkpointing: checkpoints in the memory of the nodes, now and then in S3."""
 
+    enabled: bool = Field(
+        default=True,
+        description=(
+            "false turns it off on a cluster that has it; without the section AWS is told nothing, and may leave it as"
+            " it is. Service accounts keep their rights either way."
+        ),
+    )
     memory_percent: Annotated[int, within(hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT)] = Field(
         default=hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.minimum or 0,
         description="Percent of each node's memory kept for checkpoints.",

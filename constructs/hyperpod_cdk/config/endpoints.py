@@ -24,5 +24,6 @@ def needed_endpoints(environment: Environment) -> tuple[str, ...]:
         "lustre_claims": any(system.claim is not None for system in environment.storage.lustre),
         "inference": environment.operators.inference.enabled,
         "observability": environment.operators.observability.enabled,
+        "reward_functions": any(group.reward_functions for group in environment.hyperpod.restricted_instance_groups),
     }
     return catalog.endpoint_services([name for name, is_on in features.items() if is_on])

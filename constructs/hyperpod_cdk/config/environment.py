@@ -76,8 +76,9 @@ def _boundary_problem(text: str, key: str) -> str | None:
 
 OWN_TAG = next(iter(rules.REQUIRED_TAGS))
 TAGS = Bound(minimum=0, maximum=(rules.TAGS.maximum or 0) - len(rules.REQUIRED_TAGS), source=rules.TAGS.source)
-_TAG_KEY_LENGTH = 128
-_TAG_VALUE_LENGTH = 256
+# of AWS::EKS::Addon, whose schema (cfn-lint) allows one character less than everything else
+_TAG_KEY_LENGTH = 127
+_TAG_VALUE_LENGTH = 255
 _TAG_MARKS = " _.:/=+-@"
 # JSON Schema can exclude the ASCII marks that AWS refuses; which other characters are letters is the check's to know
 _NO_OTHER_MARK = r"[^!\"#$%&'()*,;<>?\[\\\]^`{|}~\u0000-\u001f\u007f]"

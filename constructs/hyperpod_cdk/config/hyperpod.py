@@ -65,11 +65,13 @@ class HyperPod(Section):
             " had rolls the whole cluster back."
         ),
     )
-    autoscaling: Literal["none", "karpenter"] = Field(
+    autoscaling: Literal["none", "karpenter", "disabled"] = Field(
         default="none",
         description=(
             "karpenter: HyperPod's own Karpenter adds and removes the nodes of every group with count: 0 as pods come"
-            " and go; groups above 0 keep their count."
+            " and go; groups above 0 keep their count. disabled: turns it off on a cluster that has it; none says"
+            " nothing of it, and AWS may then leave it as it is. Deploy without the groups of count 0 first: see"
+            " docs/lifecycle-of-an-environment.md."
         ),
     )
     karpenter_pools: Annotated[tuple[KarpenterPool, ...], Strict(strict=False)] = Field(
@@ -125,6 +127,20 @@ class HyperPod(Section):
         description="What the restricted groups share. Default: nothing, each has a file system of its own.",
         examples=[{"lustre": {"capacity_gib": 9600, "throughput_mbps_per_tib": 250}}],
     )
+
+    @property
+    def checkpoints_in_memory(self) -> bool:
+        """Whether nodes keep memory for checkpoints."""
+        return self.tiered_checkpointing is not None and self.tiered_checkpointing.enabled
+
+    @property
+    def switched_off(self) -> tuple[Literal["autoscaling", "tiered_checkpointing"], ...]:
+        """What is turned off by name, where a cluster may have it from an earlier deployment."""
+        stated: tuple[tuple[Literal["autoscaling", "tiered_checkpointing"], bool], ...] = (
+            ("autoscaling", self.autoscaling == "disabled"),
+            ("tiered_checkpointing", self.tiered_checkpointing is not None and not self.checkpoints_in_memory),
+        )
+        return tuple(name for name, is_off in stated if is_off)
 
     @property
     def autoscaled_groups(self) -> tuple[InstanceGroup, ...]:

@@ -168,7 +168,9 @@ class ExistingLustre(Section):
     """A file system that somebody else made and keeps: nothing of it is made or changed, pods get claims only."""
 
     file_system_id: Annotated[str, like(FILE_SYSTEM_ID)] = Field(
-        description="ID of the file system, in the VPC of network.existing.", examples=["fs-0a1b2c3d4e5f67890"]
+        description="ID of the file system, in the VPC of network.existing. A claim keeps its file system: another one"
+        " needs another claim.name.",
+        examples=["fs-0a1b2c3d4e5f67890"],
     )
     mount_name: Annotated[str, like(MOUNT_NAME)] = Field(
         description="Its mount name (LustreConfiguration.MountName).", examples=["abcdefgh"]
@@ -349,13 +351,17 @@ class S3Volume(Section):
         description="Name within the environment.", examples=["checkpoints"]
     )
     bucket: Annotated[str, like(BUCKET)] = Field(
-        description="Name of the bucket, in the environment's region. It exists: nothing makes or deletes it.",
+        description="Name of the bucket, in the environment's region. It exists: nothing makes or deletes it. A claim"
+        " keeps its bucket: another one needs another claim.name.",
         examples=["my-checkpoints"],
     )
     prefix: Annotated[str, like(PREFIX)] = Field(
         default="", description="Prefix that is mounted, ending with /. Default: the whole bucket.", examples=["runs/"]
     )
-    read_only: bool = Field(default=False, description="Whether pods may only read.")
+    read_only: bool = Field(
+        default=False,
+        description="Whether pods may only read. A claim keeps this: to change it, give it another claim.name.",
+    )
     allow_delete: bool = Field(default=False, description="Whether pods may delete objects.")
     allow_overwrite: bool = Field(default=False, description="Whether pods may replace objects.")
     uid: Annotated[int, within(POSIX_ID)] | None = Field(

@@ -165,6 +165,48 @@ class TestManifest:
         apply(config_map(a="1"), Overwrite=True)
         assert kubernetes_store.objects(stack.context, CLUSTER)[0]["data"] == {"a": "1"}
 
+    @pytest.mark.parametrize(
+        ("kind", "before", "after", "said"),
+        [
+            (
+                "PersistentVolume",
+                {"csi": {"volumeAttributes": {"bucketName": "one"}}},
+                {"csi": {"volumeAttributes": {"bucketName": "two"}}},
+                (
+                    'The PersistentVolume "data" is invalid: spec.persistentvolumesource: Forbidden:'
+                    " spec.persistentvolumesource is immutable after creation\n"
+                ),
+            ),
+            (
+                "PersistentVolumeClaim",
+                {"accessModes": ["ReadWriteMany"]},
+                {"accessModes": ["ReadOnlyMany"]},
+                (
+                    'The PersistentVolumeClaim "data" is invalid: spec: Forbidden: spec is immutable after creation'
+                    " except resources.requests and volumeAttributesClassName for bound claims\n"
+                ),
+            ),
+            (
+                "PersistentVolume",
+                {"csi": {"driver": "fsx"}, "capacity": {"storage": "1200Gi"}},
+                {"csi": {"driver": "fsx"}, "capacity": {"storage": "2400Gi"}},
+                "",
+            ),
+        ],
+    )
+    def test_a_volume_leads_where_it_led(  # noqa: PLR0917 - table and fixtures
+        self, stack: Any, apply: Callable[..., Any], kind: str, before: Any, after: Any, said: str
+    ) -> None:
+        def volume(spec: Any) -> dict[str, Any]:
+            return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "data"}, "spec": spec}
+
+        made = apply(volume(before))
+
+        def update() -> Any:
+            return stack.update(made.physical_id, Manifest=json.dumps([volume(after)]))
+
+        assert (output_of(update) if said else update() and "") == said
+
     def test_prune_removes_what_left_the_manifest(self, stack: Any, apply: Callable[..., Any]) -> None:
         def labelled(name: str) -> dict[str, Any]:
             item = config_map(name)

@@ -17,7 +17,7 @@ from botocore.validate import ParamValidator
 from moto import mock_aws
 from moto.core.models import DEFAULT_ACCOUNT_ID
 
-from hyperpod_cdk.rehearsal.embedded import account, services
+from hyperpod_cdk.rehearsal.embedded import account, moto_edge, services
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation_for
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
@@ -28,6 +28,8 @@ assert services
 
 # moto makes 1,300 images for every fresh account otherwise, a quarter of a second each time
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
+moto_edge._list_services_once()
+moto_edge._list_methods_once()
 
 REGION = "us-east-1"
 FAR_AHEAD_SECONDS = 3600.0

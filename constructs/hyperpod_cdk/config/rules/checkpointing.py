@@ -81,6 +81,7 @@ def checkpoint_buckets_do_not_overlap(path: DataPath, account: CheckpointAccount
                     f"must not overlap another place, got {account.buckets[index]} beside {account.buckets[first]} of"
                     f" buckets[{first}]; name the wider of the two only",
                 )
+                break
 
 
 @BOOK.each(checkpoint_accounts)

@@ -133,8 +133,10 @@ def pools_name_autoscaled_groups(environment: Environment, path: DataPath, pool:
     for index, name in enumerate(pool.instance_groups):
         at = (*path, "instance_groups", index)
         if name not in counts:
-            near = closest(name, counts)
-            fix = f"did you mean {near}?" if near else f"name one of {', '.join(counts)}"
+            able = [each for each, count in counts.items() if count == 0]
+            near = closest(name, able)
+            some = f"name one of {', '.join(able)}" if able else "set count: 0 in a group and name that"
+            fix = f"did you mean {near}?" if near else some
             yield Problem(at, f'must be an instance group of this file, got "{name}"; {fix}')
         elif counts[name] > 0:
             yield Problem(

@@ -352,12 +352,14 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
 
 @BOOK.alone(groups)
 def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
-    """Refuse labels and taints that HyperPod sets itself; warn of those that Kubernetes keeps for itself."""
+    """Refuse labels and taints that no node takes or HyperPod sets itself; warn of those that Kubernetes keeps."""
     placed = [
         *(((*path, "labels", key), key) for key in group.labels),
         *(((*path, "taints", index, "key"), taint.key) for index, taint in enumerate(group.taints)),
     ]
     for at, key in placed:
+        if problem := hyperpod.key_name_problem(key):
+            yield Problem(at, f"{problem}; shorten it")
         reserved = hyperpod.reserved_prefix(key)
         if reserved is None:
             continue
@@ -477,7 +479,7 @@ def elastic_training_suits_the_cluster(environment: Environment) -> Iterator[Pro
             f"elastic training does not work on Spot capacity, got the group{'s' if len(spot) > 1 else ''}"
             f" {listing(spot, last='and')}; run elastic jobs on other groups",
         )
-    if environment.hyperpod.tiered_checkpointing is not None:
+    if environment.hyperpod.checkpoints_in_memory:
         yield warning(
             ("hyperpod", "tiered_checkpointing"),
             "elastic training does not work with tiered checkpointing; jobs that scale must write their checkpoints"

@@ -183,7 +183,7 @@ def restricted_groups_suit_the_cluster(environment: Environment) -> Iterator[Pro
             "whether restricted groups take continuous provisioning is not documented, and AWS's own Terraform leaves"
             " it out with them; set provisioning: all_or_nothing if the cluster is refused",
         )
-    if cluster.tiered_checkpointing is not None:
+    if cluster.checkpoints_in_memory:
         yield warning(
             ("hyperpod", "tiered_checkpointing"),
             "whether restricted nodes keep memory for checkpoints is not documented; their jobs write checkpoints to"

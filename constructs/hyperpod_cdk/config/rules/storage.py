@@ -212,7 +212,7 @@ def region_has_the_file_system(environment: Environment, path: DataPath, system:
         yield Problem((*path, "efa"), f"{problem} (as of {catalog.AS_OF})")
 
 
-@BOOK.each(file_systems)
+@BOOK.each(makes)
 def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Warn of nodes that reach an EFA file system over TCP only."""
     if not system.efa:
@@ -241,7 +241,7 @@ def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) ->
         )
 
 
-@BOOK.alone(file_systems)
+@BOOK.alone(makes)
 def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Refuse links of which one folder holds the other, or of one prefix twice."""
     for index, repository in enumerate(system.data_repositories):
@@ -252,6 +252,7 @@ def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator
                     f"must not overlap another link, got {repository.path} beside {other.path} of"
                     f" data_repositories[{first}]; choose folders of which none holds the other",
                 )
+                break
     prefixes = [repository.s3_uri.rstrip("/") for repository in system.data_repositories]
     for index, first, prefix in duplicates(prefixes):
         yield Problem(

@@ -264,6 +264,8 @@ def _over_capacity(  # noqa: PLR0917 - what one sentence says
     key, unit = _amount(row, resource, numbers)
     left = floor((nodes - before.shares[resource]) * unit + _SLACK)
     fix = f"set {key}: {left} or less" if left >= 1 else "lower the quotas of other teams first, or add nodes"
+    if not nodes:
+        fix = f"add nodes: set the count of a group of {name}"
     return Problem(
         (*at, *key.split(".")),
         f"teams must share at most the {most}{what} of the instance groups, got"

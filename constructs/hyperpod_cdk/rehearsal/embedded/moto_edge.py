@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any, NoReturn
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -14,6 +15,7 @@ def patch_moto() -> None:
     _evaluate_bucket_policies_without_conditions()
     _let_logging_precede_its_policy()
     _list_services_once()
+    _list_methods_once()
 
 
 def empty_moto() -> None:
@@ -39,6 +41,13 @@ def _list_services_once() -> None:
 
     services = frozenset(backends.list_of_moto_modules())
     setattr(backends, "list_of_moto_modules", lambda: services)  # noqa: B010 - a patch
+
+
+def _list_methods_once() -> None:
+    """moto looks through all members of a service's class at every request, to see which method is meant."""
+    from moto.core import responses, utils  # noqa: PLC0415 - moto loads after the account is set
+
+    setattr(responses, "method_names_from_class", cache(utils.method_names_from_class))  # noqa: B010 - a patch
 
 
 def _evaluate_bucket_policies_without_conditions() -> None:

@@ -182,6 +182,24 @@ def _problem(context: Context, cluster: str, item: Mapping[str, Any], *, verb: s
         return f'Error from server (NotFound): {where}: namespaces "{namespace}" not found'
     if verb == "creating" and _stands(context, cluster, item):
         return f'Error from server (AlreadyExists): {where}: {_plural(kind)} "{name}" already exists'
+    return _unchangeable(context, cluster, item)
+
+
+def _unchangeable(context: Context, cluster: str, item: Mapping[str, Any]) -> str | None:
+    """Volumes and claims keep what they lead to: only another object leads elsewhere."""
+    standing = next((o for o in kubernetes_store.objects(context, cluster) if _identity(o) == _identity(item)), None)
+    if standing is None:
+        return None
+    kind, name = str(item["kind"]), item["metadata"].get("name")
+    before, after = standing.get("spec") or {}, item.get("spec") or {}
+    if kind == "PersistentVolume" and before.get("csi") != after.get("csi"):
+        path = "spec.persistentvolumesource"
+        return f'The {kind} "{name}" is invalid: {path}: Forbidden: {path} is immutable after creation'
+    if kind == "PersistentVolumeClaim" and before != after:
+        return (
+            f'The {kind} "{name}" is invalid: spec: Forbidden: spec is immutable after creation except'
+            " resources.requests and volumeAttributesClassName for bound claims"
+        )
     return None
 
 
