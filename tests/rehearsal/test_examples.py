@@ -56,7 +56,11 @@ class Life:
 
     def deploy(self, assembly: Path) -> dict[str, list[str]]:
         """Deploy, and give what the change sets did."""
-        self.run._deploy(assembly)
+        try:
+            self.run._deploy(assembly)
+        except CdkFailedError as failed:
+            failed.add_note(self.run.explain(failed))
+            raise
         return self.cdk.changes
 
     def update(self, edited: Path) -> dict[str, list[str]]:
@@ -176,7 +180,9 @@ def satisfying_both(name: str, before: Environment) -> dict[str, Any]:
     _edit(data, UPDATES[name]["edit"])
     after = load_environment(PROJECT / ENVIRONMENTS[name], text=yaml.safe_dump(data)).environment
     wanted = [satisfying(each) for each in (before, after)]
-    plans = {plan["name"]: plan for each in wanted for plan in each["training_plans"]["plans"]}
+    listed = [plan for each in wanted for plan in each["training_plans"]["plans"]]
+    # of a plan that both name, the larger one stays
+    plans = {plan["name"]: plan for plan in sorted(listed, key=lambda plan: plan["instance_count"])}
     return {**wanted[0], "training_plans": {"plans": list(plans.values())}}
 
 
