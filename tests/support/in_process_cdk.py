@@ -22,7 +22,7 @@ from hyperpod_cdk.rehearsal.cdk_cli import CdkFailedError
 from stacks.app import add_environment, new_app
 from tests.support.embedded import CREDENTIALS, Embedded
 
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.1
 PATIENCE_SECONDS = 60.0
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
 

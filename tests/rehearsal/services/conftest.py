@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import boto3
 import pytest
+from botocore.config import Config
 from botocore.exceptions import ClientError
 from botocore.validate import ParamValidator
-from moto import mock_aws
-from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto import backends
+from moto.core.base_backend import BackendDict
+from moto.core.models import DEFAULT_ACCOUNT_ID, botocore_stubber
 
 from hyperpod_cdk.rehearsal.embedded import account, moto_edge, services
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context
@@ -30,6 +34,7 @@ assert services
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 moto_edge._list_services_once()
 moto_edge._list_methods_once()
+moto_edge._make_no_rsa_keys_in_vain()
 
 REGION = "us-east-1"
 FAR_AHEAD_SECONDS = 3600.0
@@ -227,21 +232,11 @@ class World:
 @pytest.fixture
 def world() -> Iterator[World]:
     """A fresh account."""
-    with mock_aws():
-        context = LocalContext(
-            account=DEFAULT_ACCOUNT_ID,
-            region=REGION,
-            partition="aws",
-            url_suffix="amazonaws.com",
-            endpoint="",
-            clock=JumpingClock(),
-            account_file=Account({"quotas": {"sagemaker": _QUOTAS}}),
-        )
-        made = World(context)
-        _lay_network(made)
-        _make_roles(made)
-        _fill_bucket(made)
-        yield made
+    laid = _laid()
+    with _moto():
+        for service, account_id, region, backend in pickle.loads(laid.backends):  # noqa: S301 - pickled by this process
+            backends.get_backend(service)[account_id][region] = backend
+        yield World(_empty_context(), **pickle.loads(laid.members))  # noqa: S301 - as above
 
 
 @pytest.fixture
@@ -274,7 +269,61 @@ def _moto_client(service: str, region: str) -> Any:
         region_name=region,
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
+        config=Config(user_agent="tests"),  # botocore's own is put together anew for every request
     )
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """What moto holds of a world, and the world's members that name it, pickled: each test loads a copy of its own."""
+
+    backends: bytes
+    members: bytes
+
+
+@cache
+def _laid() -> _Laid:
+    # made once: loading what moto holds costs a fiftieth of asking for it again, request by request
+    with _moto():
+        world = World(_empty_context())
+        _lay_network(world)
+        _make_roles(world)
+        _fill_bucket(world)
+        # what our own operations would keep could name this context, and would be lost
+        assert set(world.context.state._stores) <= {account._Parsed}
+        every: Any = BackendDict  # generic, and its instances stand on the class
+        held = [
+            (of_service.service_name, *place_and_backend)
+            for of_service in every._instances
+            for place_and_backend in of_service.iter_backends()
+        ]
+        members = {member.name: getattr(world, member.name) for member in fields(World) if member.name != "context"}
+        return _Laid(pickle.dumps(held), pickle.dumps(members))
+
+
+def _empty_context() -> LocalContext:
+    return LocalContext(
+        account=DEFAULT_ACCOUNT_ID,
+        region=REGION,
+        partition="aws",
+        url_suffix="amazonaws.com",
+        endpoint="",
+        clock=JumpingClock(),
+        account_file=Account({"quotas": {"sagemaker": _QUOTAS}}),
+    )
+
+
+@contextmanager
+def _moto() -> Iterator[None]:
+    # mock_aws() also takes the place of `requests`, with a thousand patterns each time; only botocore asks here
+    botocore_stubber.enabled = True
+    try:
+        yield
+    finally:
+        botocore_stubber.enabled = False
+        # emptied first: a reset would lay default VPCs that nobody sees
+        backends.get_backend("ec2").clear()
+        BackendDict.reset()
 
 
 def _client_error(code: str, message: str, name: str) -> ClientError:

@@ -34,6 +34,20 @@ def to_the_role(**condition: Any) -> dict[str, Any]:
     return {**GRANTS, "Principal": {"AWS": NODES}, "Condition": condition}
 
 
+class TestKeyPairs:
+    def test_a_key_that_signs_has_its_own(self, world: Any) -> None:
+        kms = world.client("kms")
+        for spec, algorithm in (("RSA_2048", "RSASSA_PSS_SHA_256"), ("ECC_NIST_P384", "ECDSA_SHA_384")):
+            signing = {"KeyId": key(world, ROOT, KeySpec=spec, KeyUsage="SIGN_VERIFY"), "SigningAlgorithm": algorithm}
+            signature = kms.sign(Message=b"text", **signing)["Signature"]
+            assert kms.verify(Message=b"text", Signature=signature, **signing)["SignatureValid"]
+
+    def test_a_symmetric_key_encrypts_without(self, world: Any) -> None:
+        kms = world.client("kms")
+        ciphertext = kms.encrypt(KeyId=key(world, ROOT), Plaintext=b"text")["CiphertextBlob"]
+        assert kms.decrypt(CiphertextBlob=ciphertext)["Plaintext"] == b"text"
+
+
 class TestLogGroups:
     @pytest.mark.parametrize(
         "statement",

@@ -16,6 +16,7 @@ def patch_moto() -> None:
     _let_logging_precede_its_policy()
     _list_services_once()
     _list_methods_once()
+    _make_no_rsa_keys_in_vain()
 
 
 def empty_moto() -> None:
@@ -48,6 +49,21 @@ def _list_methods_once() -> None:
     from moto.core import responses, utils  # noqa: PLC0415 - moto loads after the account is set
 
     setattr(responses, "method_names_from_class", cache(utils.method_names_from_class))  # noqa: B010 - a patch
+
+
+def _make_no_rsa_keys_in_vain() -> None:
+    """moto makes an RSA key pair for every symmetric KMS key too, which takes longer than all the rest of the request.
+
+    Nothing signs with it: a key pair on a curve, made in no time, stands there instead.
+    """
+    from moto.kms import models, utils  # noqa: PLC0415 - moto loads after the account is set
+
+    pairs = frozenset(utils.KeySpec.rsa_key_specs() + utils.KeySpec.ecc_key_specs())
+
+    def generate_private_key(key_spec: str) -> Any:
+        return utils.generate_private_key(key_spec if key_spec in pairs else utils.KeySpec.ECC_NIST_P256.value)
+
+    setattr(models, "generate_private_key", generate_private_key)  # noqa: B010 - a patch
 
 
 def _evaluate_bucket_policies_without_conditions() -> None:
