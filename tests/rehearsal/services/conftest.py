@@ -285,6 +285,8 @@ class _Laid:
 def _laid() -> _Laid:
     # made once: loading what moto holds costs a fiftieth of asking for it again, request by request
     with _moto():
+        pass  # what other tests of this process have left would be part of every world
+    with _moto():
         world = World(_empty_context())
         _lay_network(world)
         _make_roles(world)
