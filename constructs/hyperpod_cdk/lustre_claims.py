@@ -12,7 +12,7 @@ from constructs import Construct
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY, acknowledge
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST
+from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.volume_claims import VolumeClaims
 
 
@@ -93,25 +93,9 @@ class FsxCsiDriver(Construct):
         )
         reason = "EKS documents this policy for the driver, which creates and mounts file systems"
         acknowledge(role, {MANAGED_POLICY.format(name): reason for name in driver.managed_policies})
-        self._addon = eks.CfnAddon(
-            self,
-            "Addon",
-            cluster_name=cluster_name,
-            addon_name=driver.name,
-            addon_version=addon_version,
-            resolve_conflicts="OVERWRITE",
+        self._addon = driver_addon(
+            self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
         )
-        for account in driver.service_accounts:
-            association = eks.CfnPodIdentityAssociation(
-                self,
-                f"PodIdentity-{account}",
-                cluster_name=cluster_name,
-                namespace=driver.namespace or "",
-                service_account=account,
-                role_arn=role.attr_arn,
-            )
-            # pods read their association when they start
-            self._addon.add_resource_dependency(association)
 
     @property
     def addon(self) -> eks.CfnAddon:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_eks as eks
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -107,6 +107,32 @@ def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Right
     """Give the statements as the inline policy of a role."""
     document = {"Version": "2012-10-17", "Statement": list(statements)}
     return iam.CfnRole.PolicyProperty(policy_name=name, policy_document=document)
+
+
+def driver_addon(
+    scope: Construct, driver: addons.Addon, *, cluster_name: str, addon_version: str | None, role_arn: str
+) -> eks.CfnAddon:
+    """Make a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
+    addon = eks.CfnAddon(
+        scope,
+        "Addon",
+        cluster_name=cluster_name,
+        addon_name=driver.name,
+        addon_version=addon_version,
+        resolve_conflicts="OVERWRITE",
+    )
+    for account in driver.service_accounts:
+        association = eks.CfnPodIdentityAssociation(
+            scope,
+            f"PodIdentity-{account}",
+            cluster_name=cluster_name,
+            namespace=driver.namespace or "",
+            service_account=account,
+            role_arn=role_arn,
+        )
+        # pods read their association when they start
+        addon.add_resource_dependency(association)
+    return addon
 
 
 class EbsCsiDriver(Construct):

@@ -13,7 +13,7 @@ from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons
-from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST
+from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.volume_claims import VolumeClaims
 
 CSI_DRIVER = "s3.csi.aws.com"
@@ -131,25 +131,9 @@ class S3CsiDriver(Construct):
         reason = "pods mount every object of the bucket, or below the prefix, whatever its name"
         objects = {RESOURCE.format(f"arn:<AWS::Partition>:s3:::{each.bucket}/{each.prefix}*") for each in buckets}
         acknowledge(role, dict.fromkeys(sorted(objects), reason))
-        self._addon = eks.CfnAddon(
-            self,
-            "Addon",
-            cluster_name=cluster_name,
-            addon_name=driver.name,
-            addon_version=addon_version,
-            resolve_conflicts="OVERWRITE",
+        self._addon = driver_addon(
+            self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
         )
-        for account in driver.service_accounts:
-            association = eks.CfnPodIdentityAssociation(
-                self,
-                f"PodIdentity-{account}",
-                cluster_name=cluster_name,
-                namespace=driver.namespace or "",
-                service_account=account,
-                role_arn=role.attr_arn,
-            )
-            # pods read their association when they start
-            self._addon.add_resource_dependency(association)
 
     @property
     def addon(self) -> eks.CfnAddon:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_eks as eks
-from aws_cdk import aws_eks_v2 as eks_v2
+from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from hyperpod_cdk.catalog import governance
@@ -78,10 +77,10 @@ def team_objects(team: Team, *, queue_api: str) -> dict[str, list[dict[str, Any]
 
 
 def manifest(
-    scope: Construct, construct_id: str, *, cluster: eks_v2.ICluster, objects: Sequence[Mapping[str, Any]]
-) -> eks_v2.KubernetesManifest:
+    scope: Construct, construct_id: str, *, cluster: eks.ICluster, objects: Sequence[Mapping[str, Any]]
+) -> eks.KubernetesManifest:
     """Apply objects; those that stand already are taken over."""
-    return eks_v2.KubernetesManifest(
+    return eks.KubernetesManifest(
         scope, construct_id, cluster=cluster, manifest=[dict(each) for each in objects], overwrite=True, prune=False
     )
 
