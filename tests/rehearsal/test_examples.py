@@ -23,6 +23,9 @@ from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
+LIVED = [name for name in ENVIRONMENTS if name != "prod"]
+"""Every environment but prod, which the real CDK CLI takes through the same (test_rehearse.py)."""
+
 UPDATES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "example_updates.yaml").read_text(encoding="utf-8")
 )
@@ -89,13 +92,13 @@ class Life:
 
 
 def test_every_environment_has_a_row_of_updates() -> None:
-    missing = sorted(set(ENVIRONMENTS) - set(UPDATES))
+    missing = sorted(set(LIVED) - set(UPDATES))
     assert not missing, f"example_updates.yaml: {', '.join(missing)}: no row; write what changes while it stands"
-    unknown = sorted(set(UPDATES) - set(ENVIRONMENTS))
+    unknown = sorted(set(UPDATES) - set(LIVED))
     assert not unknown, f"example_updates.yaml: {', '.join(unknown)}: no environment that ships has this name"
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", LIVED)
 def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path: Path) -> None:
     assert name in UPDATES, f"example_updates.yaml: {name}: no row; write what changes while it stands"
     synthesized, assembly = shipped(assemblies, name), assemblies / name
