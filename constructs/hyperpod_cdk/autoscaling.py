@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
@@ -16,9 +15,9 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.handler_functions import HANDLERS, document, handler_function, handler_role
 
-_HANDLER = Path(__file__).parent / "_handlers" / "autoscaling"
-_RUNTIME = "python3.14"
+_HANDLER = HANDLERS / "autoscaling"
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = 1000
 _GRANT_OPERATIONS = (
@@ -61,13 +60,13 @@ class KarpenterAutoscaling(Construct):
             self,
             "Role",
             description="HyperPod's Karpenter: adds and removes nodes",
-            assume_role_policy_document=_document(
+            assume_role_policy_document=document(
                 {"Principal": {"Service": hyperpod.KARPENTER_PRINCIPAL}, "Action": "sts:AssumeRole"}
             ),
             # inline, so that the rights are there as long as the role is
             policies=[
                 iam.CfnRole.PolicyProperty(
-                    policy_name="karpenter", policy_document=_document(*_rights(encryption_key_arns))
+                    policy_name="karpenter", policy_document=document(*_rights(encryption_key_arns))
                 )
             ],
         )
@@ -117,40 +116,28 @@ class KarpenterAutoscaling(Construct):
         )
 
     def _handler(self) -> lambda_.CfnFunction:
-        role = iam.CfnRole(
+        role = handler_role(
             self,
             "HandlerRole",
             description="HyperPod autoscaling custom resources: reads the cluster",
-            assume_role_policy_document=_document(
-                {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-            ),
-            # inline, so that no resource beside it can go first when the stack is deleted
-            policies=[
-                iam.CfnRole.PolicyProperty(
-                    policy_name="autoscaling",
-                    policy_document=_document(
-                        {"Action": ["sagemaker:DescribeCluster"], "Resource": [_CLUSTERS]},
-                        {
-                            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-                            "Resource": [self.log_group.attr_arn],
-                        },
-                    ),
-                )
+            policy_name="autoscaling",
+            statements=[
+                {"Action": ["sagemaker:DescribeCluster"], "Resource": [_CLUSTERS]},
+                {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [self.log_group.attr_arn]},
             ],
         )
         acknowledge(role, {_CLUSTERS_FINDING: "the counts are read before the cluster is made; it only reads"})
         code = assets.Asset(self, "HandlerCode", path=str(_HANDLER), exclude=["*", "!index.py"])
-        return lambda_.CfnFunction(
+        return handler_function(
             self,
             "Handler",
             description="HyperPod autoscaling: keeps node counts, waits for Karpenter",
-            code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
+            code=code,
             handler="index.handler",
-            runtime=_RUNTIME,
-            role=role.attr_arn,
-            timeout=_TIMEOUT_SECONDS,
-            memory_size=256,
-            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=self.log_group.ref),
+            role=role,
+            log_group=self.log_group,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            memory_mib=256,
         )
 
 
@@ -179,7 +166,3 @@ def _rights(key_arns: Sequence[str]) -> list[dict[str, Any]]:
             {"Action": ["kms:DescribeKey"], "Resource": keys, "Condition": through},
         ]
     return rights
-
-
-def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}

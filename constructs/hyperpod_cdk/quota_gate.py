@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import aws_cdk as cdk
@@ -16,6 +15,7 @@ from constructs import Construct, IConstruct
 from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk._handlers.quota_gate.reading import Own, calls_of
 from hyperpod_cdk.acknowledgments import acknowledge_quota_gate
+from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
 
 __all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
 
@@ -29,8 +29,6 @@ QUOTA_ACTIONS = (
 )
 """What reading a quota takes, whoever reads it; none of them knows resource-level rights."""
 
-_HANDLERS = Path(__file__).parent / "_handlers"
-_RUNTIME = "python3.14"
 _LAMBDA_TRIES = 3
 _LAMBDA_PAUSES_SECONDS = 60 + 120
 _SHORTEST_TIMEOUT_SECONDS = 60
@@ -123,38 +121,29 @@ class QuotaGate(Construct):
                 node.add_dependency(self.resource)
 
     def _role(self, requirements: Sequence[Requirement]) -> iam.CfnRole:
-        role = iam.CfnRole(
+        role = handler_role(
             self,
             "Role",
             description="HyperPod quota gate: reads quotas and what uses them up",
-            assume_role_policy_document=_document(
-                {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-            ),
-            # inline, so that no resource beside the gate can go first when the stack is deleted
-            policies=[
-                iam.CfnRole.PolicyProperty(
-                    policy_name="quota-gate",
-                    policy_document=_document(*_rights(requirements, self.log_group.attr_arn)),
-                )
-            ],
+            policy_name="quota-gate",
+            statements=_rights(requirements, self.log_group.attr_arn),
         )
         acknowledge_quota_gate(role)
         return role
 
     def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
-        code = assets.Asset(self, "Code", path=str(_HANDLERS), exclude=["*", "!quota_gate", "!quota_gate/*.py"])
-        return lambda_.CfnFunction(
+        code = assets.Asset(self, "Code", path=str(HANDLERS), exclude=["*", "!quota_gate", "!quota_gate/*.py"])
+        return handler_function(
             self,
             "Function",
             description="HyperPod quota gate: compares a deployment's needs with the account's quotas",
-            code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
+            code=code,
             handler="quota_gate.index.handler",
-            runtime=_RUNTIME,
-            role=self.role.attr_arn,
-            timeout=timeout_seconds,
+            role=self.role,
+            log_group=self.log_group,
+            timeout_seconds=timeout_seconds,
             # most of a short run is spent on loading boto3's models, which memory, and the processor with it, shortens
-            memory_size=1024,
-            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=self.log_group.ref),
+            memory_mib=1024,
         )
 
 
@@ -207,7 +196,3 @@ def _rights(requirements: Sequence[Requirement], log_group_arn: str) -> list[dic
         {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
         {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
     ]
-
-
-def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks_v2
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
@@ -16,6 +14,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
 from hyperpod_cdk.node_addons import NodeAddon
 from hyperpod_cdk.team_access import access_entries, manifest, shared_objects, team_objects
 from hyperpod_cdk.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
@@ -48,8 +47,7 @@ is not permitted"), and a resource made anew would meet the name, the team and t
 still holds. So a region that came later keeps the custom resource, which does the same.
 """
 
-_HANDLER = Path(__file__).parent / "_handlers" / "governance"
-_RUNTIME = "python3.14"
+_HANDLER = HANDLERS / "governance"
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
 _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
@@ -221,20 +219,12 @@ class TaskGovernance(Construct):
     def _handler(self) -> lambda_.CfnFunction:
         self.log_group = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=365)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
-        role = iam.CfnRole(
+        role = handler_role(
             self,
             "HandlerRole",
             description="HyperPod task governance custom resources",
-            assume_role_policy_document=_document(
-                {"Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-            ),
-            # inline, so that the rights are there as long as the role is, also while the stack is deleted
-            policies=[
-                iam.CfnRole.PolicyProperty(
-                    policy_name="governance",
-                    policy_document=_document(*self._rights(self.log_group.attr_arn)),
-                )
-            ],
+            policy_name="governance",
+            statements=self._rights(self.log_group.attr_arn),
         )
         acknowledge(
             role,
@@ -247,17 +237,16 @@ class TaskGovernance(Construct):
             },
         )
         code = assets.Asset(self, "HandlerCode", path=str(_HANDLER), exclude=["*", "!index.py"])
-        return lambda_.CfnFunction(
+        return handler_function(
             self,
             "Handler",
             description="HyperPod task governance: cluster policies and compute quotas",
-            code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
+            code=code,
             handler="index.handler",
-            runtime=_RUNTIME,
-            role=role.attr_arn,
-            timeout=_TIMEOUT_SECONDS,
-            memory_size=256,
-            logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=self.log_group.ref),
+            role=role,
+            log_group=self.log_group,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            memory_mib=256,
         )
 
     def _rights(self, log_group_arn: str) -> list[dict[str, Any]]:
@@ -357,10 +346,6 @@ def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
     if taken and name in taken.values():
         raise ValueError(f"team policy: its quota would share the name {name} with the cluster policy; rename the team")
     return name
-
-
-def _document(*statements: Mapping[str, Any]) -> dict[str, Any]:
-    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **each} for each in statements]}
 
 
 def _arn(service: str, resource: str) -> str:

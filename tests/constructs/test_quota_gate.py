@@ -253,7 +253,7 @@ def test_the_asset_holds_the_gates_code_and_nothing_else(tmp_path: Path) -> None
 def test_the_asset_is_the_same_whatever_lies_beside_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = tmp_path / "_handlers"
     shutil.copytree(Path(next(iter(handlers.__path__))).parent, copied)
-    monkeypatch.setattr("hyperpod_cdk.quota_gate._HANDLERS", copied)
+    monkeypatch.setattr("hyperpod_cdk.quota_gate.HANDLERS", copied)
     names = []
     for run in ("first", "second"):
         for file in (
