@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +95,16 @@ class Packages:
         phases = (handlers.get(phase, {}).get("permissions", []) for phase in ("create", "update", "delete"))
         return frozenset(action for actions in phases for action in actions)
 
+    @cached_property
+    def update_rules(self) -> dict[str, str]:
+        """What the registry says of each resource type's updates, in the short form of ``create_only.json``."""
+        home = json.loads((self._schemas / "providers" / f"{SCHEMA_REGION}.json").read_text(encoding="utf-8"))
+        folder = self._schemas / "resources"
+        return {
+            name: _update_rule(json.loads((folder / f"{digest}.json").read_text(encoding="utf-8")))
+            for name, digest in sorted(home.items())
+        }
+
     def az_ids(self) -> dict[str, list[str]]:
         """Give the sorted availability zone IDs of each region that moto knows."""
         # moto takes a second to import, and only this table needs it
@@ -172,7 +183,13 @@ def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
     return {**old, "types": rows}
 
 
+def refresh_create_only(old: Document, packages: Packages) -> Document:
+    """Bring every resource type's properties that only a new resource can have up to date."""
+    return {**old, "types": packages.update_rules}
+
+
 REFRESHERS: dict[str, Callable[[Document, Packages], Document]] = {
+    "create_only": refresh_create_only,
     "deployer_actions": refresh_deployer_actions,
     "instance_types": refresh_instance_types,
     "regions": refresh_regions,
@@ -280,6 +297,24 @@ def _ec2_facts(ec2: Document) -> Document:
         "default_threads_per_core": cpu["DefaultThreadsPerCore"],
         "valid_threads_per_core": cpu.get("ValidThreadsPerCore", []),
     }
+
+
+def _update_rule(schema: Document) -> str:
+    read_only = set(schema.get("readOnlyProperties", []))
+    identifiers = [schema.get("primaryIdentifier", []), *schema.get("additionalIdentifiers", [])]
+    # the first that a template gives whole is what two resources cannot share
+    name: list[str] = next((each for each in identifiers if each and not read_only & set(each)), [])
+    words = [
+        *(_short(pointer) for pointer in sorted(schema.get("createOnlyProperties", []))),
+        *(f"{_short(pointer)}?" for pointer in sorted(schema.get("conditionalCreateOnlyProperties", []))),
+        *(f"={_short(pointer)}" for pointer in name),
+        *(["!"] if schema.get("replacementStrategy") == "delete_then_create" else []),
+    ]
+    return " ".join(words)
+
+
+def _short(pointer: str) -> str:
+    return pointer.removeprefix("/properties/")
 
 
 def _region(name: str, partition: str, description: str, row: Document, az_ids: list[str] | None) -> Document:

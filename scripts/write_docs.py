@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ from models, command and checks; `--check` only compares."""
+"""Writes docs/ and the report's schema from models, command and checks; `--check` only compares."""
 
 from __future__ import annotations
 
@@ -12,30 +12,34 @@ from typing import Any
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
+from hyperpod_cdk.review.schema import report_schema_text
+from hyperpod_cdk.template_rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 MOST_WORDS = 8
 
 
 def main() -> int:
     """Write the pages, or say which is out of date."""
     pages = {
-        "environment-file.md": environment_page(environment_schema()),
-        "cli.md": cli_page(),
-        "checks.md": checks_page(list(REGISTER)),
-        "preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
+        "docs/environment-file.md": environment_page(environment_schema()),
+        "docs/cli.md": cli_page(),
+        "docs/checks.md": checks_page(list(REGISTER)),
+        "docs/policy-pack.md": policy_pack_page(TABLE),
+        "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
+        "schemas/review.schema.json": report_schema_text(),
     }
     if "--check" not in sys.argv:
         for name, text in pages.items():
-            (DOCS / name).write_text(text, encoding="utf-8")
+            (ROOT / name).write_text(text, encoding="utf-8")
         return 0
     old = [
         name
         for name, text in pages.items()
-        if not (DOCS / name).is_file() or (DOCS / name).read_text(encoding="utf-8") != text
+        if not (ROOT / name).is_file() or (ROOT / name).read_text(encoding="utf-8") != text
     ]
     for name in old:
-        print(f"docs/{name} is out of date; run 'make docs'")
+        print(f"{name} is out of date; run 'make docs'")
     return 1 if old else 0
 
 
@@ -93,6 +97,81 @@ def checks_page(checks: Sequence[Check]) -> str:
         for check in checks:
             if check.area == area:
                 lines += ["", *_card(check)]
+    return "\n".join([*lines, ""])
+
+
+def policy_pack_page(rules: Sequence[Rule]) -> str:
+    """Give how the policy pack is used, and every rule with its reason."""
+    lines = [
+        "# The policy pack",
+        "",
+        "What no schema says about HyperPod templates, beside CloudFormation's own engine and cdk-nag's AwsSolutions.",
+        "It judges any template, one of this project or of somebody else, and only what the template tells: a",
+        "parameter without a default, or a resource from elsewhere, is no finding.",
+        "",
+        "## Use it",
+        "",
+        "Every synthesis of this project runs it; errors fail the synthesis, warnings are printed. In an app of yours:",
+        "",
+        "```python",
+        "import aws_cdk as cdk",
+        "from cdk_nag import AwsSolutionsChecks",
+        "from hyperpod_cdk import TemplateChecks",
+        "",
+        "app = cdk.App(builtin_cloud_formation_validation=False)  # the same engine, older and slower",
+        "cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), TemplateChecks())",
+        "```",
+        "",
+        "On a template that you did not write, JSON or YAML, with cdk-nag included:",
+        "",
+        "```console",
+        "hyperpod-cdk review --template cluster.yaml",
+        "```",
+        "",
+        "A review of an environment shows what a change makes of the findings: new, standing, resolved, and those that",
+        "are known of, each with its reason.",
+        "",
+        "## Say that you know of one",
+        "",
+        "In CDK, beside the construct that causes it:",
+        "",
+        "```python",
+        "cdk.Validations.of(cluster).acknowledge(",
+        '    cdk.Acknowledgment(id="hyperpod-cdk::node-recovery", reason="a test bed: nodes are replaced by hand")',
+        ")",
+        "```",
+        "",
+        "In a template, in the metadata of the resource, for rules of this pack, of the engine and of cdk-nag alike:",
+        "",
+        "```yaml",
+        "Metadata:",
+        "  cdk_nag:",
+        "    rules_to_suppress:",
+        "      - id: node-recovery",
+        "        reason: 'a test bed: nodes are replaced by hand'",
+        "```",
+        "",
+        "`cfn-lint: { config: { ignore_checks: [...] } }` is honoured too, but holds no reason: add one as above. A",
+        f"finding that is suppressed without a reason makes another, `{WITHOUT_REASON}`.",
+        "",
+        "## The rules",
+        "",
+        "An error is what fails for certain, loses data, or is what this project never does; the rest are warnings.",
+        "Made by `make docs` from the rules themselves.",
+        "",
+        "| rule | severity | why | what mends it | source |",
+        "|---|---|---|---|---|",
+        *(
+            f"| `{rule.id}` | {rule.severity.value} | {_cell(rule.reason)} | {_cell(rule.fix)} | {_cell(rule.source)} |"
+            for rule in rules
+        ),
+        "",
+        "## What the engine says and is not reported",
+        "",
+        "| rule | why not |",
+        "|---|---|",
+        *(f"| `{rule}` | {_cell(why)} |" for rule, why in LEFT_OUT.items()),
+    ]
     return "\n".join([*lines, ""])
 
 

@@ -72,7 +72,9 @@ def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path
     """Add a stage for each environment and the checks that every template must pass."""
     scripts = root / SCRIPTS
     try:
-        chart = HyperPodChart.locate(root)
+        # templates that are committed for review must not differ with what somebody has pulled
+        left_out = app.node.try_get_context("chart") == "placeholder"
+        chart = HyperPodChart.placeholder() if left_out else HyperPodChart.locate(root)
         if scripts.is_dir():
             check_scripts(scripts)
     except (ChartError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Findings of cdk-nag and the template checks that constructs answer for, each with its reason."""
+"""Findings of cdk-nag, checkov and the template checks that constructs answer for, each with its reason."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import cast
 
 from aws_cdk import Acknowledgment, CfnCondition, CfnElement, CfnResource, Stack, Token, Validations
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import IConstruct
@@ -18,6 +20,17 @@ _LAMBDA_POLICIES = "AWS's own minimal policy for functions; CDK attaches it to t
 _ASSETS = "CDK grants its function read access to the bootstrap bucket, where the assets of every stack lie"
 _RUNTIME = "CDK chooses and tests the runtime of the functions it ships"
 _REDUNDANT = "CDK writes the dependency beside the reference that implies it"
+
+_LOG_KEY = "CKV_AWS_158"
+_DEPLOYMENT_FUNCTION = {
+    "CKV_AWS_115": "It runs only while a stack is deployed; a reserved share would be taken from the account's others",
+    "CKV_AWS_116": "The deployment waits for the answer and fails without it: a call that is lost does not go unseen",
+}
+_NO_VPC = {"CKV_AWS_117": "It calls only AWS's APIs, nothing inside a VPC, and may run before there is one"}
+_CDK_VARIABLES = {
+    "CKV_AWS_173": "The variables are CDK's own: a setting, a path, an ARN, no secret",
+    "CKV_AWS_45": "The variables are CDK's own; checkov also reads the template's file name, which can look like a key",
+}
 
 
 def acknowledge(scope: IConstruct, reasons: Mapping[str, str]) -> None:
@@ -49,6 +62,10 @@ def acknowledge_kubectl_provider(provider: IConstruct, *, role: IConstruct | Non
     acknowledge(provider, reasons)
     for function in (handler, framework):
         ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
+        ignore_in_checkov(_resource(function), {**_DEPLOYMENT_FUNCTION, **_CDK_VARIABLES})
+        for each in function.node.find_all():
+            if isinstance(each, logs.CfnLogGroup):
+                acknowledge_log_group(each)
 
 
 def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *, bucket: s3.IBucket) -> None:
@@ -73,6 +90,26 @@ def acknowledge_bucket_deployment(deployment: s3_deployment.BucketDeployment, *,
         },
     )
     ignore_in_template(_resource(function), {"W3005": _REDUNDANT})
+    ignore_in_checkov(_resource(function), {**_DEPLOYMENT_FUNCTION, **_NO_VPC, **_CDK_VARIABLES})
+
+
+def acknowledge_handler_function(function: lambda_.CfnFunction) -> None:
+    """Answer for a function of ours that serves a custom resource."""
+    ignore_in_checkov(function, {**_DEPLOYMENT_FUNCTION, **_NO_VPC})
+
+
+def acknowledge_log_group(group: logs.CfnLogGroup | logs.LogGroup) -> None:
+    """Answer for a log group without a KMS key; ``keys.encrypt_log_groups`` takes the answer back."""
+    resource = group if isinstance(group, logs.CfnLogGroup) else cast("logs.CfnLogGroup", _resource(group))
+    own = "CloudWatch Logs encrypts what it keeps with a key of its own; encryption.logs is for another"
+    ignore_in_checkov(resource, {_LOG_KEY: own})
+
+
+def withdraw_log_group(group: logs.CfnLogGroup) -> None:
+    """Take back what ``acknowledge_log_group`` said of a group that has a key by now."""
+    others = [each for each in _skipped(group) if each["id"] != _LOG_KEY]
+    metadata = {key: value for key, value in (group.cfn_options.metadata or {}).items() if key != "checkov"}
+    group.cfn_options.metadata = {**metadata, "checkov": {"skip": others}} if others else metadata
 
 
 def acknowledge_quota_gate(role: IConstruct) -> None:
@@ -101,6 +138,18 @@ def ignore_in_template(resource: CfnResource, rules: Mapping[str, str]) -> None:
     """Tell cfn-lint, in the template, and our own checks which rules do not apply to a resource."""
     resource.add_metadata("cfn-lint", {"config": {"ignore_checks": list(rules)}})
     acknowledge(resource, {f"hyperpod-cdk::{rule}": reason for rule, reason in rules.items()})
+
+
+def ignore_in_checkov(resource: CfnResource, checks: Mapping[str, str]) -> None:
+    """Tell checkov, in the template, which of its checks do not apply to a resource and why."""
+    reasons = {**{each["id"]: each["comment"] for each in _skipped(resource)}, **checks}
+    skip = [{"id": check, "comment": reason} for check, reason in sorted(reasons.items())]
+    resource.add_metadata("checkov", {"skip": skip})
+
+
+def _skipped(resource: CfnResource) -> list[dict[str, str]]:
+    metadata = cast("Mapping[str, list[dict[str, str]]]", resource.get_metadata("checkov") or {})
+    return metadata.get("skip", [])
 
 
 def _resource(construct: IConstruct) -> CfnResource:

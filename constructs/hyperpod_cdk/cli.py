@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import plans, quotas
+from hyperpod_cdk._cli import plans, prices, quotas, review, templates
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     EnvironmentArgument,
@@ -38,7 +38,9 @@ app = typer.Typer(
 charts = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
 app.add_typer(plans.app, name="plans")
+app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
+app.command()(templates.templates)
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells give it."""
@@ -265,6 +267,10 @@ def preflight(
     verb.print_report(report, asked, output=output, verbose=verbose or bool(only), is_offline=offline)
     if not report.passed:
         raise typer.Exit(FINDINGS)
+
+
+app.command()(review.review)
+app.command()(review.diagram)
 
 
 @charts.command()

@@ -10,12 +10,15 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
+from hyperpod_cdk.acknowledgments import acknowledge
 from hyperpod_cdk.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.execution_role import NodeExecutionRole
 from hyperpod_cdk.instance_groups import InstanceGroup, is_token
 from hyperpod_cdk.lifecycle import LifecycleScripts
 from hyperpod_cdk.restricted_groups import RestrictedGroup, SharedEnvironment
+
+_UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
 
 
 class HyperPodCluster(Construct):
@@ -159,6 +162,10 @@ class HyperPodCluster(Construct):
         self.cluster_arn = self.resource.attr_cluster_arn
         self.add_dependency(execution_role.policies, lifecycle.deployment)
         self.add_dependency(*(group.execution_role.policies for group in restricted_groups))
+        checked = [bool(each.deep_health_checks) for each in instance_groups]
+        checked += [bool(each.deep_health_checks) for each in restricted_groups]
+        if not all(checked):
+            acknowledge(self.resource, {"hyperpod-cdk::deep-health-checks": _UNCHECKED})
         warning = hyperpod.INSTANCE_GROUPS.count_warning(len(instance_groups), what="instance groups")
         if warning:
             Annotations.of(self).add_warning_v2("hyperpod-cdk:instance-groups", f"instance_groups {warning}")

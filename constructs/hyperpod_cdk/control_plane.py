@@ -22,6 +22,7 @@ from hyperpod_cdk.acknowledgments import (
     MANAGED_POLICY,
     acknowledge,
     acknowledge_kubectl_provider,
+    acknowledge_log_group,
     ignore_in_template,
 )
 from hyperpod_cdk.catalog import addons as addon_rules
@@ -37,6 +38,7 @@ _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _FEWEST_SUBNETS = 2
 _ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
+_OPEN_ENDPOINT = "EKS asks every caller for IAM credentials; public_access_cidrs narrows it where that is too little"
 _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
 
 
@@ -113,6 +115,7 @@ class ControlPlane(Construct):
             retention=log_retention,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
+        acknowledge_log_group(log_group)
         key = secrets_key or kms.Key(
             self,
             "SecretsKey",
@@ -154,6 +157,8 @@ class ControlPlane(Construct):
         resource.node.add_dependency(log_group)
         acknowledge_kubectl_provider(self._cluster.node.find_child("KubectlProvider"))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
+        if endpoint_access == "public_and_private" and not public_access_cidrs:
+            acknowledge(resource, {"hyperpod-cdk::eks-public-endpoint": _OPEN_ENDPOINT})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
         self._ready = DependencyGroup(self._addons, *_log_groups(self._cluster.node.find_child("KubectlProvider")))

@@ -12,6 +12,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
+from hyperpod_cdk.acknowledgments import acknowledge_handler_function, acknowledge_log_group
+
 HANDLERS = Path(__file__).parent / "_handlers"
 """Where the code of the functions is, a folder each."""
 
@@ -56,7 +58,7 @@ def handler_function(
     memory_mib: int,
 ) -> lambda_.CfnFunction:
     """Make the function of ``code``, which logs into ``log_group``; ``handler`` is ``module.function``."""
-    return lambda_.CfnFunction(
+    function = lambda_.CfnFunction(
         scope,
         construct_id,
         description=description,
@@ -68,3 +70,6 @@ def handler_function(
         memory_size=memory_mib,
         logging_config=lambda_.CfnFunction.LoggingConfigProperty(log_group=log_group.ref),
     )
+    acknowledge_handler_function(function)
+    acknowledge_log_group(log_group)
+    return function

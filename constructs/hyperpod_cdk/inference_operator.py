@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
+from hyperpod_cdk.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.catalog import addons, operators, regions
 from hyperpod_cdk.node_addons import NodeAddon, inline_policy
 
@@ -124,10 +124,9 @@ class InferenceOperator(Construct):
             versioned=True,
             removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
-        acknowledge(
-            bucket,
-            {"AwsSolutions-S1": "Holds only certificates of endpoints, which the operator writes and clients read"},
-        )
+        reason = "Holds only certificates of endpoints, which the operator writes and clients read"
+        acknowledge(bucket, {"AwsSolutions-S1": reason})
+        ignore_in_checkov(cast("s3.CfnBucket", bucket.node.default_child), {"CKV_AWS_18": reason})
         return bucket
 
     def _role(
@@ -156,6 +155,8 @@ class InferenceOperator(Construct):
             acknowledge(role, {MANAGED_POLICY.format(managed_policy): own})
         reason = _REASONS.get(str(rights), "")
         acknowledge(role, {RESOURCE.format(_as_nag_reads(each)): reason for each in _wide(statements)})
+        if rights == "load_balancer_controller":
+            ignore_in_checkov(role, {"CKV_AWS_111": _UNBOUND_WRITES})
         return role
 
     def _trust(self, service_account: str, *, sagemaker: bool) -> str:
@@ -187,6 +188,11 @@ _REASONS = {
     ),
     "keda": "Metrics of CloudWatch cannot be named by ARN, and an endpoint may scale by any Prometheus workspace",
 }
+
+_UNBOUND_WRITES = (
+    "AWS's policy of the controller leaves rules of security groups, listeners and protections unbound: those of load"
+    " balancers and groups that it has not tagged itself are its work too"
+)
 
 
 def _named(prefix: str, name: str, *, room: int) -> str:

@@ -12,6 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
+from hyperpod_cdk.acknowledgments import withdraw_log_group
+
 LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
 
@@ -121,3 +123,4 @@ class _LogGroups:
     def visit(self, node: IConstruct) -> None:
         if isinstance(node, logs.CfnLogGroup) and node.kms_key_id is None:
             node.kms_key_id = self._key.key_arn
+            withdraw_log_group(node)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from aws_cdk import Aws, Fn, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
@@ -13,7 +14,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as s3_deployment
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment
+from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.script_files import EXCLUDED, check_scripts, content_hash, files, library_scripts, shebang_problem
 
@@ -85,6 +86,13 @@ class LifecycleScripts(Construct):
         self.content_hash = content_hash(self.directory)
         self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
+        upload_logs = logs.LogGroup(
+            self,
+            "UploadLogs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge_log_group(upload_logs)
         self._deployment = s3_deployment.BucketDeployment(
             self,
             "Upload",
@@ -96,12 +104,7 @@ class LifecycleScripts(Construct):
             prune=False,
             retain_on_delete=True,
             memory_limit=_UPLOAD_MEMORY_MIB,
-            log_group=logs.LogGroup(
-                self,
-                "UploadLogs",
-                retention=logs.RetentionDays.ONE_MONTH,
-                removal_policy=RemovalPolicy.RETAIN,
-            ),
+            log_group=upload_logs,
         )
         acknowledge_bucket_deployment(self._deployment, bucket=self.bucket)
 
@@ -140,6 +143,10 @@ class LifecycleScripts(Construct):
             enforce_ssl=True,
             versioned=True,
             removal_policy=RemovalPolicy.RETAIN,
+        )
+        ignore_in_checkov(
+            cast("s3.CfnBucket", access_logs.node.default_child),
+            {"CKV_AWS_18": "It receives the other bucket's access logs; its own would be a log of logging"},
         )
         return s3.Bucket(
             self,

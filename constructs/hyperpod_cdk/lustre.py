@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from hyperpod_cdk.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.catalog import lustre as rules
 
 Event = Literal["new", "changed", "deleted"]
@@ -222,6 +223,7 @@ class LustreFileSystem(Construct):
             retention_in_days=_LOG_RETENTION_DAYS,
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(group)
         return fsx.CfnFileSystem.LogConfigurationProperty(
             level=rules.LOG_LEVELS[level],
             destination=f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:{group.ref}",
@@ -234,7 +236,11 @@ class LustreFileSystem(Construct):
             vpc_id=vpc.vpc_id,
             group_description="FSx for Lustre servers",
             # stated, because a rule of its own would make CloudFormation take the default one away
-            security_group_egress=[ec2.CfnSecurityGroup.EgressProperty(ip_protocol="-1", cidr_ip=_ANYWHERE)],
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="-1", cidr_ip=_ANYWHERE, description="Everything out, to clients and data repositories"
+                )
+            ],
             tags=[CfnTag(key="Name", value=label)],
         )
 

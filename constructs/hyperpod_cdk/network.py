@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from constructs import Construct, DependencyGroup, IDependable
 
+from hyperpod_cdk.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
 
@@ -241,6 +242,7 @@ class Network(Construct):
     def _flow_logs(self) -> None:
         group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=90)
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(group)
         role = iam.CfnRole(
             self,
             "FlowLogRole",

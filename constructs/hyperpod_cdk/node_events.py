@@ -11,6 +11,8 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from hyperpod_cdk.acknowledgments import acknowledge_log_group
+
 DETAIL_TYPES = (
     "SageMaker HyperPod Cluster Event",
     "SageMaker HyperPod Cluster State Change",
@@ -65,6 +67,7 @@ class NodeEvents(Construct):
             self, "LogGroup", log_group_name=f"/aws/events/{name}", retention_in_days=retention_days
         )
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(self.log_group)
         log_group_arn = (
             f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group.ref}"
         )

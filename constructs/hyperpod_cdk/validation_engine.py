@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 from threading import Lock, Thread
 from typing import Any
@@ -33,4 +34,6 @@ def _warm_up() -> None:
 def _made() -> Any:
     import cloudformation_validate  # noqa: PLC0415 - imported beside other work
 
+    # the engine frees itself through its module, which is gone when the interpreter ends
+    atexit.register(_made.cache_clear)
     return cloudformation_validate.CelEngine()

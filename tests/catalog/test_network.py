@@ -253,3 +253,19 @@ def test_control_plane_fits_the_smallest_slot_of_a_24() -> None:
     needed = network.EKS_ADDRESSES + network.KUBECTL_ADDRESSES
     assert needed <= network.usable_addresses(network.slots("10.0.0.0/24")[0])
     assert network.EKS_ADDRESSES < network.EKS_ADDRESSES_RECOMMENDED
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "attribute", "sides"),
+    [
+        ("AWS::EC2::VPC", "DefaultSecurityGroup", (True, False, True)),
+        ("AWS::EKS::Cluster", "ClusterSecurityGroupId", (True, True, True)),
+        ("AWS::EKS::Cluster", "Arn", None),
+        ("AWS::EC2::SecurityGroup", "", None),
+    ],
+)
+def test_rules_of_security_groups_that_aws_makes(
+    resource_type: str, attribute: str, sides: tuple[bool, bool, bool] | None
+) -> None:
+    made = network.made_security_group(resource_type, attribute)
+    assert (made and (made.in_from_itself, made.out_to_itself, made.out_to_any)) == sides

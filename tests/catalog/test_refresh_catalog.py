@@ -77,6 +77,16 @@ def test_the_catalog_agrees_with_the_installed_packages(
             "instance_types.json: types: the order has changed",
         ),
         (
+            "create_only",
+            lambda document: document["types"].update({"AWS::KMS::Key": "CidrBlock"}),
+            "create_only.json: types: AWS::KMS::Key CidrBlock -> ",
+        ),
+        (
+            "create_only",
+            lambda document: document["types"].pop("AWS::EC2::VPC"),
+            "create_only.json: types: AWS::EC2::VPC is new",
+        ),
+        (
             "regions",
             lambda document: document["registry"]["AWS::SageMaker::ComputeQuota"].remove("us-east-2"),
             "regions.json: registry: AWS::SageMaker::ComputeQuota +us-east-2",

@@ -150,6 +150,8 @@ def test_a_service_that_throttles_without_end_costs_one_calls_time(monkeypatch: 
         assert reasons <= {
             "AWS throttled servicequotas:GetServiceQuota; run it again later",
             ("servicequotas:GetServiceQuota had no turn within 2 s: AWS throttles, or the credentials take too long"),
+            # a machine that is busy answers too late for the last of the nine
+            "servicequotas:GetServiceQuota gave no answer within 2 s",
         }
         made = len(served.asked)
         with pytest.raises(NotAnswered, match=r"^AWS throttled servicequotas:GetServiceQuota"):

@@ -11,7 +11,7 @@ import pytest
 from hyperpod_cdk.checks.answers import NotAnswered, ReservedCapacity, TrainingPlan
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.plan_record import Missing, changes, describe_plans
-from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
+from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans, parse_record
 from tests.support.fake_aws import FakeAws
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -86,6 +86,11 @@ LATER = "2 ml.p5.48xlarge in use1-az5, 2026-12-21 11:30 UTC to 2026-12-26 11:30 
                 "h100-april: block 1 end 2026-12-11 11:30 UTC -> nothing",
             ],
         ),
+        (
+            record(plan()),
+            record(plan(upfront_fee="10984.20", currency="USD")),
+            ["h100-april: upfront_fee nothing -> 10984.20", "h100-april: currency nothing -> USD"],
+        ),
         (record(plan()), record(plan(block(), SECOND)), [f"h100-april: block 2 new, {LATER}"]),
         (record(plan(block(), SECOND)), record(plan()), [f"h100-april: block 2 gone, {LATER}"]),
         (
@@ -150,3 +155,19 @@ def test_one_missing_plan_makes_no_record(case_of: CaseOf, fake_aws: FakeAws) ->
     assert describe_plans(environment, fake_aws, today=TODAY) == [
         Missing(path="hyperpod.instance_groups[2].training_plan_arn", reason="throttled", action="a:B")
     ]
+
+
+def test_the_fee_is_recorded_where_aws_gives_one(case_of: CaseOf, fake_aws: FakeAws) -> None:
+    fake_aws.answers.training_plan = {ARN: answer(upfront_fee="10984.20", currency="USD")}
+    found = describe_plans(case_of().environment, fake_aws, today=TODAY)
+    assert isinstance(found, RecordedPlans)
+    assert (found.plans[0].upfront_fee, found.plans[0].currency) == ("10984.20", "USD")
+    read = parse_record(found.text(), file="prod.plans.json", name="prod")
+    assert read.plans == found.plans
+
+
+def test_a_record_without_a_fee_is_what_it_was() -> None:
+    text = record(plan()).text()
+    assert "upfront_fee" not in text
+    assert "currency" not in text
+    assert parse_record(text, file="prod.plans.json", name="prod").plans == (plan(),)

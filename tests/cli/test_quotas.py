@@ -17,6 +17,7 @@ from hyperpod_cdk._cli.quotas import app
 from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, QuotaRequest, QuotaValue
 from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.recorded_quotas import RecordedQuota, RecordedQuotas
 from tests.support.fake_aws import FakeAws
 
 Invoke = Callable[..., Result]
@@ -302,3 +303,108 @@ def test_an_unknown_environment(invoke: Invoke) -> None:
     done = invoke("show", "pord")
     assert (done.exit_code, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture
+def own_project(project: Path, tmp_path: Path) -> Path:
+    """A project of its own with prod, so that a record is written there and nowhere else."""
+    file = tmp_path / FILE
+    file.parent.mkdir()
+    file.write_bytes((project / FILE).read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def record(own_project: Path, aws: WritableAws) -> Invoke:
+    """Runs ``quotas show prod --record`` in the project of its own."""
+
+    def run_record(*arguments: str, now: datetime = NOW) -> Result:
+        tools = Tools(open_aws=lambda _: aws, confirm=None, now=lambda: now)
+        runner = CliRunner(env={"COLUMNS": "250", "NO_COLOR": "1"})
+        given = ["show", "prod", "--record", *arguments, "--project", str(own_project)]
+        return runner.invoke(app, given, obj=tools, catch_exceptions=False)
+
+    return run_record
+
+
+def written(own_project: Path) -> RecordedQuotas | None:
+    return load_environment(own_project / FILE).recorded_quotas
+
+
+def test_record(record: Invoke, aws: WritableAws, own_project: Path) -> None:
+    let(aws, 8)
+    aws.answers.usage["hyperpod_instances:ml.p5.48xlarge"] = 3.0  # type: ignore[index]
+    done = record()
+    assert done.exit_code == 0, done.output
+    assert f"{P5}: new, 8" in lines(done.stdout)
+    assert lines(done.stdout)[-1].endswith("environments/prod.quotas.json; commit it with the environment")
+    found = written(own_project)
+    assert found is not None
+    assert (found.recorded, found.account, found.region) == (NOW.date(), "111122223333", "us-east-1")
+    quota = found.find("sagemaker", P5)
+    assert quota == RecordedQuota(
+        service="sagemaker",
+        name=P5,
+        code=P5_CODE,
+        value=8.0,
+        is_default=False,
+        used={"cluster:ml.p5.48xlarge": 3.0},
+    )
+    needs = required_quotas(load_environment(own_project / FILE).environment)
+    assert {(need.service, need.name) for need in needs} == {(each.service, each.name) for each in found.quotas}
+
+
+def test_record_again(record: Invoke, aws: WritableAws, own_project: Path) -> None:
+    record()
+    day_after = NOW + timedelta(days=1)
+    assert lines(record(now=day_after).stdout)[-1].endswith("; nothing changed since 2026-11-21")
+    let(aws, 2, is_default=True)
+    done = record(now=day_after)
+    assert lines(done.stdout)[-2] == f"{P5}: 1000000 -> 2 (default)"
+    found = written(own_project)
+    assert found is not None
+    assert found.recorded == day_after.date()
+
+
+def test_record_as_json(record: Invoke) -> None:
+    answer = json.loads(record("--format", "json").stdout)
+    assert answer["record"]["file"].endswith("environments/prod.quotas.json")
+    assert f"{P5}: new, 1000000" in answer["record"]["changes"]
+
+
+def test_a_quota_that_is_not_read_leaves_the_record_as_it_was(
+    record: Invoke, aws: WritableAws, own_project: Path
+) -> None:
+    record()
+    before = (own_project / "environments/prod.quotas.json").read_bytes()
+    aws.answers.quota[P5] = NotAnswered("not allowed", action="servicequotas:GetServiceQuota")  # type: ignore[index]
+    done = record(now=NOW + timedelta(days=1))
+    assert done.exit_code == 1
+    assert done.stderr == f"{P5}: not allowed; allow servicequotas:GetServiceQuota; nothing was written\n"
+    assert (own_project / "environments/prod.quotas.json").read_bytes() == before
+    assert sorted(path.name for path in (own_project / "environments").iterdir()) == ["prod.quotas.json", "prod.yaml"]
+
+
+def test_what_others_use_may_be_unknown_in_a_record(record: Invoke, aws: WritableAws, own_project: Path) -> None:
+    aws.answers.usage["hyperpod_instances:ml.p5.48xlarge"] = NotAnswered("throttled")  # type: ignore[index]
+    assert record().exit_code == 0
+    found = written(own_project)
+    assert found is not None
+    quota = found.find("sagemaker", P5)
+    assert quota is not None
+    assert quota.used == {"cluster:ml.p5.48xlarge": None}
+
+
+def test_a_record_that_cannot_be_read_is_replaced_and_a_newer_one_is_not(record: Invoke, own_project: Path) -> None:
+    path = own_project / "environments/prod.quotas.json"
+    path.write_text("{", encoding="utf-8")
+    done = record()
+    assert done.exit_code == 0
+    assert "replaces a record that could not be read: " in done.stderr
+    assert written(own_project) is not None
+    newer = path.read_text(encoding="utf-8").replace('"schema_version": 1', '"schema_version": 2')
+    path.write_text(newer, encoding="utf-8")
+    done = record()
+    assert done.exit_code == 2
+    assert done.stderr.endswith("got 2; update hyperpod-cdk; nothing was written\n")
+    assert path.read_text(encoding="utf-8") == newer

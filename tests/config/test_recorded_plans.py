@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
 from hyperpod_cdk.config.loading import plans_file
+from hyperpod_cdk.config.record_file import RecordError
 from hyperpod_cdk.config.recorded_plans import (
     FRESH_DAYS,
     RecordedBlock,
     RecordedPlan,
     RecordedPlans,
-    RecordError,
     parse_record,
 )
 

@@ -11,16 +11,14 @@ from typing import Any
 
 import cfnlint
 import pytest
-import yaml
 from pydantic import BaseModel
 
 from hyperpod_cdk.config import Environment, load_environment
+from hyperpod_cdk.review.causes import property_paths
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
 
 HERE = Path(__file__).parent
-COVERAGE: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(
-    (HERE / "schema_coverage.yaml").read_text(encoding="utf-8")
-)
+COVERAGE: dict[str, dict[str, dict[str, str]]] = property_paths()
 FIXTURES = ("every_property.yaml",)
 """Environments that nobody would run: they state what no example has a use for."""
 

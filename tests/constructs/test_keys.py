@@ -12,6 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 
 from hyperpod_cdk import EncryptionKey
+from hyperpod_cdk.acknowledgments import acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.keys import encrypt_log_groups
 
 ARN = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -123,3 +124,17 @@ def test_every_log_group_below_gets_the_key(stack: cdk.Stack) -> None:
     groups = template(stack).find_resources("AWS::Logs::LogGroup")
     keys = {name.rstrip("0123456789ABCDEF"): each["Properties"]["KmsKeyId"] for name, each in groups.items()}
     assert keys == {"First": ARN, "Second": ARN, "Own": other.key_arn}
+
+
+def test_a_group_that_gets_the_key_needs_no_answer_for_having_none(stack: cdk.Stack) -> None:
+    plain, other = logs.CfnLogGroup(stack, "Plain"), logs.CfnLogGroup(stack, "Other")
+    for group in (plain, other):
+        acknowledge_log_group(group)
+        group.add_metadata("of", "mine")
+    ignore_in_checkov(other, {"CKV_AWS_66": "another finding"})
+    encrypt_log_groups(stack, EncryptionKey(stack, "Key", arn=ARN).key)
+    groups = template(stack).find_resources("AWS::Logs::LogGroup")
+    assert {name: each["Metadata"] for name, each in groups.items()} == {
+        "Plain": {"of": "mine"},
+        "Other": {"of": "mine", "checkov": {"skip": [{"id": "CKV_AWS_66", "comment": "another finding"}]}},
+    }

@@ -225,6 +225,8 @@ def test_the_function_and_its_log() -> None:
     assert function["Properties"]["LoggingConfig"] == {
         "LogGroup": {"Ref": next(iter(of_type(template, "AWS::Logs::LogGroup")))}
     }
+    metadata = logs.pop("Metadata")
+    assert [each["id"] for each in metadata["checkov"]["skip"]] == ["CKV_AWS_158"]
     assert logs == {
         "Type": "AWS::Logs::LogGroup",
         "Properties": {"RetentionInDays": 90},

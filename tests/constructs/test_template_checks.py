@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -25,7 +26,7 @@ NETWORK: dict[str, Any] = {
     "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
     "Subnet": {
         "Type": "AWS::EC2::Subnet",
-        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/24", "AvailabilityZoneId": "use1-az5"},
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/20", "AvailabilityZoneId": "use1-az5"},
     },
     "Efa": {
         "Type": "AWS::EC2::SecurityGroup",
@@ -48,6 +49,14 @@ NETWORK: dict[str, Any] = {
         "Properties": {"GroupId": GROUP, "DestinationSecurityGroupId": GROUP, "IpProtocol": "-1"},
     },
 }
+NETWORK["S3"] = {
+    "Type": "AWS::EC2::VPCEndpoint",
+    "Properties": {
+        "VpcId": {"Ref": "Vpc"},
+        "ServiceName": {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"},
+        "VpcEndpointType": "Gateway",
+    },
+}
 OUTPUTS = {
     "Group": {"Value": {"Fn::GetAtt": ["Efa", "GroupId"]}, "Export": {"Name": "network:Efa"}},
     "SubnetId": {"Value": {"Ref": "Subnet"}, "Export": {"Name": "network:Subnet"}},
@@ -59,8 +68,13 @@ VPC_CONFIG = {
 CLUSTER: dict[str, Any] = {
     "Cluster": {
         "Type": "AWS::SageMaker::Cluster",
+        "DeletionPolicy": "Retain",
+        "UpdateReplacePolicy": "Retain",
         "Properties": {
             "ClusterName": "prod",
+            "Orchestrator": {"Eks": {"ClusterArn": {"Fn::ImportValue": "control-plane:Arn"}}},
+            "NodeRecovery": "Automatic",
+            "NodeProvisioningMode": "Continuous",
             "VpcConfig": VPC_CONFIG,
             "InstanceGroups": [
                 {
@@ -70,6 +84,7 @@ CLUSTER: dict[str, Any] = {
                     "ExecutionRole": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/node"},
                     "LifeCycleConfig": {"OnCreate": "on_create.sh", "SourceS3Uri": "s3://sagemaker-prod/abc"},
                     "ThreadsPerCore": 2,
+                    "OnStartDeepHealthChecks": ["InstanceStress", "InstanceConnectivity"],
                     "OverrideVpcConfig": VPC_CONFIG,
                 }
             ],
@@ -289,7 +304,7 @@ def test_a_security_group_from_elsewhere_cannot_be_judged(write: Write) -> None:
     assert check_templates([write("hyperpod", CLUSTER)], region="us-east-1") == []
 
 
-def test_every_own_rule_has_a_test_above_and_an_id() -> None:
+def test_every_own_rule_has_an_id() -> None:
     assert RULES == (
         "no-get-azs",
         "no-dummy-values",
@@ -298,6 +313,21 @@ def test_every_own_rule_has_a_test_above_and_an_id() -> None:
         "cluster-tag",
         "instance-group-complete",
         "efa-security-group",
+        "node-role",
+        "lifecycle-bucket",
+        "kept-on-delete",
+        "node-recovery",
+        "provisioning-mode",
+        "deep-health-checks",
+        "group-in-one-zone",
+        "node-subnet-size",
+        "lustre-zone",
+        "s3-gateway-endpoint",
+        "world-ingress",
+        "eks-public-endpoint",
+        "eks-audit-log",
+        "eks-authentication",
+        "kubernetes-version",
     )
 
 
@@ -442,6 +472,33 @@ def test_a_resource_may_silence_a_rule(write: Write, metadata: dict[str, Any], f
     )
 
     assert [finding.rule for finding in check_templates([path], region="us-east-1")] == found
+
+
+def test_the_plugin_keeps_stages_apart(tmp_path: Path) -> None:
+    stages = {"a": changed(NETWORK, lambda r: r.pop("Out")), "b": NETWORK}
+    stacks = []
+    for stage, network in stages.items():
+        for name, template in (
+            ("network", {"Resources": network, "Outputs": OUTPUTS}),
+            ("pod", {"Resources": CLUSTER}),
+        ):
+            path = tmp_path / stage / f"{name}.template.json"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(template))
+            stacks.append(
+                SimpleNamespace(
+                    template_path=str(path), stack_construct_path=f"{stage}/{name}", region="us-east-1", account_id=None
+                )
+            )
+
+    report = TemplateChecks().validate(
+        cast("cdk.IPolicyValidationContext", SimpleNamespace(stack_templates=stacks[::-1]))
+    )
+
+    assert not report.success
+    assert {(each.rule_name, each.violating_resources[0].template_path) for each in report.violations} == {
+        ("efa-security-group", str(tmp_path / "a" / "pod.template.json"))
+    }
 
 
 def test_the_plugin_names_its_rules_and_version() -> None:

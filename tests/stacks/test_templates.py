@@ -116,7 +116,7 @@ def test_the_validators_do_look(prod: Synthesized, lint_rules: RulesCollection, 
     (by_lint,) = lint_of(broken.read_text(encoding="utf-8"), prod.environment.region, lint_rules)
     assert re.match(r"E3030 line \d+: 'Sometimes' is not one of", by_lint)
     findings = check_templates([broken], region=prod.environment.region)
-    assert [finding.rule for finding in findings] == ["W3030"]
+    assert [finding.rule for finding in findings] == ["W3030", "node-recovery"]
 
 
 @dataclass(frozen=True)

@@ -485,7 +485,8 @@ def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoRe
 
 
 def _old_record(path: Path, shown: Path, *, name: str) -> RecordedPlans | None:
-    from hyperpod_cdk.config.recorded_plans import RecordError, read_record, written_anew  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import read_record, written_anew  # noqa: PLC0415 - as above
 
     if not os.path.lexists(path):
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
+from hyperpod_cdk._cli.quota_record import Written
 from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
 from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
@@ -49,8 +50,8 @@ def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
     )
 
 
-def print_shown(shown: Shown, *, output: Format) -> None:
-    """Print the quotas, the findings and the largest cluster."""
+def print_shown(shown: Shown, *, output: Format, written: Written | None = None) -> None:
+    """Print the quotas, the findings and the largest cluster; ``written`` is the record that was made of them."""
     if output is Format.JSON:
         print_json(
             {
@@ -59,6 +60,7 @@ def print_shown(shown: Shown, *, output: Format) -> None:
                 "region": shown.loaded.environment.region,
                 "quotas": [as_dict(each) for each in shown.compared],
                 "largest": {"groups": [each.as_dict() for each in shown.groups], "mix": shown.mix.as_dict()},
+                **({"record": {"file": written.file, "changes": list(written.changes)}} if written else {}),
             }
         )
         return
@@ -70,6 +72,8 @@ def print_shown(shown: Shown, *, output: Format) -> None:
     print()
     _print_table(_largest(shown.groups))
     print(_mix(shown.mix))
+    if written is not None:
+        print("\n".join(["", *written.changes, written.sentence]))
 
 
 def print_plan(plan: Plan, *, now: datetime) -> None:

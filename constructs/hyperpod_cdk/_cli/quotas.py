@@ -32,19 +32,26 @@ app = typer.Typer(
 def show(
     context: typer.Context,
     environment: EnvironmentArgument,
+    *,
+    record: Annotated[
+        bool, typer.Option("--record", help="Store the quotas beside ENV's file too, for reviews without AWS.")
+    ] = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Show every quota that ENV takes of, what others use, and the largest cluster that today's quotas allow.
 
-    Exit code 1 where a quota does not suffice.
+    Exit code 1 where a quota does not suffice, or where --record could not read one (then the old record stays).
     """
-    from hyperpod_cdk._cli import quota_report  # noqa: PLC0415 - 'schema --help' needs no rich and no checks
+    from hyperpod_cdk._cli import quota_record, quota_report  # noqa: PLC0415 - 'schema --help' needs no rich and no checks
 
-    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+    tools = _tools(context)
+    file = environment_file(environment, root_of(project))
+    loaded = loaded_environment(file, output=output, with_record=not record)
     with aws_errors():
-        shown = quota_report.show(loaded, _tools(context).open_aws(loaded))
-    quota_report.print_shown(shown, output=output)
+        shown = quota_report.show(loaded, tools.open_aws(loaded))
+    written = quota_record.record(file, loaded, shown.compared, today=tools.now().date()) if record else None
+    quota_report.print_shown(shown, output=output, written=written)
     if not shown.passed:
         raise typer.Exit(FINDINGS)
 

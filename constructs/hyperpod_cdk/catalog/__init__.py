@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.catalog import (
         addons,
+        create_only,
         deployer_actions,
+        durations,
         governance,
         hyperpod,
         iam,
@@ -25,13 +27,17 @@ if TYPE_CHECKING:
         lustre,
         network,
         operators,
+        prices,
         quotas,
         regions,
+        updates,
     )
 
 __all__ = [
     "addons",
+    "create_only",
     "deployer_actions",
+    "durations",
     "governance",
     "hyperpod",
     "iam",
@@ -41,8 +47,10 @@ __all__ = [
     "lustre",
     "network",
     "operators",
+    "prices",
     "quotas",
     "regions",
+    "updates",
 ]
 
 

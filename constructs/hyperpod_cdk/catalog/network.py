@@ -80,6 +80,25 @@ ENDPOINTS: tuple[InterfaceEndpoint, ...] = tuple(
 """Every service for which a closed network may need an interface endpoint; S3 has a gateway endpoint instead."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MadeSecurityGroup:
+    """The rules, all of them for all traffic, of a security group that AWS makes along with something else."""
+
+    in_from_itself: bool
+    out_to_itself: bool
+    out_to_any: bool
+
+
+def made_security_group(resource_type: str, attribute: str) -> MadeSecurityGroup | None:
+    """Give the rules of the security group that is this attribute of a CloudFormation type, None where none is."""
+    for row in _DATA["made_security_groups"]:
+        if (row["type"], row["attribute"]) == (resource_type, attribute):
+            return MadeSecurityGroup(
+                in_from_itself=row["in_from_itself"], out_to_itself=row["out_to_itself"], out_to_any=row["out_to_any"]
+            )
+    return None
+
+
 def endpoint_services(features: Collection[str] = ()) -> tuple[str, ...]:
     """Give the services that a closed network needs, sorted: those of nodes and kubectl, and those of ``features``.
 

@@ -83,7 +83,7 @@ def changes(old: RecordedPlans | None, new: RecordedPlans) -> list[str]:
 
 
 def _plan_changes(old: RecordedPlan, new: RecordedPlan) -> Iterator[str]:
-    for key in ("name", "status", "target_resources", "instance_count"):
+    for key in ("name", "status", "target_resources", "instance_count", "upfront_fee", "currency"):
         before, after = getattr(old, key), getattr(new, key)
         if before != after:
             yield f"{key} {_shown(before)} -> {_shown(after)}"
@@ -130,6 +130,8 @@ def _recorded(arn: str, plan: TrainingPlan, ids: Mapping[str, str]) -> RecordedP
         target_resources=tuple(sorted(plan.target_resources)),
         instance_count=plan.total,
         blocks=tuple(_recorded_block(block, ids) for block in plan.blocks),
+        upfront_fee=plan.upfront_fee,
+        currency=plan.currency,
     )
 
 

@@ -22,11 +22,13 @@ from hyperpod_cdk.findings import Finding, Severity, by_place
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config.recorded_plans import RecordedPlans
+    from hyperpod_cdk.config.recorded_quotas import RecordedQuotas
 
 FOLDER = "environments"
 SCRIPTS = "lifecycle_scripts"
 SUFFIX = ".yaml"
 PLANS_SUFFIX = ".plans.json"
+QUOTAS_SUFFIX = ".quotas.json"
 """What stands in place of ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
 
 _LONGEST_MESSAGE = 1000
@@ -53,7 +55,8 @@ class UsageError(Exception):
 class LoadedEnvironment:
     """An environment with its file: ``file`` as findings show it, ``warnings`` that did not refuse it.
 
-    ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file.
+    ``recorded_plans`` are the training plans that 'hyperpod-cdk plans record' wrote beside it, None without that file;
+    ``recorded_quotas`` likewise what 'hyperpod-cdk quotas show --record' wrote.
     """
 
     environment: Environment
@@ -61,6 +64,12 @@ class LoadedEnvironment:
     file: str
     _source: Source = field(repr=False, compare=False)
     recorded_plans: RecordedPlans | None = None
+    recorded_quotas: RecordedQuotas | None = None
+
+    @property
+    def as_written(self) -> object:
+        """The file as plain data (dict, list, text, number, bool, None): what it states, without any default."""
+        return self._source.data
 
     def line_of(self, path: str) -> int | None:
         """Give the line of ``hyperpod.instance_groups[1].count``; for a key left out, that of its nearest parent.
@@ -77,8 +86,8 @@ def load_environment(
     """Read, check and resolve one environment file; ``text`` is read in place of the file's content.
 
     ``today`` is the day by which support dates, and the age and ends of recorded plans, are judged. Default: the
-    present day, UTC. Recorded plans are read where their file stands beside ``path``, unless ``with_record`` is False,
-    which is for those who are about to write it.
+    present day, UTC. Recorded plans and quotas are read where their files stand beside ``path``, unless ``with_record``
+    is False, which is for those who are about to write one.
 
     Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
     record beside it cannot be used or contradicts it.
@@ -101,11 +110,17 @@ def load_environment(
         for rule, problem in rules.problems(environment, today=day)
     ]
     recorded, about_plans = _recorded_plans(path, environment, source, day) if with_record else (None, [])
-    findings = by_place(_once(_tidied([*findings, *about_plans])))
+    quotas, about_quotas = _recorded_quotas(path, environment) if with_record else (None, [])
+    findings = by_place(_once(_tidied([*findings, *about_plans, *about_quotas])))
     if any(finding.severity is Severity.ERROR for finding in findings):
         raise EnvironmentFileError(findings, file=file)
     return LoadedEnvironment(
-        environment=environment, warnings=tuple(findings), file=file, _source=source, recorded_plans=recorded
+        environment=environment,
+        warnings=tuple(findings),
+        file=file,
+        _source=source,
+        recorded_plans=recorded,
+        recorded_quotas=quotas,
     )
 
 
@@ -198,18 +213,23 @@ def plans_file(environment_file: Path) -> Path:
     return environment_file.with_name(f"{environment_file.stem}{PLANS_SUFFIX}")
 
 
+def quotas_file(environment_file: Path) -> Path:
+    """Give the file beside an environment file that holds its recorded quotas, whether it exists or not."""
+    return environment_file.with_name(f"{environment_file.stem}{QUOTAS_SUFFIX}")
+
+
 def _recorded_plans(
     path: Path, environment: Environment, source: Source, today: date
 ) -> tuple[RecordedPlans | None, list[Finding]]:
     record = plans_file(path)
     if not os.path.lexists(record):
         return None, []
-    from hyperpod_cdk.config import recorded_plans  # noqa: PLC0415 - most environments have no record
+    from hyperpod_cdk.config import record_file, recorded_plans  # noqa: PLC0415 - most environments have no record
 
     file = _shown(record)
     try:
         recorded = recorded_plans.read_record(record, file=file, name=path.stem)
-    except recorded_plans.RecordError as error:
+    except record_file.RecordError as error:
         return None, [error.finding]
     found = recorded_plans.record_findings(environment, recorded, file=file, name=path.stem, today=today)
     return recorded, [
@@ -218,6 +238,21 @@ def _recorded_plans(
         else _finding(source, each.severity, each.path, each.message, rule)
         for rule, each in found
     ]
+
+
+def _recorded_quotas(path: Path, environment: Environment) -> tuple[RecordedQuotas | None, list[Finding]]:
+    record = quotas_file(path)
+    if not os.path.lexists(record):
+        return None, []
+    from hyperpod_cdk.config import record_file, recorded_quotas  # noqa: PLC0415 - as above
+
+    file = _shown(record)
+    try:
+        recorded = recorded_quotas.read_record(record, file=file, name=path.stem)
+        recorded_quotas.require_own(environment, recorded, file=file, name=path.stem)
+    except record_file.RecordError as error:
+        return None, [error.finding]
+    return recorded, []
 
 
 def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: str, place: str) -> Finding:

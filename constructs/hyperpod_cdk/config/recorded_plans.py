@@ -7,19 +7,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer, PrivateAttr, Strict, ValidationError, WithJsonSchema
+from pydantic import Field, PlainSerializer, PrivateAttr, Strict, WithJsonSchema
 from pydantic.functional_validators import BeforeValidator
-from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.rules._book import Problem, all_groups, certain, duplicates, listing, warning
 from hyperpod_cdk.config.section import Section
-from hyperpod_cdk.config.source import MAX_BYTES, DataPath, describe, read_source, render_path
-from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.findings import Finding, Severity
 
 SCHEMA_VERSION = 1
@@ -75,7 +74,11 @@ class RecordedBlock(Section):
 
 
 class RecordedPlan(Section):
-    """A training plan as it was described; ``instance_count`` is that of the whole plan."""
+    """A training plan as it was described; ``instance_count`` is that of the whole plan.
+
+    ``upfront_fee`` is the amount as AWS writes it, in ``currency``; both are empty in a record that was made before
+    they were kept, and where AWS gave none.
+    """
 
     arn: str
     name: str
@@ -83,6 +86,8 @@ class RecordedPlan(Section):
     target_resources: Annotated[tuple[str, ...], Strict(strict=False)]
     instance_count: Count
     blocks: Annotated[tuple[RecordedBlock, ...], Strict(strict=False)]
+    upfront_fee: str = ""
+    currency: str = ""
 
     @property
     def seats(self) -> int:
@@ -118,22 +123,13 @@ class RecordedPlans(Section):
         """Give the record as it stands in its file: JSON, plans by ARN, blocks by start, a final newline."""
         data = self.model_dump(mode="json")
         data["plans"] = [
-            {**plan, "blocks": sorted(plan["blocks"], key=lambda block: (block["start"] or "", json.dumps(block)))}
+            {
+                **{key: value for key, value in plan.items() if value or key not in ("upfront_fee", "currency")},
+                "blocks": sorted(plan["blocks"], key=lambda block: (block["start"] or "", json.dumps(block))),
+            }
             for plan in sorted(data["plans"], key=lambda plan: str(plan["arn"]))
         ]
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-
-
-class RecordError(Exception):
-    """A record cannot be used; ``finding`` says why, with its file and line.
-
-    ``is_newer`` says that a later hyperpod-cdk wrote it: it may say more than this one knows.
-    """
-
-    def __init__(self, finding: Finding, *, is_newer: bool = False) -> None:
-        super().__init__(finding.render())
-        self.finding = finding
-        self.is_newer = is_newer
 
 
 def groups_by_plan(environment: Environment) -> dict[str, list[tuple[DataPath, AnyGroup]]]:
@@ -155,64 +151,22 @@ def read_record(path: Path, *, file: str, name: str) -> RecordedPlans:
 
     Raises RecordError with one finding where it cannot be read, is no JSON or has another form.
     """
-    if path.exists() and not path.is_file():
-        _refuse(file, f"is no file; {written_anew(name)}")
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        _refuse(file, f"cannot be read: {error.strerror or error}; check its permissions")
-    if len(raw) > MAX_BYTES:
-        _refuse(file, f"must have at most {MAX_BYTES} bytes, got {len(raw)}; {written_anew(name)}")
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        _refuse(file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; {written_anew(name)}", line=line)
-    return parse_record(text, file=file, name=name)
+    return parse_record(read_text(path, file=file, fix=written_anew(name)), file=file, name=name)
 
 
 def parse_record(text: str, *, file: str, name: str) -> RecordedPlans:
     """Read the text of a record. Raises RecordError as `read_record` does."""
-    try:
-        data = json.loads(text, parse_constant=_no_number)
-    except json.JSONDecodeError as error:
-        _refuse(file, f"is not JSON: {_lower(error.msg)}; {written_anew(name)}", line=error.lineno)
-    except (ValueError, RecursionError) as error:
-        _refuse(file, f"is not JSON: {error}; {written_anew(name)}")
-    # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
-    source = read_source(text.replace("\t", " "), file)
-    twice = next((each for each in source.findings if each.rule == "no_duplicate_keys"), None)
-    if twice is not None:
-        _refuse(file, f"{twice.message}; {written_anew(name)}", path=twice.path, line=twice.line)
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if isinstance(version, int) and not isinstance(version, bool) and version != SCHEMA_VERSION:
-        newer = "update hyperpod-cdk" if version > SCHEMA_VERSION else written_anew(name)
-        _refuse(
-            file,
-            f"must be {SCHEMA_VERSION}, which this hyperpod-cdk reads, got {version}; {newer}",
-            path="schema_version",
-            line=source.line_of(("schema_version",)),
-            is_newer=version > SCHEMA_VERSION,
-        )
-    try:
-        recorded = RecordedPlans.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        path = tuple(first["loc"])
-        _refuse(
-            file,
-            f"{_form_problem(first, path)}; {written_anew(name)}",
-            path=render_path(path),
-            line=source.line_of(path) if source.lines else None,
-        )
+    recorded, source = parse(
+        text, RecordedPlans, version=SCHEMA_VERSION, fields_at=_fields_at, file=file, fix=written_anew(name)
+    )
     for index, before, _ in duplicates([plan.arn for plan in recorded.plans]):
-        _refuse(
+        refuse(
             file,
             f"must be unique, got that of plans[{before}]; {written_anew(name)}",
             path=f"plans[{index}].arn",
             line=source.line_of(("plans", index, "arn")),
         )
-    recorded._lines = {key: source.line_of((key,)) for key in data}  # noqa: SLF001 - of the model above
+    recorded._lines = {key: source.line_of((key,)) for key in RecordedPlans.model_fields}  # noqa: SLF001 - of the model above
     return recorded
 
 
@@ -385,59 +339,34 @@ def _time_left(at: DataPath, plan: RecordedPlan, seen: str, name: str, today: da
 def _count(environment: Environment, recorded: RecordedPlans, seen: str) -> Iterator[Problem]:
     for arn, members in groups_by_plan(environment).items():
         plan = recorded.plan(arn)
-        needed = sum(group.count for _, group in members)
-        if plan is None or needed <= plan.seats:
+        if plan is None:
             continue
-        path, _ = members[-1]
-        yield Problem(
-            (*path, "count"),
-            f"needs {needed} instances of plan {plan.name} for"
-            f" {listing((group.name for _, group in members), last='and')}, which has {plan.seats} {seen}; lower count"
-            f" by {needed - plan.seats} or name another plan",
-        )
+        needed = sum(group.count for _, group in members)
+        problem = seats_problem(plan, needed=needed, groups=[group.name for _, group in members], seen=seen)
+        if problem:
+            path, _ = members[-1]
+            yield Problem((*path, "count"), problem)
 
 
-def _form_problem(error: ErrorDetails, path: Sequence[str | int]) -> str:
-    got = describe(error["input"])
-    if error["type"] == "missing":
-        return "is missing"
-    if error["type"] == "extra_forbidden":
-        names = RecordedPlans.model_fields if len(path) == 1 else _fields_at(path)
-        near = closest(str(path[-1]), names)
-        return f"is no key that is known here{f', {near} is' if near else ''}"
-    kinds = {
-        "int_type": "a whole number",
-        "greater_than_equal": "0 or more",
-        "string_type": "text",
-        "tuple_type": "a list",
-        "date_type": "a day such as 2026-11-21",
-        "datetime_type": "a moment such as 2026-12-01T11:30:00Z",
-    }
-    return f"must be {kinds.get(error['type'], 'a mapping')}, got {got}"
+def seats_problem(plan: RecordedPlan, *, needed: int, groups: Sequence[str], seen: str) -> str | None:
+    """Say that groups need more instances of a plan than it has, or give None; ``seen`` is where and when it was."""
+    if needed <= plan.seats:
+        return None
+    return (
+        f"needs {needed} instances of plan {plan.name} for {listing(groups, last='and')}, which has {plan.seats}"
+        f" {seen}; lower count by {needed - plan.seats} or name another plan"
+    )
 
 
 def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
+    if len(path) == 1:
+        return list(RecordedPlans.model_fields)
     return list((RecordedBlock if "blocks" in path[:-1] else RecordedPlan).model_fields)
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def written_anew(name: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
     return f"restore it from version control, or write it anew with 'hyperpod-cdk plans record {name}'"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _refuse(file: str, message: str, *, path: str = "", line: int | None = None, is_newer: bool = False) -> NoReturn:
-    finding = Finding(
-        severity=Severity.ERROR, message=message, path=path, file=file, line=line, rule="record_is_readable"
-    )
-    raise RecordError(finding, is_newer=is_newer)
 
 
 def as_data(recorded: RecordedPlans) -> Mapping[str, Any]:

@@ -1,0 +1,134 @@
+"""From what ``quotas show`` read to the record of it beside the environment file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from hyperpod_cdk._cli.common import FINDINGS, usage
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._handlers.quota_gate.comparison import number
+from hyperpod_cdk.catalog.quotas import normalized
+from hyperpod_cdk.checks.quotas import Compared
+from hyperpod_cdk.config import LoadedEnvironment
+from hyperpod_cdk.config.loading import quotas_file
+from hyperpod_cdk.config.record_file import RecordError
+from hyperpod_cdk.config.recorded_quotas import (
+    SCHEMA_VERSION,
+    RecordedQuota,
+    RecordedQuotas,
+    read_record,
+    written_anew,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A record that was written: its file as messages show it, and what differs from the one before."""
+
+    file: str
+    changes: tuple[str, ...]
+    previous: date | None
+
+    @property
+    def sentence(self) -> str:
+        """What was done."""
+        if self.previous is None or self.changes:
+            return f"wrote {self.file}; commit it with the environment"
+        return f"wrote {self.file}; nothing changed since {self.previous}"
+
+
+def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], *, today: date) -> Written:
+    """Write every quota that was read beside the environment's ``file``.
+
+    Exits 1, and leaves what was there, where a quota could not be read: a review would take it for one that nobody
+    needs. What others use may be missing, and is recorded as not known.
+    """
+    missing = [each for each in compared if each.reading.value is None]
+    if missing:
+        _not_recorded(missing)
+    path, shown = quotas_file(file), str(quotas_file(Path(loaded.file)))
+    old = _old_record(path, shown, name=file.stem)
+    new = recorded_quotas(loaded, compared, today=today)
+    try:
+        write_atomically(path, new.text())
+    except OSError as error:
+        usage(f"cannot write {shown}: {error.strerror or error}; what was there is as it was")
+    return Written(file=shown, changes=tuple(changes(old, new)), previous=old.recorded if old else None)
+
+
+def recorded_quotas(loaded: LoadedEnvironment, compared: Sequence[Compared], *, today: date) -> RecordedQuotas:
+    """Give the record of quotas that were read; requirements of one quota are one entry."""
+    by_name: dict[tuple[str, str], list[Compared]] = {}
+    for each in compared:
+        need = each.requirement
+        by_name.setdefault((need.service, normalized(need.name)), []).append(each)
+    return RecordedQuotas(
+        schema_version=SCHEMA_VERSION,
+        recorded=today,
+        account=loaded.environment.account,
+        region=loaded.environment.region,
+        quotas=tuple(_recorded(members) for _, members in sorted(by_name.items())),
+    )
+
+
+def changes(old: RecordedQuotas | None, new: RecordedQuotas) -> Iterator[str]:
+    """Say in one line each what differs between two records, the day and others' use apart."""
+    before = {(quota.service, normalized(quota.name)): quota for quota in (old.quotas if old else ())}
+    after = {(quota.service, normalized(quota.name)): quota for quota in new.quotas}
+    for key, quota in after.items():
+        was = before.get(key)
+        if was is None:
+            yield f"{quota.name}: new, {_value(quota)}"
+        elif (was.value, was.is_default) != (quota.value, quota.is_default):
+            yield f"{quota.name}: {_value(was)} -> {_value(quota)}"
+    for key, quota in before.items():
+        if key not in after:
+            yield f"{quota.name}: no longer needed"
+
+
+def _recorded(members: Sequence[Compared]) -> RecordedQuota:
+    first = members[0]
+    return RecordedQuota(
+        service=first.requirement.service,
+        name=first.requirement.name,
+        code=first.code,
+        value=first.reading.value or 0.0,
+        is_default=first.reading.is_default,
+        used={each.requirement.key: each.reading.used for each in members},
+    )
+
+
+def _value(quota: RecordedQuota) -> str:
+    return f"{number(quota.value)} (default)" if quota.is_default else number(quota.value)
+
+
+def _not_recorded(missing: Sequence[Compared]) -> NoReturn:
+    for each in missing:
+        problem = each.reading.problem or "AWS gave no answer"
+        allow = f"; allow {each.reading.action}" if each.reading.action else ""
+        print(f"{each.requirement.name}: {problem}{allow}; nothing was written", file=sys.stderr)
+    raise typer.Exit(FINDINGS)
+
+
+def _old_record(path: Path, shown: str, *, name: str) -> RecordedQuotas | None:
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read_record(path, file=shown, name=name)
+    except RecordError as error:
+        if path.exists() and not path.is_file():
+            usage(f"{shown} is no file; remove it")
+        if error.is_newer:
+            usage(f"{error.finding.render()}; nothing was written")
+        # the rest of the sentence says to do what is being done
+        said = error.finding.render().removesuffix(f"; {written_anew(name)}")
+        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
+        return None

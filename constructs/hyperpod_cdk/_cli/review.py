@@ -1,0 +1,315 @@
+"""The verbs ``review`` and ``diagram``: what a change does to what is deployed, and a picture of what there is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    FormatOption,
+    ProjectOption,
+    aws_errors,
+    console,
+    os_errors,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Format
+from hyperpod_cdk._cli.plans import write_atomically
+
+if TYPE_CHECKING:
+    from hyperpod_cdk._handlers.quota_gate.reading import Api
+    from hyperpod_cdk.review.assembly import Assembly
+    from hyperpod_cdk.review.model import Report
+    from hyperpod_cdk.review.sources import Source
+
+REPORTS = (".md", ".html", ".json")
+"""What the name of a report ends with: Markdown for a pull request, a page of its own, data."""
+
+ReviewedArgument = Annotated[
+    str | None, typer.Argument(metavar="ENV", help="Name or file of the environment. Not with --template.")
+]
+HeadOption = Annotated[
+    str | None,
+    typer.Option("--head", metavar="REF|DIR", help="Git revision or cloud assembly. Default: the files as they are."),
+]
+TemplateOption = Annotated[
+    Path | None, typer.Option("--template", metavar="FILE", help="One CloudFormation template in place of ENV.")
+]
+RegionOption = Annotated[
+    str | None, typer.Option("--region", help="Region of --template. Default: what differs between regions is unknown.")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """How ``--deployed`` reaches AWS, by region and account; tests hand another one over as the context's object."""
+
+    open: Callable[[str, str], Api]
+
+
+def review(
+    context: typer.Context,
+    environment: ReviewedArgument = None,
+    *,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="REF|DIR|FILE",
+            help="What to compare with: git revision or cloud assembly, with --template a template.",
+        ),
+    ] = None,
+    head: HeadOption = None,
+    deployed: Annotated[
+        bool, typer.Option("--deployed", help="Compare with the deployed stacks, reading only. Needs credentials.")
+    ] = False,
+    template: TemplateOption = None,
+    region: RegionOption = None,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option("--out", metavar="FILE", help="Report to write: .md, .html or .json; may be given again."),
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Tell what a change does to running nodes, money, quotas and access, without AWS.
+
+    Compares the project as it lies there, or --head, with --base or with what is deployed; each side is synthesized
+    with its own app. Exit code 1 where the service refuses the change, the fast network is broken or a policy fails.
+    """
+    for file in out or ():
+        _check_file(file, REPORTS)
+    _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
+    if deployed and (base is not None or template is not None):
+        usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
+    with _failures(), _sides(project, environment, base=base, head=head, template=template, region=region) as found:
+        old, new = found
+        if old is None:
+            old, new = _with_deployed(context, new)
+        report = _compared(old, new, root_of(project))
+        texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
+    _write(texts)
+    _print(report, list(texts), output)
+    if report.verdict.is_wrong:
+        raise typer.Exit(FINDINGS)
+
+
+def diagram(
+    environment: ReviewedArgument = None,
+    *,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="REF|DIR|FILE",
+            help="Mark what changes from this git revision or cloud assembly, with --template from a template.",
+        ),
+    ] = None,
+    head: HeadOption = None,
+    template: TemplateOption = None,
+    region: RegionOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="SVG file to write. Default: standard output.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Draw the environment as SVG: zones, blocks with their addresses, groups, file systems, endpoints, teams.
+
+    Without AWS. --head with a cloud assembly that is there already draws it without synthesizing.
+    """
+    if out is not None:
+        _check_file(out, (".svg",))
+    _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
+    with _failures(), _sides(project, environment, base=base, head=head, template=template, region=region) as found:
+        from hyperpod_cdk.review.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
+
+        old, new = found
+        if not new.assembly.stacks:
+            usage(f"{new.notes[0]} There is nothing to draw.")
+        picture = drawn(new.assembly, old.assembly if base is not None and old and old.assembly.stacks else None)
+    if out is None:
+        sys.stdout.write(picture)
+    else:
+        _write({out: picture})
+        print(f"wrote {out}", file=sys.stderr)
+
+
+def _check_sides(
+    environment: str | None,
+    *,
+    base: str | None,
+    head: str | None,
+    is_deployed: bool,
+    template: Path | None,
+    region: str | None,
+) -> None:
+    if template is None:
+        if region is not None:
+            usage("--region is for --template; an environment has its own")
+        if base is None and not is_deployed:
+            usage(
+                "say what to compare with: --base with a git revision or a cloud assembly, as in '--base origin/main', "
+                "or --deployed"
+            )
+    elif environment is not None or head is not None:
+        usage(f"--template is one file; leave {environment or '--head'} out")
+
+
+def _check_file(file: Path, suffixes: Sequence[str]) -> None:
+    if file.suffix not in suffixes:
+        usage(f"--out: the name must end with {' or '.join(suffixes)}, got {file}")
+    # os.path, since Path raises for a name that is too long
+    if os.path.isdir(file):  # noqa: PTH112 - see above
+        usage(f"--out: {file} is a folder; name a file in it")
+    if not os.path.isdir(file.parent):  # noqa: PTH112 - see above
+        usage(f"--out: there is no folder {file.parent}; make it first")
+    if os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114 - see above
+        usage(f"--out: {file} is a link that leads nowhere; remove it first")
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what the user can mend into a line and exit code 2; of an app that failed all that it said comes first."""
+    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - 'review --help' need not build the models
+    from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import SynthesisError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except SynthesisError as error:
+        sys.stderr.write(error.output if error.output.endswith("\n") else f"{error.output}\n" * bool(error.output))
+        usage(str(error))
+    except (AssemblyError, UsageError) as error:
+        usage(str(error))
+
+
+@contextmanager
+def _sides(
+    project: Path | None,
+    environment: str | None,
+    *,
+    base: str | None,
+    head: str | None,
+    template: Path | None,
+    region: str | None,
+) -> Iterator[tuple[Source | None, Source]]:
+    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
+
+    if template is not None:
+        yield _templates(template, base, region or "")
+        return
+    with sources(root_of(project), environment, base=base, head=head) as found:
+        yield found
+
+
+def _with_deployed(context: typer.Context, head: Source) -> tuple[Source, Source]:
+    from dataclasses import replace  # noqa: PLC0415 - as above
+
+    from hyperpod_cdk.review.deployed import read_deployed  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.model import Side  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import Source  # noqa: PLC0415 - as above
+
+    if not head.assembly.stacks:
+        usage(f"{head.notes[0]} Compare with --base to see what leaves.")
+    if not head.assembly.region:
+        usage("--deployed: the stacks name no region, so that it is not known where they are deployed")
+    access = context.obj if isinstance(context.obj, Access) else Access(open=_open)
+    with aws_errors(otherwise=", or use --base"):
+        aws = access.open(head.assembly.region, head.assembly.account)
+    found = read_deployed(aws, head.assembly)
+    base = Source(assembly=found.base, side=Side(label="deployed"), notes=found.notes)
+    return base, replace(head, assembly=found.head)
+
+
+def _open(region: str, account: str) -> Api:
+    from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
+    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+
+    aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
+    aws.require_account()
+    return aws
+
+
+def _templates(template: Path, base: str | None, region: str) -> tuple[Source, Source]:
+    from dataclasses import replace  # noqa: PLC0415 - as above
+
+    from hyperpod_cdk.review.assembly import EMPTY, read_template  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.model import Side  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import NOTHING, Source  # noqa: PLC0415 - as above
+
+    head = read_template(template, region=region)
+    new = Source(assembly=head, side=Side(label=str(template)))
+    if base is None:
+        return Source(assembly=EMPTY, side=Side(label=NOTHING)), new
+    before = read_template(Path(base), region=region)
+    # two files are two versions of one stack, whatever they are called
+    stack = replace(before.stacks[0], name=head.stacks[0].name)
+    return Source(assembly=replace(before, stacks=(stack,)), side=Side(label=base)), new
+
+
+def _compared(base: Source, head: Source, project: Path) -> Report:
+    from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.run import review as reviewed  # noqa: PLC0415 - as above
+
+    try:
+        prices = of_project(project)
+    except PricesError as error:
+        usage(str(error))
+    return reviewed(
+        base.assembly,
+        head.assembly,
+        base_side=base.side,
+        head_side=head.side,
+        base_environment=base.environment,
+        head_environment=head.environment,
+        prices=prices,
+        notes=(*base.notes, *head.notes),
+    )
+
+
+def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str:
+    if kind == ".md":
+        from hyperpod_cdk.review.markdown import markdown  # noqa: PLC0415 - as above
+
+        return markdown(report)
+    if kind == ".html":
+        from hyperpod_cdk.review.diagram import diagram as drawn  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.gantt import gantt  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.html import html  # noqa: PLC0415 - as above
+
+        shown, before = (head, base) if head.stacks else (base, None)
+        bars = gantt(report.timeline) if report.timeline.steps else None
+        return html(report, diagram=drawn(shown, before if before and before.stacks else None), gantt=bars)
+    from hyperpod_cdk.review.schema import report_json  # noqa: PLC0415 - as above
+
+    return report_json(report)
+
+
+def _write(texts: dict[Path, str]) -> None:
+    for file, text in texts.items():
+        with os_errors(file):
+            write_atomically(file, text)
+
+
+def _print(report: Report, files: Sequence[Path], output: Format) -> None:
+    for file in files:
+        print(f"wrote {file}", file=sys.stderr)
+    if output is Format.JSON:
+        from hyperpod_cdk.review.schema import report_json  # noqa: PLC0415 - as above
+
+        sys.stdout.write(report_json(report))
+    elif files:
+        print(f"{report.environment}: {report.verdict.sentence}")
+    else:
+        from hyperpod_cdk.review.text import text  # noqa: PLC0415 - as above
+
+        text(report, console())

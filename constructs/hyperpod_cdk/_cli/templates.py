@@ -1,0 +1,90 @@
+"""The verb ``templates``: an environment's CloudFormation as YAML, and its picture, for those who review that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import FINDINGS, ProjectOption, os_errors, root_of, usage
+
+FOLDER = "synthesized"
+"""Where the templates lie, a folder for each environment."""
+
+PICTURE = "diagram.svg"
+"""The environment's picture among them, as 'hyperpod-cdk diagram' draws it."""
+
+_CONTEXT = {"chart": "placeholder"}
+
+
+def templates(
+    environments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENV]...", help="Names or files. Default: all of environments/.")
+    ] = None,
+    *,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="REF|DIR", help="Git revision or cloud assembly. Default: the files as they are."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 where a file is not what the environment makes.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help=f"Where to write. Default: {FOLDER}/ in the project.")
+    ] = None,
+    project: ProjectOption = None,
+) -> None:
+    """Write each stack's template as YAML, and the diagram, to synthesized/ENV/, where pull requests show differences.
+
+    With the placeholder chart, whatever lies in the project: the chart's version stands in charts/charts.lock.yaml.
+    """
+    from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.diagram import diagram  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import SynthesisError, sources  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
+
+    root = root_of(project)
+    folder = out or root / FOLDER
+    wanted = environments or [path.stem for path in environment_files(root)]
+    if not wanted:
+        usage("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
+    changed: list[str] = []
+    made: list[str] = []
+    for environment in wanted:
+        try:
+            with sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source):
+                texts = {**environment_yaml(source.assembly), PICTURE: diagram(source.assembly)}
+        except SynthesisError as error:
+            usage(f"{error.output}\n{error}")
+        except (AssemblyError, UsageError) as error:
+            usage(str(error))
+        with os_errors(folder):
+            own = folder / source.assembly.environment
+            names = differing_files(own, texts) if check else write_files(own, texts)
+        changed += [f"{own.name}/{name}" for name in names]
+        made.append(own.name)
+    if environments is None:
+        changed += _stale(folder, made)
+    _say(changed, folder, check=check)
+    if check and changed:
+        raise typer.Exit(FINDINGS)
+
+
+def _stale(folder: Path, made: Sequence[str]) -> list[str]:
+    """Give the folders of environments that are no more; what they hold is the user's to delete."""
+    present = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    return [f"{name}/ (no such environment: delete it)" for name in present if name not in made]
+
+
+def _say(changed: Sequence[str], folder: Path, *, check: bool) -> None:
+    for name in changed:
+        print(f"{folder.name}/{name}")
+    if not changed:
+        print(f"{folder.name}/ is what the environments make")
+    elif check:
+        print("not what the environments make; write them with 'hyperpod-cdk templates' and review the difference")

@@ -1,0 +1,62 @@
+"""How long CloudFormation takes for a resource: ranges of minutes, each with where it is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any, Literal
+
+from hyperpod_cdk.catalog import _data
+
+_DATA = _data.load("durations")
+
+AS_OF: date = _data.as_of("durations")
+
+Action = Literal["create", "update", "delete"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duration:
+    """A range of minutes.
+
+    ``source`` says where it is told, ``not published: a default`` where nobody tells; ``unsure`` says what is not
+    settled.
+    """
+
+    low: float
+    high: float
+    source: str
+    unsure: str = ""
+
+
+def duration(resource_type: str, action: Action, *, when: str = "") -> Duration:
+    """Give how long a resource takes.
+
+    ``when`` names a circumstance that makes a difference: ``version`` (of Kubernetes), ``efa``, ``interface`` (of an
+    endpoint), ``vpc`` (of a function), ``deep health checks``. A type or circumstance without a row of its own takes
+    as long as the type does without it, at last seconds.
+    """
+    rows = _rows()
+    return rows.get((resource_type, action, when)) or rows.get((resource_type, action, "")) or OTHERS
+
+
+def _read(row: dict[str, Any]) -> Duration:
+    sources = _DATA["sources"]
+    source = "; ".join(sources[key] for key in row["source"].split(", "))
+    return Duration(low=row["low"], high=row["high"], source=source, unsure=row.get("unsure", ""))
+
+
+@cache
+def _rows() -> dict[tuple[str, str, str], Duration]:
+    return {(row["type"], row["action"], row.get("when", "")): _read(row) for row in _DATA["durations"]}
+
+
+OTHERS: Duration = _read(_DATA["others"])
+"""A type that has no row."""
+
+STACK: Duration = _read(_DATA["stack"])
+"""What each stack takes beside its resources: assets, the change set."""
+
+DEEP_HEALTH_CHECKS: Duration = _read(_DATA["deep_health_checks"])
+"""How long new nodes with accelerators are tested before pods may run on them."""

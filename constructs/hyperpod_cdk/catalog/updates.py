@@ -1,0 +1,291 @@
+"""What updates do beyond CloudFormation's schemas: what services refuse, what interrupts nodes, what is lost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any, Final, Literal
+
+from hyperpod_cdk.catalog import _data, create_only, hyperpod
+
+_DATA = _data.load("updates")
+
+AS_OF: date = _data.as_of("updates")
+
+Effect = Literal["replaced", "refused by the service", "nodes interrupted", "unknown", "in place"]
+Path = create_only.Path
+
+_ANY_CUSTOM = "Custom::*"
+_DISTURBED: Final = frozenset(
+    {"CronJob", "DaemonSet", "Deployment", "Job", "PersistentVolume", "PersistentVolumeClaim", "Pod", "ReplicaSet"}
+    | {"StatefulSet", "StorageClass"}
+)
+"""Kinds with pods to restart, or with fields that Kubernetes never changes."""
+_NODE_POOLS: Final = frozenset({"EC2NodeClass", "HyperpodNodeClass", "NodeClass", "NodePool"})
+"""Kinds by which Karpenter judges its nodes."""
+_EVICTS, _LETS_STAY = re.compile("NoExecute|NO_EXECUTE"), re.compile("NoSchedule|NO_SCHEDULE")
+"""Effects of taints; a change that names none can be one of a taint that evicts."""
+_MINOR = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """What a change at ``path``, or below it, does. ``when`` is its circumstance, empty where it always holds.
+
+    ``order`` are the values of a property that goes ``forward`` by one at a time, ``default`` the one that it has where
+    nothing is stated. ``source`` is an address; ``unsure`` says what is not settled.
+    """
+
+    path: Path
+    effect: Effect
+    sentence: str
+    source: str
+    when: str = ""
+    order: tuple[str, ...] = ()
+    default: str | None = None
+    unsure: str = ""
+
+    def holds(self, before: Any, after: Any, also: frozenset[str]) -> bool:
+        """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold."""
+        if self.when == "forward":
+            before = self.default if before is None else before
+            places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
+            return places[1] == places[0] + 1 and places[0] >= 0
+        return not self.when or self.when in also or self.when in circumstances(before, after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stateful:
+    """A type to lose sleep over: what it ``holds``, and what becomes of that when it is ``deleted`` (or empty)."""
+
+    holds: str
+    deleted: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """A sentence and the address where it is from."""
+
+    sentence: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protection:
+    """A property whose ``value`` makes the service refuse to delete the resource."""
+
+    name: str
+    value: Any
+    source: str
+
+
+def update(
+    resource_type: str, path: Path, before: Any, after: Any, also: frozenset[str] = frozenset()
+) -> Update | None:
+    """Give what the table says of a change; None where it is silent.
+
+    ``before`` and ``after`` are plain data, None where there is nothing; anything else is a value that is not known.
+    ``also`` are circumstances that are not in the values: ``counted`` (a custom resource reads a node count from now
+    on), ``handed over`` (a group with nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and
+    security groups), ``other zones`` (for subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a
+    manifest that kubectl prunes), ``MIG``, ``not Lustre``, ``SCRATCH_1``, ``EFA``.
+    """
+    return next(
+        (row for row in _rows(resource_type) if path[: len(row.path)] == row.path and row.holds(before, after, also)),
+        None,
+    )
+
+
+def is_told(resource_type: str) -> bool:
+    """Whether the table has a word on the type itself, not only on custom resources at large."""
+    return resource_type in _TOLD
+
+
+def speaks_below(resource_type: str, path: Path) -> bool:
+    """Whether the table tells apart what stands below a path, so that the whole cannot be judged at once."""
+    return any(row.path[: len(path)] == path and len(row.path) > len(path) for row in _rows(resource_type))
+
+
+def circumstances(before: Any, after: Any) -> frozenset[str]:
+    """Give every circumstance of the table that holds for a change."""
+    return frozenset(_circumstances(before, after))
+
+
+def _circumstances(before: Any, after: Any) -> Iterator[str]:
+    if before is None or after is None:
+        yield "added" if before is None else "removed"
+    old, new = _number(before), _number(after)
+    if old is not None and new is not None and old != new:
+        yield "grows" if new > old else "shrinks"
+    yield from _versions(before, after)
+    if isinstance(before, list) and isinstance(after, list) and all(item in after for item in before):
+        yield "gains"
+    if after in (False, "false"):
+        yield "to false"
+    if before in (True, "true") and after in (False, "false"):
+        yield "switched off"
+    if before in (None, False, "false") and after in (True, "true", False, "false"):
+        yield "switched on"
+    if after is not None and (_EVICTS.search(repr(after)) or not _LETS_STAY.search(repr(after))):
+        yield "evicting"
+    old_objects, new_objects = _objects(before), _objects(after)
+    if old_objects is None or new_objects is None:
+        yield "workloads"
+        return
+    kinds = {
+        key[0]
+        for key in old_objects.keys() & new_objects.keys()
+        if _fixed(new_objects[key]) != _fixed(old_objects[key])
+    }
+    if kinds & _DISTURBED:
+        yield "workloads"
+    if kinds & _NODE_POOLS or any(key[0] in _NODE_POOLS for key in old_objects.keys() ^ new_objects.keys()):
+        yield "node pools"
+
+
+def loses_objects(before: Any, after: Any) -> bool:
+    """Whether objects leave a manifest, as far as both can be read."""
+    old, new = _objects(before), _objects(after)
+    return old is not None and new is not None and bool(old.keys() - new.keys())
+
+
+def _objects(manifest: Any) -> dict[tuple[str, str, str], dict[str, Any]] | None:
+    try:
+        items = json.loads(manifest) if isinstance(manifest, str) else None
+    except ValueError:
+        return None
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        return None
+    metadata = [item.get("metadata") or {} for item in items]
+    return {
+        (str(item.get("kind")), str(each.get("namespace")), str(each.get("name"))): item
+        for item, each in zip(items, metadata, strict=True)
+    }
+
+
+def _fixed(item: dict[str, Any]) -> dict[str, Any]:
+    """An object without what may change at any time: a volume's capacity, which is only what it says of itself."""
+    if item.get("kind") != "PersistentVolume" or not isinstance(item.get("spec"), dict):
+        return item
+    return {**item, "spec": {key: value for key, value in item["spec"].items() if key != "capacity"}}
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _versions(before: Any, after: Any) -> Iterator[str]:
+    old, new = (_MINOR.fullmatch(str(value)) for value in (before, after))
+    if old and new:
+        (major, minor), (new_major, new_minor) = ((int(each[1]), int(each[2])) for each in (old, new))
+        if (new_major, new_minor) < (major, minor):
+            yield "lower"
+        elif new_major == major and new_minor == minor + 1:
+            yield "next minor"
+        elif (new_major, new_minor) != (major, minor):
+            yield "skips a minor"
+
+
+@cache
+def _rows(resource_type: str) -> tuple[Update, ...]:
+    types = [resource_type]
+    if resource_type.startswith("Custom::"):
+        types.append(_ANY_CUSTOM)
+    rows = [row for name in types for row in _DATA["updates"] if row["type"] == name]
+    found = [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
+    return tuple(sorted(found, key=lambda row: -len(row.path)))
+
+
+def _read(row: dict[str, Any], path: str) -> Update:
+    return Update(
+        path=tuple(path.split(".")) if path else (),
+        effect=row["effect"],
+        sentence=row["sentence"],
+        source=address(row["source"]),
+        when=row.get("when", ""),
+        order=tuple(row.get("order", ())),
+        default=row.get("default"),
+        unsure=row.get("unsure", ""),
+    )
+
+
+def _paths(path: str) -> list[str]:
+    groups = ("InstanceGroups", "RestrictedInstanceGroups")
+    if path == "{immutable}":
+        return [f"{group}.{name}" for group in groups for name in hyperpod.IMMUTABLE_GROUP_PROPERTIES]
+    if path.endswith("{lustre replaced}"):
+        rule = create_only.update_rule("AWS::FSx::FileSystem")
+        of_lustre: list[str] = _data.load("lustre")["replacement_properties"]
+        top = {each[0] for each in rule.create_only} if rule else set()
+        return [path.replace("{lustre replaced}", name) for name in of_lustre if name not in top]
+    return [path.replace("{groups}", group) for group in groups] if "{groups}" in path else [path]
+
+
+def address(keys: str) -> str:
+    """Give the address behind a row's ``source``, the first where it has several."""
+    text: str = _DATA["sources"][keys.split(", ", maxsplit=1)[0]]
+    return text.split(" ", maxsplit=1)[0].rstrip(";,")
+
+
+_TOLD: Final = frozenset(row["type"] for row in _DATA["updates"])
+
+STATEFUL: Final[dict[str, Stateful]] = {
+    row["type"]: Stateful(holds=row["holds"], deleted=row.get("deleted", "")) for row in _DATA["stateful"]
+}
+"""The types that hold data, nodes, an address or a key that others know."""
+
+MADE_ANEW: Final[dict[str, Note]] = {
+    row["type"]: Note(sentence=row["sentence"], source=address(row["source"]))
+    for row in _DATA["made_anew_without_harm"]
+}
+"""The types whose replacement or deletion takes nothing from anybody."""
+
+ON_REPLACEMENT: Final[dict[str, Note]] = {
+    row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["on_replacement"]
+}
+"""What a replacement means beyond another physical id, by type."""
+
+SHAPES: Final[dict[str, Note]] = {
+    row["name"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["shapes"]
+}
+"""Rules of CloudFormation itself, by name: ``type``, ``name``, ``moved``, ``export``, ``stack``."""
+
+PROTECTIONS: Final[dict[str, Protection]] = {
+    row["type"]: Protection(name=row["property"], value=row["value"], source=address(row["source"]))
+    for row in _DATA["protections"]
+}
+"""What protects a resource from its deletion, by type."""
+
+_COSTS: Final[dict[str, bool | None]] = {
+    **{row["type"]: row["costs_money"] for row in _DATA["stateful"]},
+    **dict.fromkeys(_DATA["free"], False),
+}
+
+
+def costs_money(resource_type: str) -> bool | None:
+    """Whether a resource that is left behind goes on costing money, None where that is not known."""
+    return _COSTS.get(resource_type)
+
+
+@cache
+def name_of(resource_type: str) -> tuple[Path, ...]:
+    """Give the properties that together no two resources of a type can share, empty where AWS gives the name."""
+    own = next((row["properties"] for row in _DATA["names"] if row["type"] == resource_type), None)
+    if own is not None:
+        return tuple((name,) for name in own)
+    rule = create_only.update_rule(resource_type)
+    return rule.name if rule else ()
+
+
+def is_made_anew_without_harm(resource_type: str) -> bool:
+    """Whether the replacement or deletion of a type takes nothing from anybody."""
+    return resource_type in MADE_ANEW

@@ -1,0 +1,422 @@
+"""Reads what is deployed: the stacks of one environment in a cloud assembly, or one CloudFormation template."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+STACK = "aws:cloudformation:stack"
+NESTED = "cdk:cloud-assembly"
+
+MOST_BYTES = 16 * 2**20
+"""A file that is larger is none of ours: CloudFormation takes templates of 1 MiB, a manifest is some times that."""
+
+MOST_VALUES = 1_000_000
+"""As many values fit into no template, but YAML's aliases say as many in a few lines."""
+
+_TEXT = "tag:yaml.org,2002:str"
+_TAGS_OF_PLAIN_KEYS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null"))
+_NEEDED = {STACK: "templateFile", NESTED: "directoryName"}
+
+
+class AssemblyError(Exception):
+    """What was given cannot be reviewed; the text is one line that says what it is and what is wanted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource of a template; ``stack`` is the name of its stack.
+
+    ``path`` is the construct's where the assembly, but not the template, tells it.
+    """
+
+    stack: str
+    logical_id: str
+    type: str
+    body: Mapping[str, Any] = field(repr=False)
+    path: str = field(default="", repr=False)
+
+    @property
+    def properties(self) -> Mapping[str, Any]:
+        """The properties as the template states them, references unresolved."""
+        properties = self.body.get("Properties")
+        return properties if isinstance(properties, dict) else {}
+
+    @property
+    def construct_path(self) -> str:
+        """The path of the construct that made it (``prod/hyperpod/Cluster/Resource``), empty without metadata."""
+        metadata = self.body.get("Metadata")
+        path = metadata.get("aws:cdk:path") if isinstance(metadata, dict) else None
+        return path if isinstance(path, str) else self.path
+
+    @property
+    def name(self) -> str:
+        """What a reader calls it: the construct path without the environment and ``Resource``, else the logical id."""
+        steps = self.construct_path.split("/")[2:]
+        if steps and steps[-1] in ("Resource", "Default"):
+            steps.pop()
+        return "/".join(steps) or self.logical_id
+
+    @property
+    def is_kept_on_delete(self) -> bool:
+        """Whether it stays in the account when it leaves its stack."""
+        return self.body.get("DeletionPolicy") in ("Retain", "RetainExceptOnCreate")
+
+    @property
+    def is_kept_on_replacement(self) -> bool:
+        """Whether the old one stays in the account when CloudFormation makes another in its place."""
+        return self.body.get("UpdateReplacePolicy") == "Retain"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """One stack: ``template`` as written, ``dependencies`` the names of the stacks that are deployed before it.
+
+    ``account`` and ``region`` are empty where the assembly leaves them to the deployment. ``paths`` are the construct
+    paths by logical id, where the template's own metadata has none.
+    """
+
+    name: str
+    template: Mapping[str, Any] = field(repr=False)
+    account: str = ""
+    region: str = ""
+    dependencies: tuple[str, ...] = ()
+    termination_protection: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    file: Path | None = None
+    paths: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def resources(self) -> dict[str, Resource]:
+        """The resources by logical id, in the template's order."""
+        return {
+            logical_id: Resource(
+                stack=self.name,
+                logical_id=logical_id,
+                type=str(body.get("Type", "")),
+                body=body,
+                path=self.paths.get(logical_id, ""),
+            )
+            for logical_id, body in self._section("Resources").items()
+            if isinstance(body, dict)
+        }
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The template's parameters."""
+        return self._section("Parameters")
+
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """The template's conditions."""
+        return self._section("Conditions")
+
+    @property
+    def mappings(self) -> dict[str, Any]:
+        """The template's mappings."""
+        return self._section("Mappings")
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The template's outputs."""
+        return self._section("Outputs")
+
+    def _section(self, name: str) -> dict[str, Any]:
+        section = self.template.get(name)
+        return section if isinstance(section, dict) else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assembly:
+    """The stacks of one environment in the order of their deployment; ``environment`` is empty for a lone template."""
+
+    environment: str
+    stacks: tuple[Stack, ...]
+    folder: Path | None = None
+
+    @cached_property
+    def by_name(self) -> dict[str, Stack]:
+        """The stacks by name."""
+        return {stack.name: stack for stack in self.stacks}
+
+    @cached_property
+    def exports(self) -> dict[str, tuple[Stack, Any]]:
+        """What other stacks may import: the exporting stack and the value, by the export's name."""
+        return {
+            name: (stack, output.get("Value"))
+            for stack in self.stacks
+            for output in stack.outputs.values()
+            if isinstance(output, dict)
+            and isinstance(export := output.get("Export"), dict)
+            and isinstance(name := export.get("Name"), str)
+        }
+
+    @property
+    def region(self) -> str:
+        """The region of its stacks, empty where no stack states one."""
+        return next((stack.region for stack in self.stacks if stack.region), "")
+
+    @property
+    def account(self) -> str:
+        """The account of its stacks, empty where no stack states one."""
+        return next((stack.account for stack in self.stacks if stack.account), "")
+
+    def resources(self) -> Iterator[Resource]:
+        """Give every resource of every stack."""
+        for stack in self.stacks:
+            yield from stack.resources.values()
+
+    def of_type(self, *types: str) -> Iterator[Resource]:
+        """Give every resource of these types."""
+        return (resource for resource in self.resources() if resource.type in types)
+
+    def find(self, stack: str, logical_id: str) -> Resource | None:
+        """Give one resource, None where there is none."""
+        found = self.by_name.get(stack)
+        return found.resources.get(logical_id) if found else None
+
+
+EMPTY = Assembly(environment="", stacks=())
+"""What is there before the first deployment."""
+
+
+def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
+    """Read one environment out of a cloud assembly (``cdk.out``): the stage named ``environment``, or the only one.
+
+    An app without stages is read as one environment without a name. Raises AssemblyError.
+    """
+    if not folder.is_dir():
+        raise AssemblyError(f"{folder}: no such folder; want a cloud assembly as 'cdk synth --output' writes it")
+    artifacts = _artifacts(folder)
+    nested = {
+        str(properties.get("displayName") or properties["directoryName"]): folder / str(properties["directoryName"])
+        for artifact in artifacts.values()
+        if artifact.get("type") == NESTED and isinstance(properties := artifact.get("properties"), dict)
+    }
+    if not nested:
+        stacks = _stacks(folder, artifacts)
+        if not stacks:
+            raise AssemblyError(f"{folder}: the cloud assembly holds no stack")
+        if environment and {stack.name for stack in stacks} and not _belongs(stacks, environment):
+            names = ", ".join(stack.name for stack in stacks)
+            raise AssemblyError(f"{folder}: holds no environment {environment!r}; there are the stacks {names}")
+        return Assembly(environment=environment or "", stacks=stacks, folder=folder)
+    if environment is None and len(nested) > 1:
+        raise AssemblyError(f"{folder}: holds {len(nested)} environments ({', '.join(sorted(nested))}); name one")
+    name = environment or next(iter(nested))
+    if name not in nested:
+        raise AssemblyError(f"{folder}: holds no environment {name!r}; there are {', '.join(sorted(nested))}")
+    inner = nested[name]
+    return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner)), folder=folder)
+
+
+def read_template(file: Path, *, region: str = "", account: str = "") -> Assembly:
+    """Read one CloudFormation template, JSON or YAML with its short forms (``!Ref``). Raises AssemblyError."""
+    template = parse_template(_text(file), str(file))
+    name = re.sub(r"(\.template)?\.(json|ya?ml|template)$", "", file.name)
+    stack = Stack(name=name, template=template, region=region, account=account, file=file)
+    return Assembly(environment="", stacks=(stack,))
+
+
+def parse_template(text: str, where: str) -> dict[str, Any]:
+    """Parse a template's text; ``where`` is its name in messages. Raises AssemblyError."""
+    try:
+        document = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
+    except json.JSONDecodeError as error:
+        raise AssemblyError(f"{where}:{error.lineno}: not JSON: {error.msg}; is the file half-written?") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
+        raise AssemblyError(f"{where}{line}: not YAML: {problem}") from None
+    except (AttributeError, TypeError, ValueError):
+        # what PyYAML lets out where an explicit tag, such as !!float, stands before another kind of value
+        raise AssemblyError(f"{where}: not YAML: a value is not what its tag says") from None
+    except RecursionError:
+        raise AssemblyError(f"{where}: nested too deeply for a template") from None
+    _refuse_endless(document, where)
+    resources = document.get("Resources") if isinstance(document, dict) else None
+    if not isinstance(resources, dict) or not resources:
+        raise AssemblyError(f"{where}: not a CloudFormation template: it has no Resources")
+    for logical_id, body in resources.items():
+        if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
+            raise AssemblyError(f"{where}: not a CloudFormation template: Resources.{logical_id} has no Type")
+    return dict(document)
+
+
+def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
+    file = folder / "manifest.json"
+    if not file.is_file():
+        raise AssemblyError(f"{folder}: not a cloud assembly: it has no manifest.json; write one with 'cdk synth'")
+    artifacts = _json(file).get("artifacts")
+    if not isinstance(artifacts, dict):
+        raise AssemblyError(f"{file}: not the manifest of a cloud assembly: it has no artifacts")
+    for name, artifact in artifacts.items():
+        properties = artifact.get("properties", {}) if isinstance(artifact, dict) else None
+        needed = isinstance(artifact, dict) and _NEEDED.get(str(artifact.get("type")))
+        if not isinstance(properties, dict) or (needed and not isinstance(properties.get(needed), str)):
+            raise AssemblyError(f"{file}: not the manifest of a cloud assembly: artifact {name} is not whole")
+    return dict(artifacts)
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(_text(file))
+    except json.JSONDecodeError as error:
+        raise AssemblyError(f"{file}:{error.lineno}: not JSON: {error.msg}; is the file half-written?") from None
+    except RecursionError:
+        raise AssemblyError(f"{file}: nested too deeply for a manifest") from None
+    if not isinstance(document, dict):
+        raise AssemblyError(f"{file}: not a JSON object")
+    return document
+
+
+def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stack, ...]:
+    of_stacks = {key: each for key, each in artifacts.items() if each.get("type") == STACK}
+    properties = {key: each.get("properties") or {} for key, each in of_stacks.items()}
+    names = {key: str(properties[key].get("stackName") or key) for key in of_stacks}
+    stacks = []
+    needed = {
+        key: [each for each in _listed(stack.get("dependencies")) if each in names] for key, stack in of_stacks.items()
+    }
+    for key in _ordered(needed):
+        file = folder / str(properties[key].get("templateFile", ""))
+        template = parse_template(_text(file), str(file))
+        account, region = _target(str(of_stacks[key].get("environment", "")))
+        stacks.append(
+            Stack(
+                name=names[key],
+                template=template,
+                account=account,
+                region=region,
+                dependencies=tuple(names[each] for each in needed[key]),
+                termination_protection=bool(properties[key].get("terminationProtection")),
+                tags={str(k): str(v) for k, v in _mapped(properties[key].get("tags")).items()},
+                file=file,
+                paths=_construct_paths(folder, of_stacks[key], template),
+            )
+        )
+    return tuple(stacks)
+
+
+def _construct_paths(folder: Path, artifact: Mapping[str, Any], template: Mapping[str, Any]) -> dict[str, str]:
+    """Give the construct paths of a template that was synthesized without them, from the stack's metadata."""
+    if any("aws:cdk:path" in _mapped(body.get("Metadata")) for body in template["Resources"].values()):
+        return {}
+    metadata = artifact.get("metadata")
+    file = folder / str(artifact.get("additionalMetadataFile") or "")
+    if not isinstance(metadata, dict):
+        metadata = _json(file) if file.is_file() else {}
+    return {
+        str(entry["data"]): path.lstrip("/")
+        for path, entries in metadata.items()
+        for entry in _listed(entries)
+        if isinstance(entry, dict) and entry.get("type") == "aws:cdk:logicalId" and "data" in entry
+    }
+
+
+def _text(file: Path) -> str:
+    try:
+        if file.exists() and not file.is_file():
+            raise AssemblyError(f"{file}: not a file")
+        with file.open("rb") as stream:
+            raw = stream.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise AssemblyError(f"{file}: cannot be read: {error.strerror or error}") from None
+    if len(raw) > MOST_BYTES:
+        raise AssemblyError(f"{file}: larger than {MOST_BYTES // 2**20} MiB, which no template is")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise AssemblyError(f"{file}:{line}: not text in UTF-8: byte 0x{raw[error.start]:02x}") from None
+
+
+def _refuse_endless(document: object, where: str) -> None:
+    """Refuse what YAML's aliases make endless, or larger than any template, once each stands where it is meant."""
+    sizes: dict[int, int] = {}
+
+    def size(value: object) -> int:
+        if not isinstance(value, (dict, list)):
+            return 1
+        known = sizes.get(id(value))
+        if known == 0:
+            raise AssemblyError(f"{where}: not a template: an alias stands inside of what it stands for")
+        if known is None:
+            sizes[id(value)] = 0
+            known = 1 + sum(size(each) for each in (value.values() if isinstance(value, dict) else value))
+            sizes[id(value)] = known
+        return known
+
+    try:
+        total = size(document)
+    except RecursionError:
+        raise AssemblyError(f"{where}: nested too deeply for a template") from None
+    if total > MOST_VALUES:
+        raise AssemblyError(f"{where}: not a template: its aliases stand for more than {MOST_VALUES:,} values")
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapped(value: object) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _ordered(dependencies: Mapping[str, list[str]]) -> list[str]:
+    ordered: list[str] = []
+    pending = dict(dependencies)
+    while pending:
+        ready = [key for key, needed in pending.items() if all(each in ordered for each in needed)]
+        # a cycle is the deployment's to refuse; the report still shows the stacks
+        for key in ready or list(pending):
+            ordered.append(key)
+            del pending[key]
+    return ordered
+
+
+def _target(environment: str) -> tuple[str, str]:
+    found = re.fullmatch(r"aws://([^/]*)/([^/]*)", environment)
+    account, region = found.groups() if found else ("", "")
+    return ("" if account.startswith("unknown") else account), ("" if region.startswith("unknown") else region)
+
+
+def _belongs(stacks: tuple[Stack, ...], environment: str) -> bool:
+    return all(stack.name.startswith(f"{environment}-") for stack in stacks)
+
+
+class _TemplateLoader(yaml.SafeLoader):
+    """YAML with CloudFormation's short forms; dates stay text, and every key is text."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag in _TAGS_OF_PLAIN_KEYS:
+                key.tag = _TEXT
+        return super().construct_mapping(node, deep)
+
+
+def _short_form(loader: _TemplateLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    if isinstance(node, yaml.ScalarNode):
+        value: Any = loader.construct_scalar(node)
+        if suffix == "GetAtt":
+            value = str(value).split(".", 1)
+    elif isinstance(node, yaml.SequenceNode):
+        value = loader.construct_sequence(node, deep=True)
+    else:
+        value = loader.construct_mapping(node, deep=True) if isinstance(node, yaml.MappingNode) else None
+    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
+
+
+_TemplateLoader.add_multi_constructor("!", _short_form)
+_TemplateLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

@@ -1,0 +1,137 @@
+"""Reads what is deployed: the environment's stacks as CloudFormation has them. The one side that needs credentials.
+
+Imported for ``review --deployed`` only, since asking AWS loads botocore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final
+
+from hyperpod_cdk._handlers.quota_gate.reading import Api
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack, parse_template
+from hyperpod_cdk.review.values import imports
+
+STACK_KINDS: Final = ("network", "control-plane", "storage", "hyperpod", "platform", "observability")
+"""The stacks of an environment are named ``<environment>-<kind>``; one that the head has no more is found by this."""
+
+_WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
+_SETTLED = frozenset(
+    {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
+)
+_HIDDEN = "****"
+"""What CloudFormation gives for the value of a parameter with NoEcho."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """What is deployed, and the head as it would be deployed there.
+
+    A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
+    of the stacks is not as it should be.
+    """
+
+    base: Assembly
+    head: Assembly
+    notes: tuple[str, ...] = ()
+
+
+def read_deployed(aws: Api, head: Assembly) -> Deployed:
+    """Read the deployed stacks of the head's environment; one that is not there is left out.
+
+    Asked for are the stacks of the head and those that the environment can have had before it. Raises AssemblyError
+    where AWS does not answer.
+    """
+    names = [stack.name for stack in head.stacks]
+    if head.environment:
+        names += [name for kind in STACK_KINDS if (name := f"{head.environment}-{kind}") not in names]
+    try:
+        described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
+        found = [described[name] for name in names if name in described]
+        notes = [note for each in found for note in _notes(each)]
+        stacks = [_stack(aws, each, head) for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES]
+    except NotAnswered as missing:
+        allow = f"; allow {missing.action}" if missing.action else ""
+        raise AssemblyError(f"what is deployed cannot be read: {missing.reason}{allow}") from None
+    base = Assembly(environment=head.environment, stacks=_in_order(stacks))
+    return Deployed(base=base, head=_with_parameters(head, found), notes=tuple(notes))
+
+
+def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
+    name = str(described["StackName"])
+    body = aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original")["TemplateBody"]
+    where = f"the deployed stack {name}"
+    # botocore parses a template that is JSON, and gives one in YAML as text
+    template = parse_template(body, where) if isinstance(body, str) else dict(body)
+    _, _, _, region, account, *_ = [*str(described.get("StackId", "")).split(":"), "", "", "", "", "", ""]
+    return Stack(
+        name=name,
+        template=_with_values(template, described),
+        account=account or head.account,
+        region=region or head.region,
+        termination_protection=bool(described.get("EnableTerminationProtection")),
+        tags={str(tag["Key"]): str(tag["Value"]) for tag in described.get("Tags", ())},
+    )
+
+
+def _notes(described: Mapping[str, Any]) -> list[str]:
+    name, status = described["StackName"], described["StackStatus"]
+    if status in _WITHOUT_RESOURCES:
+        return [f"The deployed stack {name} is {status}: it holds nothing and counts as not there."]
+    if status not in _SETTLED:
+        return [f"The deployed stack {name} is {status}: what it has may not be what its template says."]
+    return []
+
+
+def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
+    described = {str(each["StackName"]): each for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES}
+    stacks = (
+        replace(stack, template=_with_values(stack.template, described[stack.name]))
+        if stack.name in described
+        else stack
+        for stack in head.stacks
+    )
+    return replace(head, stacks=tuple(stacks))
+
+
+def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a template whose parameters default to the deployed stack's values."""
+    values = {
+        each["ParameterKey"]: each["ParameterValue"]
+        for each in described.get("Parameters", ())
+        if each.get("ParameterValue", _HIDDEN) != _HIDDEN
+    }
+    parameters = template.get("Parameters")
+    if not values or not isinstance(parameters, dict):
+        return template
+    told = {
+        name: {**stated, "Default": values[name]} if name in values and isinstance(stated, dict) else stated
+        for name, stated in parameters.items()
+    }
+    return {**template, "Parameters": told}
+
+
+def _in_order(stacks: list[Stack]) -> tuple[Stack, ...]:
+    """Order stacks by their imports, as the deployment of an assembly does by its manifest."""
+    by_name = {stack.name: stack for stack in stacks}
+    exports = Assembly(environment="", stacks=tuple(stacks)).exports
+    needed = {
+        stack.name: tuple(
+            sorted(
+                {
+                    exports[name][0].name
+                    for name in imports(dict(stack.template))
+                    if name in exports and exports[name][0].name != stack.name
+                }
+            )
+        )
+        for stack in stacks
+    }
+    try:
+        ordered = list(TopologicalSorter(needed).static_order())
+    except CycleError:
+        ordered = [stack.name for stack in stacks]
+    return tuple(replace(by_name[name], dependencies=needed[name]) for name in ordered)

@@ -1,0 +1,194 @@
+"""What one changed property does to its resource, from the schemas and the table of what services do beyond them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import create_only, hyperpod, updates
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.difference import MISSING, PropertyChange
+from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.review.values import Reference, Unknown, resolve
+
+SCHEMA: Final = "CloudFormation schema"
+CLUSTER: Final = "AWS::SageMaker::Cluster"
+EKS: Final = "AWS::EKS::Cluster"
+ANOTHER_VPC: Final = "another VPC"
+AUTOSCALED: Final = "autoscaled"
+PRUNED: Final = "pruned"
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
+_DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
+_MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
+RESTRICTED: Final = "RestrictedInstanceGroups"
+GROUPS: Final = ("InstanceGroups", RESTRICTED)
+NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
+
+GRAVEST_FIRST: Final = (
+    Effect.REPLACED,
+    Effect.DELETED,
+    Effect.REFUSED,
+    Effect.INTERRUPTED,
+    Effect.UNKNOWN,
+    Effect.LEFT_BEHIND,
+    Effect.IN_PLACE,
+    Effect.ADDED,
+)
+_RANK: Final = {effect: rank for rank, effect in enumerate(GRAVEST_FIRST)}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a change does, why, and where that is said."""
+
+    effect: Effect
+    reason: str
+    source: str | None
+
+
+def gravest(effects: Iterable[Effect]) -> Effect | None:
+    """Give the gravest effect, None where there is none."""
+    return min(effects, key=_RANK.__getitem__, default=None)
+
+
+def rank(effect: Effect) -> int:
+    """Give an effect's place, gravest first."""
+    return _RANK[effect]
+
+
+def judge(
+    base: Assembly,
+    head: Assembly,
+    resource_type: str,
+    change: PropertyChange,
+    circumstances: frozenset[str] = frozenset(),
+) -> Judged:
+    """Judge one property of a resource that stays; ``circumstances`` of the table are those that the caller knows of.
+
+    A change that the templates do not tell whole, because a value is known at deployment only, is judged as one that
+    happens. Whole instance groups that come and go are the caller's.
+    """
+    also = circumstances | _also(base, head, resource_type, change)
+    if PRUNED in also and not updates.loses_objects(change.before, change.after):
+        also -= {PRUNED}
+    return _judge(resource_type, change.schema_path, change.before, change.after, also)
+
+
+def circumstances_of(before: Resource) -> frozenset[str]:
+    """The circumstances of the table that a resource as it is deployed brings about for all of its changes."""
+    properties = before.properties
+    found = {
+        "files kept": before.type == _DEPLOYMENT and _is_on(properties.get("RetainOnDelete", True)),
+        "not Lustre": before.type == _FILE_SYSTEM and properties.get("FileSystemType", "LUSTRE") != "LUSTRE",
+        "SCRATCH_1": _below(properties, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
+        "EFA": _is_on(_below(properties, "LustreConfiguration", "EfaEnabled")),
+        PRUNED: before.type == _MANIFEST and bool(properties.get("PruneLabel")),
+        AUTOSCALED: before.type == CLUSTER and _below(properties, "AutoScaling", "Mode") not in (None, "Disable"),
+    }
+    return frozenset(name for name, holds in found.items() if holds)
+
+
+def _below(properties: Mapping[str, Any], outer: str, inner: str) -> Any:
+    mapping = properties.get(outer)
+    return mapping.get(inner) if isinstance(mapping, dict) else None
+
+
+def _is_on(value: Any) -> bool:
+    return value is True or value == "true"
+
+
+def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyChange) -> frozenset[str]:
+    """The circumstances that are not in the values alone but in what they refer to."""
+    path = change.schema_path
+    if path[-1:] == ("InstanceCount",):
+        # Karpenter's counts come in where the template had a number, or the other way round
+        before, after = is_read(base, change.before), is_read(head, change.after)
+        if not after:
+            return frozenset({"uncounted"} if before else ())
+        if before or str(change.before) == "0":
+            return frozenset({"counted"})
+        return frozenset() if isinstance(change.before, Reference | Unknown) else frozenset({"handed over"})
+    if resource_type == EKS and path[:1] == ("ResourcesVpcConfig",):
+        old, new = _vpcs(base, change.before), _vpcs(head, change.after)
+        found = {ANOTHER_VPC} if old and new and not old & new else set()
+        here, there = _zones(base, change.before), _zones(head, change.after)
+        return frozenset(found | {"other zones"} if here and there and here != there else found)
+    return frozenset()
+
+
+def _vpcs(assembly: Assembly, value: Any) -> set[str]:
+    """The VPCs of the subnets or security groups of a list, as far as they are resources of the templates."""
+    vpcs = (resolve(assembly, each.stack, each.properties.get("VpcId")) for each in _resources(assembly, value) if each)
+    return {repr(each) for each in vpcs if isinstance(each, str | Reference)}
+
+
+def _zones(assembly: Assembly, value: Any) -> set[tuple[str, str]]:
+    """The availability zones of a list of subnets, none where one of them is not told."""
+    found: set[tuple[str, str]] = set()
+    for each in _resources(assembly, value):
+        stated = each.properties if each is not None else {}
+        name = next((name for name in ("AvailabilityZoneId", "AvailabilityZone") if name in stated), None)
+        zone = resolve(assembly, each.stack, stated[name]) if each is not None and name else None
+        if name is None or not isinstance(zone, str):
+            return set()
+        found.add((name, zone))
+    # zones by name and zones by ID cannot be compared
+    return found if len({name for name, _ in found}) == 1 else set()
+
+
+def _resources(assembly: Assembly, value: Any) -> list[Resource | None]:
+    """The resources of a list of references, None for what is none of the templates."""
+    items = value if isinstance(value, list) else []
+    return [assembly.find(each.stack, each.logical_id) if isinstance(each, Reference) else None for each in items]
+
+
+def is_read(assembly: Assembly, value: Any) -> bool:
+    """Whether a node count is one that a custom resource reads from the running cluster."""
+    if not isinstance(value, Reference):
+        return False
+    resource = assembly.find(value.stack, value.logical_id)
+    return resource is not None and resource.type == NODE_COUNTS
+
+
+def _judge(resource_type: str, path: create_only.Path, before: Any, after: Any, also: frozenset[str]) -> Judged:
+    parts = _parts(before, after)
+    if parts:
+        # what comes or goes as a whole is judged by its parts: only those that are there count
+        judged = [_judge(resource_type, (*path, key), old, new, also) for key, old, new in parts]
+        return min(judged, key=lambda each: _RANK[each.effect])
+    rule = create_only.update_rule(resource_type)
+    if path[-1:] == (hyperpod.MIG_LABEL,):
+        also |= {"MIG"}
+    old, new = (None if value is MISSING else value for value in (before, after))
+    row = updates.update(resource_type, path, old, new, also)
+    if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
+        return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
+    if updates.speaks_below(resource_type, path):
+        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None)
+    if row is not None:
+        return Judged(Effect(row.effect), f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence, row.source)
+    return _by_schema(resource_type, rule, path)
+
+
+def _parts(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
+    if isinstance(before, dict) and after is MISSING:
+        return [(key, value, MISSING) for key, value in before.items()]
+    if isinstance(after, dict) and before is MISSING:
+        return [(key, MISSING, value) for key, value in after.items()]
+    return []
+
+
+def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: create_only.Path) -> Judged:
+    if rule is None:
+        return Judged(Effect.UNKNOWN, _unknown(resource_type), None)
+    if rule.is_conditional(path):
+        reason = "CloudFormation replaces it under a condition that its schema does not state"
+        return Judged(Effect.UNKNOWN, reason, SCHEMA)
+    return Judged(Effect.IN_PLACE, "its schema lets CloudFormation update it", SCHEMA)
+
+
+def _unknown(resource_type: str) -> str:
+    if resource_type.startswith("Custom::"):
+        return "what a custom resource does with a change is its function's to say"
+    return f"the CloudFormation schemas of {create_only.SCHEMAS_AS_OF.isoformat()} have no type {resource_type}"

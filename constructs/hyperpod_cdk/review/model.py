@@ -1,0 +1,411 @@
+"""The report as data: what ``--out report.json`` holds and what every rendering reads. Its schema is published."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Model(BaseModel):
+    """What every part of the report has in common."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Effect(StrEnum):
+    """What a change does to one resource, or one of its properties. There is no "safe"."""
+
+    REPLACED = "replaced"
+    DELETED = "deleted"
+    REFUSED = "refused by the service"
+    INTERRUPTED = "nodes interrupted"
+    UNKNOWN = "unknown"
+    LEFT_BEHIND = "left behind"
+    IN_PLACE = "in place"
+    ADDED = "added"
+
+
+class Level(StrEnum):
+    """The gravest that a change does, gravest first."""
+
+    REPLACED = "replaced"
+    DELETED = "deleted"
+    REFUSED = "refused by the service"
+    INTERRUPTED = "nodes interrupted"
+    UNKNOWN = "unknown"
+    IN_PLACE = "in place"
+    ADDED = "added"
+    NONE = "no change"
+
+
+class Side(Model):
+    """One of the two things that are compared."""
+
+    label: str
+    """What it is to a reader: a revision, a folder, ``deployed``, ``nothing``."""
+    commit: str | None = None
+    """The commit behind a git revision."""
+    environment_file: str | None = None
+    """The environment file, as findings show it."""
+
+
+class Cause(Model):
+    """A line of the environment file that caused a change."""
+
+    file: str
+    line: int | None = None
+    path: str
+    """The place in the environment file (``hyperpod.instance_groups[1].count``), in the base's where it is gone."""
+    before: str | None = None
+    after: str | None = None
+
+
+class PropertyEffect(Model):
+    """One property that changes."""
+
+    path: str
+    before: str | None = None
+    """None where there was none."""
+    after: str | None = None
+    """None where there is none any more."""
+    effect: Effect
+    reason: str
+    """Why it has this effect, in one sentence."""
+    source: str | None = None
+    """Where that is said: an address, or ``CloudFormation schema``."""
+    is_indirect: bool = False
+    """Whether it only follows from the replacement of what it refers to."""
+    causes: tuple[Cause, ...] = ()
+
+
+class ResourceEffect(Model):
+    """One resource that changes, and what that does to it."""
+
+    stack: str
+    logical_id: str
+    type: str
+    name: str
+    """The construct path below the stack, or the logical id."""
+    effect: Effect
+    stateful: bool
+    """Whether it holds data, nodes, an address or a key that others know: one to lose sleep over."""
+    summary: str
+    """What happens, in one sentence."""
+    properties: tuple[PropertyEffect, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+
+class LeftBehind(Model):
+    """A resource that leaves its stack, or is replaced, and stays in the account."""
+
+    stack: str
+    logical_id: str
+    type: str
+    name: str
+    why: str
+    costs_money: bool | None
+    """None where that is not known."""
+
+
+class BlastRadius(Model):
+    """Every resource that changes, gravest first."""
+
+    resources: tuple[ResourceEffect, ...] = ()
+    left_behind: tuple[LeftBehind, ...] = ()
+    counts: dict[Effect, int] = Field(default_factory=dict)
+    schemas_as_of: str = ""
+    """The date of the CloudFormation schemas that decided."""
+
+
+class Attention(Model):
+    """One thing that a reviewer must look at."""
+
+    effect: Effect | None
+    """What happens to the resource, None where ``about`` is no change to a resource."""
+    about: Literal[
+        "change", "protection", "fabric", "quota", "plan", "addresses", "access", "policy", "cost", "left behind"
+    ] = "change"
+    """Which part of the report tells more: ``change`` is the blast radius."""
+    resource: str
+    """``stack / name`` of the resource (``... and 3 more``), or the group, statement, proof that it is about."""
+    property: str | None = None
+    before: str | None = None
+    after: str | None = None
+    message: str
+    causes: tuple[Cause, ...] = ()
+
+
+class Verdict(Model):
+    """The one line, and what stands behind it."""
+
+    level: Level
+    sentence: str
+    needs_approval: bool
+    """Whether a pipeline must ask a person: something is replaced, deleted or refused, nodes are interrupted, or nobody
+    knows what happens to something that holds data, nodes or an address."""
+    is_wrong: bool = False
+    """Whether the service certainly refuses, a network is broken, or the policy has an error: exit code 1."""
+    attention: tuple[Attention, ...] = ()
+
+
+class Change(Model):
+    """A number before and after; None where it is not known, 0 where there is none."""
+
+    before: float | None
+    after: float | None
+
+
+class GroupCapacity(Model):
+    """What one instance group has."""
+
+    name: str
+    instance_types: tuple[str, ...]
+    zone_ids: tuple[str, ...]
+    """AZ IDs of its subnets, empty where the template does not tell."""
+    capacity: str
+    """``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``."""
+    nodes: Change
+    accelerator: str | None
+    """``H100 80 GB``, None without one."""
+    accelerators: Change
+    efa_interfaces: Change
+
+
+class CapacityTotal(Model):
+    """Groups of one instance type in one zone, together."""
+
+    instance_type: str
+    zone_id: str
+    nodes: Change
+    accelerators: Change
+    efa_interfaces: Change
+
+
+class PlanSeats(Model):
+    """How many instances of a training plan the groups take."""
+
+    plan: str
+    instance_type: str
+    used: Change
+    seats: int | None
+    """None where no record tells."""
+    recorded_on: str | None
+    problem: str | None = None
+
+
+class BlockAddresses(Model):
+    """The addresses of one subnet."""
+
+    subnet: str
+    cidr: str
+    zone_id: str
+    used: Change
+    usable: int | None
+    note: str = ""
+
+
+class QuotaNeed(Model):
+    """One quota that the environment needs."""
+
+    name: str
+    code: str | None
+    needed: Change
+    recorded: float | None
+    """What the account had when it was recorded, else AWS's default; None where neither is known."""
+    recorded_on: str | None
+    """The date of the record, None for AWS's default."""
+    result: Literal["enough", "short", "unknown"]
+
+
+class Capacity(Model):
+    """Nodes, accelerators, plans, addresses and quotas, before and after."""
+
+    groups: tuple[GroupCapacity, ...] = ()
+    totals: tuple[CapacityTotal, ...] = ()
+    plans: tuple[PlanSeats, ...] = ()
+    blocks: tuple[BlockAddresses, ...] = ()
+    quotas: tuple[QuotaNeed, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class CostLine(Model):
+    """What one resource costs."""
+
+    resource: str
+    kind: Literal["nodes", "volumes", "storage", "network", "control plane", "logs", "other"]
+    what: str
+    """``8 x ml.p5.48xlarge, on demand``"""
+    unit_price: float | None
+    """US dollars per unit, None where the price file has none."""
+    unit: str
+    """``instance-hour``, ``GB-month``, ..."""
+    monthly: Change
+    """US dollars per month of 730 hours."""
+    note: str = ""
+
+
+class PlanFee(Model):
+    """A training plan's upfront fee, paid once for its window and not again by the hour."""
+
+    plan: str
+    fee: Change
+    starts: str | None
+    ends: str | None
+    environment_during_window: Change
+    """US dollars that everything else costs while the plan runs."""
+    note: str = ""
+
+
+class Cost(Model):
+    """US dollars per month, and for the window of each training plan."""
+
+    region: str
+    prices_as_of: str
+    lines: tuple[CostLine, ...] = ()
+    monthly: Change = Change(before=0, after=0)
+    is_lower_bound: bool = False
+    """Whether something has no known price, so that the total is at least this."""
+    plans: tuple[PlanFee, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """What has no known price, or a price by use."""
+    notes: tuple[str, ...] = ()
+
+
+class Grant(Model):
+    """Who can do what to which, as one statement says it."""
+
+    change: Literal["added", "removed"]
+    kind: Literal["permission", "trust", "cluster access", "resource policy"]
+    sentence: str
+    who: str
+    what: tuple[str, ...]
+    which: tuple[str, ...]
+    condition: str | None = None
+    effect: Literal["Allow", "Deny"] = "Allow"
+    is_wildcard: bool = False
+    """Whether an action or a resource of it is a wildcard."""
+    stack: str
+    logical_id: str
+
+
+class Reach(Model):
+    """What can reach what over the network."""
+
+    change: Literal["added", "removed"]
+    sentence: str
+    is_world: bool = False
+    """Whether it reaches to or from any address."""
+    stack: str
+    logical_id: str
+
+
+class Access(Model):
+    """Who gains access and who loses it."""
+
+    grants: tuple[Grant, ...] = ()
+    reach: tuple[Reach, ...] = ()
+    wildcards: Change = Change(before=0, after=0)
+    """Statements that allow with a wildcard in their action or resource."""
+    notes: tuple[str, ...] = ()
+
+
+class Proof(Model):
+    """One thing that a fast network needs."""
+
+    name: str
+    result: Literal["holds", "broken", "unknown"]
+    detail: str
+
+
+class FabricSubject(Model):
+    """An instance group or a file system and what is proven of its network."""
+
+    subject: str
+    kind: Literal["instance group", "file system"]
+    stack: str
+    logical_id: str
+    proofs: tuple[Proof, ...]
+    newly_broken: tuple[str, ...] = ()
+    """Names of proofs that held before."""
+
+
+class Fabric(Model):
+    """The proof that EFA and Lustre traffic gets through, for every group and file system of the head."""
+
+    subjects: tuple[FabricSubject, ...] = ()
+
+
+class Minutes(Model):
+    """A range of minutes."""
+
+    low: float
+    high: float
+
+
+class Step(Model):
+    """One resource's place in the deployment."""
+
+    stack: str
+    logical_id: str
+    type: str
+    name: str
+    action: Literal["create", "update", "replace", "delete"]
+    starts: Minutes
+    lasts: Minutes
+    is_critical: bool
+    """Whether the deployment takes longer if this step does."""
+    source: str
+    """Where the duration is from."""
+    if_it_fails: str
+    """What is there by then and costs money, and what CloudFormation does."""
+
+
+class Timeline(Model):
+    """The deployment, from the dependency graph of its resources."""
+
+    steps: tuple[Step, ...] = ()
+    total: Minutes = Minutes(low=0, high=0)
+    critical_path: tuple[str, ...] = ()
+    durations_as_of: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class PolicyFinding(Model):
+    """What cdk-nag, CloudFormation's engine or our own rules say about the templates."""
+
+    rule: str
+    severity: Literal["error", "warning"]
+    resource: str
+    message: str
+    status: Literal["new", "standing", "resolved"]
+    suppressed: str | None = None
+    """The reason in code for which it is suppressed."""
+
+
+class Policy(Model):
+    """The policy pack's findings."""
+
+    findings: tuple[PolicyFinding, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """What could not be checked, and why."""
+
+
+class Report(Model):
+    """What a change does."""
+
+    format: Literal[1] = 1
+    environment: str
+    """The environment's name, or the template's where only a template was given."""
+    base: Side
+    head: Side
+    verdict: Verdict
+    blast_radius: BlastRadius
+    capacity: Capacity
+    cost: Cost
+    access: Access
+    fabric: Fabric
+    timeline: Timeline
+    policy: Policy
+    notes: Annotated[tuple[str, ...], Field(description="What could not be told, and why.")] = ()

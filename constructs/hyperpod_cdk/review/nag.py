@@ -1,0 +1,97 @@
+"""cdk-nag's AwsSolutions over a plain template: read into a scratch CDK app, in a process of its own.
+
+That process is the only part of a review that knows CDK: importing it takes a second, and a template that it cannot
+read, or one that brings it down, costs the rest of the report nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hyperpod_cdk.findings import Severity
+
+_SECONDS: Final = 120
+_THREW: Final = "Rule threw an error"
+_STACK, _INCLUDE = "template", "included"
+
+
+class NagError(Exception):
+    """cdk-nag could not be run; the text says why, in one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NagViolation:
+    """One finding of cdk-nag; ``rule`` with its brackets (``AwsSolutions-IAM5[Action::s3:*]``).
+
+    ``is_undecided`` where the rule could not read the resource.
+    """
+
+    rule: str
+    severity: Severity
+    message: str
+    logical_id: str
+    is_undecided: bool = False
+
+
+def nag_violations(template: Mapping[str, Any]) -> list[NagViolation]:
+    """Give what AwsSolutions says of a template, in the order of ids and rules. Raises NagError."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, answer = Path(folder, "template.json"), Path(folder, "answer.json")
+        try:
+            given.write_text(json.dumps(template), encoding="utf-8")
+        except (TypeError, ValueError) as error:
+            raise NagError(f"the template holds what JSON cannot: {error}") from None
+        command = [sys.executable, "-m", "hyperpod_cdk.review.nag", str(given), str(answer)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, cwd=folder)
+        except subprocess.TimeoutExpired:
+            raise NagError(f"it did not end within {_SECONDS} seconds") from None
+        if done.returncode or not answer.exists():
+            raise NagError(f"CDK cannot read the template: {_last_words(done.stderr)}")
+        rows = json.loads(answer.read_text(encoding="utf-8"))
+    found = [NagViolation(**{**row, "severity": Severity(row["severity"])}) for row in rows]
+    return sorted(found, key=lambda each: (each.logical_id, each.rule))
+
+
+def _last_words(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    said = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "it said nothing")
+    return said.removeprefix("RuntimeError: ").removeprefix("Error: ")[:300]
+
+
+def _look(template: Path) -> list[NagViolation]:
+    # only the process of its own comes here
+    from hyperpod_cdk.node import use_packaged_node  # noqa: PLC0415
+
+    use_packaged_node()
+    import aws_cdk as cdk  # noqa: PLC0415
+    from aws_cdk import cloudformation_include as include  # noqa: PLC0415
+    from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415
+
+    app = cdk.App(analytics_reporting=False, builtin_cloud_formation_validation=False)
+    stack = cdk.Stack(app, _STACK)
+    include.CfnInclude(stack, _INCLUDE, template_file=str(template), allow_cyclical_references=True)
+    report = AwsSolutionsChecks().validate_scope(stack)
+    return [
+        NagViolation(
+            rule=violation.rule_name,
+            severity=Severity.ERROR if violation.severity == "error" else Severity.WARNING,
+            message=violation.description,
+            logical_id=str(resource.construct_path).rpartition("/")[2],
+            is_undecided=violation.description.startswith(_THREW),
+        )
+        for violation in report.violations
+        for resource in violation.violating_resources
+    ]
+
+
+if __name__ == "__main__":
+    _given, _answer = map(Path, sys.argv[1:3])
+    _answer.write_text(json.dumps([asdict(each) for each in _look(_given)]), encoding="utf-8")

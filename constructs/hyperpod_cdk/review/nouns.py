@@ -1,0 +1,67 @@
+"""What a reader calls resource types, and how many of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_NOUNS: Final = {
+    "AWS::EC2::VPC": "VPC",
+    "AWS::EKS::Cluster": "EKS cluster",
+    "AWS::FSx::FileSystem": "file system",
+    "AWS::EFS::FileSystem": "EFS file system",
+    "AWS::SageMaker::Cluster": "HyperPod cluster",
+    "AWS::CloudFormation::Stack": "nested stack",
+    "AWS::CloudFormation::CustomResource": "custom resource",
+    "AWS::EC2::DHCPOptions": "DHCP option set",
+    "AWS::EC2::EIP": "Elastic IP address",
+    "AWS::EC2::NatGateway": "NAT gateway",
+    "AWS::EC2::NetworkAcl": "network ACL",
+    "AWS::EC2::NetworkAclEntry": "network ACL entry",
+    "AWS::EC2::SecurityGroupEgress": "security group rule",
+    "AWS::EC2::SecurityGroupIngress": "security group rule",
+    "AWS::EC2::VPCEndpoint": "VPC endpoint",
+    "AWS::EC2::VPCCidrBlock": "VPC block",
+    "AWS::IAM::Role": "IAM role",
+    "AWS::IAM::Policy": "IAM policy",
+    "AWS::IAM::ManagedPolicy": "managed IAM policy",
+    "AWS::IAM::OIDCProvider": "OIDC provider",
+    "AWS::EKS::Addon": "EKS add-on",
+    "AWS::KMS::Key": "KMS key",
+    "AWS::Lambda::Function": "Lambda function",
+    "AWS::S3::Bucket": "bucket",
+    "AWS::SNS::Topic": "SNS topic",
+    "AWS::SQS::Queue": "SQS queue",
+}
+
+
+def noun(resource_type: str) -> str:
+    """Give what a reader calls a resource type: ``file system``, ``IAM role``, ``route table``."""
+    if resource_type in _NOUNS:
+        return _NOUNS[resource_type]
+    if resource_type.startswith("Custom::"):
+        return "custom resource"
+    last = resource_type.rpartition("::")[2]
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", last)
+    return " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words) or "resource"
+
+
+def count(number: int, name: str) -> str:
+    """Give ``3 file systems``."""
+    return f"{number} {name if number == 1 else _plural(name)}"
+
+
+def _plural(name: str) -> str:
+    if name.endswith(("ss", "us", "as", "is", "x", "sh", "ch")):
+        return f"{name}es"
+    if name.endswith("s"):  # options, settings: there is no singular to begin with
+        return name
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Give ``a, b and c``."""
+    return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)

@@ -1,0 +1,163 @@
+"""The shapes that every rendering reads: sections of tables, entries and sentences.
+
+Nothing in them is Markdown or HTML, and nothing is cut short: a rendering escapes, folds and shortens as its medium
+needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from hyperpod_cdk.review.model import Effect, Level
+
+Tone = Literal["grave", "warning", "doubt", "calm", "good", "plain"]
+"""How much something weighs. A rendering colours by it, and never says anything by colour alone."""
+
+TONES: dict[str, Tone] = {
+    Effect.REPLACED: "grave",
+    Effect.DELETED: "grave",
+    Effect.REFUSED: "grave",
+    Effect.INTERRUPTED: "warning",
+    Effect.UNKNOWN: "doubt",
+    Effect.LEFT_BEHIND: "doubt",
+    Effect.IN_PLACE: "calm",
+    Effect.ADDED: "good",
+    Level.NONE: "good",
+}
+ABOUT_TONES: dict[str, Tone] = {
+    "fabric": "grave",
+    "policy": "grave",
+    "quota": "warning",
+    "plan": "warning",
+    "addresses": "warning",
+    "protection": "warning",
+    "access": "warning",
+    "cost": "doubt",
+}
+"""What is to be looked at, and is no change to a resource."""
+
+FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN})
+"""Effects that are shown unfolded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A piece of text. ``code`` is a value, ``badge`` one word with a weight, ``source`` an address or a title."""
+
+    text: str
+    style: Literal["plain", "strong", "code", "badge", "faint", "source", "amount"] = "plain"
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Something before and after; ``difference`` is shown in brackets, after ``unit``. None is "there is none"."""
+
+    before: str | None
+    after: str | None
+    style: Literal["value", "number", "amount"] = "value"
+    difference: str = ""
+    unit: str = ""
+
+
+Cell = tuple[Word | Moved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table's column; numbers stand to the right."""
+
+    title: str
+    is_number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A table's row; ``changes`` is whether the change touches it."""
+
+    cells: tuple[Cell, ...]
+    changes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells, what matters most first."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing with its details; ``folded`` where a reader need not see them at first."""
+
+    badge: Word
+    name: Cell
+    lines: tuple[Cell, ...] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Things with their details, what matters most first."""
+
+    title: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Sentences, one below the other."""
+
+    title: str
+    items: tuple[Cell, ...]
+    is_ordered: bool = False
+
+
+Block = Table | Entries | Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report: ``lead`` says in one sentence what the blocks show, ``count`` how much there is to see."""
+
+    key: str
+    title: str
+    lead: Cell
+    blocks: tuple[Block, ...] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number that a reader wants first."""
+
+    title: str
+    value: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The whole report; ``attention`` is what a reviewer must look at."""
+
+    environment: str
+    level: str
+    tone: Tone
+    sentence: str
+    needs_approval: bool
+    compared: Cell
+    attention: tuple[Entry, ...]
+    figures: tuple[Figure, ...]
+    sections: tuple[Section, ...]
+
+
+def joined(cell: Cell, rendered: Callable[[Word | Moved], str]) -> str:
+    """Give a cell's pieces, each ``rendered``, with spaces between them but none before a comma or a full stop."""
+    text = ""
+    for piece in cell:
+        closes = isinstance(piece, Word) and piece.style == "plain" and piece.text[:1] in (",", ".", ";", ":")
+        text += f"{'' if closes or not text else ' '}{rendered(piece)}"
+    return text

@@ -1,0 +1,278 @@
+"""What the policy pack says of both sides: which findings are new, which stand, which are gone, and which are known of.
+
+An assembly of ``cdk synth`` brings the report of its validation, cdk-nag included; where there is none the pack runs
+over the templates.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, cast
+
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.review.assembly import EMPTY, Assembly, Resource, Stack
+from hyperpod_cdk.review.model import Policy, PolicyFinding
+from hyperpod_cdk.review.nag import NagError, NagViolation, nag_violations
+from hyperpod_cdk.template_rules import WITHOUT_REASON, Suppressions, problems
+
+Nag = Callable[[Mapping[str, Any]], Sequence[NagViolation]]
+
+_REPORT: Final = "validation-report.json"
+_NAG: Final = re.compile(r"(?:AwsSolutions|HIPAA\.Security|NIST\.800\.53\.R[45]|PCI\.DSS\.321|Serverless)-")
+_ITEM: Final = re.compile(r"\b(InstanceGroups|RestrictedInstanceGroups)\.(\d+)")
+_INDEX: Final = re.compile(r"\.\d+(?=\.|$)")
+_NESTED: Final = "AWS::CloudFormation::Stack"
+
+
+def policy(base: Assembly, head: Assembly, *, nag: Nag = nag_violations) -> Policy:
+    """Compare the findings of two sides; either may be ``EMPTY``. ``nag`` runs cdk-nag on a lone template.
+
+    A finding keeps its identity while its rule, its resource and its place stay, whatever its message says. Where
+    cdk-nag looked at the head only, what it found stands: nobody knows since when.
+    """
+    before, after = _look(base, "base", nag), _look(head, "head", nag)
+    skipped = [*before.skipped, *after.skipped]
+    unknown_before = base is not EMPTY and bool(base.stacks) and after.has_nag and not before.has_nag
+    if unknown_before and any(_NAG.match(each.rule) for each in after.found):
+        skipped.append("cdk-nag was not run on the base: what it finds in the head is shown as standing")
+    findings: list[PolicyFinding] = []
+    old, new = _by_identity(before.found), _by_identity(after.found)
+    for identity in {**old, **new}:
+        was, now = old.get(identity, []), new.get(identity, [])
+        told = {each.message for each in was} & {each.message for each in now}
+        # of those whose message is another now, as many stand as there were
+        changed = [each for each in was if each.message not in told]
+        for each in now:
+            stands = each.message in told or (unknown_before and _NAG.match(each.rule) is not None)
+            if not stands and changed:
+                changed.pop()
+                stands = True
+            findings.append(each.finding("standing" if stands else "new"))
+        findings += [each.finding("resolved") for each in changed]
+    findings.sort(key=_order)
+    return Policy(findings=tuple(findings), skipped=tuple(dict.fromkeys(skipped)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    rule: str
+    severity: Severity
+    resource: str
+    place: str
+    message: str
+    suppressed: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str, str]:
+        """What stays the same when other items of a list come and go, or the message has another number."""
+        return self.rule, self.resource, _INDEX.sub("", self.place)
+
+    def finding(self, status: Literal["new", "standing", "resolved"]) -> PolicyFinding:
+        return PolicyFinding(
+            rule=self.rule,
+            severity=self.severity.value,
+            resource=self.resource,
+            message=f"{self.place}: {self.message}" if self.place else self.message,
+            status=status,
+            suppressed=self.suppressed,
+        )
+
+
+@dataclass
+class _Side:
+    found: list[_Found] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    has_nag: bool = False
+
+
+def _by_identity(found: list[_Found]) -> dict[tuple[str, str, str], list[_Found]]:
+    grouped: dict[tuple[str, str, str], list[_Found]] = defaultdict(list)
+    for each in sorted(set(found), key=lambda each: (each.message, each.severity, each.suppressed or "")):
+        grouped[each.identity].append(each)
+    return grouped
+
+
+_STATUSES: Final = ("new", "standing", "resolved")
+
+
+def _order(finding: PolicyFinding) -> tuple[bool, int, bool, str, str, str]:
+    """Put what nobody knows of first, then what is new, then errors."""
+    return (
+        finding.suppressed is not None,
+        _STATUSES.index(finding.status),
+        finding.severity != "error",
+        finding.rule,
+        finding.resource,
+        finding.message,
+    )
+
+
+def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
+    if not assembly.stacks:
+        return _Side()
+    suppressions = Suppressions()
+    reports = _reports(assembly)
+    side = _Side()
+    for resource in assembly.of_type(_NESTED):
+        side.skipped.append(f"{_label(resource.stack, resource)}: a nested stack, whose template is not looked into")
+    if reports is None:
+        side.found += _of_pack(assembly, suppressions)
+        _run_nag(assembly, name, side, suppressions, nag)
+        return side
+    side.found += _reported(assembly, reports)
+    acknowledged = list(_acknowledged(assembly, suppressions))
+    side.found += acknowledged
+    side.has_nag = bool(acknowledged) or any(_NAG.match(str(each.get("ruleName"))) for each, _ in reports)
+    if not side.has_nag:
+        side.skipped.append(f"whether cdk-nag was run on the {name} is not told: its report names no finding of it")
+    return side
+
+
+def _of_pack(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
+    for problem in problems(assembly):
+        found = _Found(
+            rule=problem.rule,
+            severity=problem.severity,
+            resource=_label(problem.stack.name, problem.resource),
+            place=_place(problem.resource, problem.place),
+            message=problem.message,
+        )
+        yield from _judged(found, problem.stack, problem.resource, suppressions)
+
+
+def _judged(found: _Found, stack: Stack, resource: Resource | None, suppressions: Suppressions) -> Iterator[_Found]:
+    """Give a finding with the reason for which it is suppressed; without a reason, that itself is one."""
+    known = suppressions.of(stack, resource, found.rule)
+    if known is None:
+        yield found
+        return
+    yield replace(found, suppressed=known.reason or "no reason given")
+    if not known.reason:
+        yield _Found(
+            rule=WITHOUT_REASON,
+            severity=Severity.WARNING,
+            resource=found.resource,
+            place=f"Metadata {found.rule}",
+            message=f"must say why {found.rule} is suppressed; list it with its reason in "
+            "Metadata.cdk_nag.rules_to_suppress",
+        )
+
+
+def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressions, nag: Nag) -> None:
+    """Put a lone template through cdk-nag; templates of an environment come with the report of their synthesis."""
+    (stack, *others) = assembly.stacks
+    if others or assembly.environment or stack.file is None:
+        side.skipped.append(
+            f"cdk-nag was not run on the {name}: it runs in 'cdk synth', whose {_REPORT} is not beside these templates"
+        )
+        return
+    try:
+        violations = nag(stack.template)
+    except NagError as error:
+        side.skipped.append(f"cdk-nag was not run on {stack.name}: {error}")
+        return
+    side.has_nag = True
+    for violation in violations:
+        resource = stack.resources.get(violation.logical_id)
+        if violation.is_undecided:
+            side.skipped.append(
+                f"{_label(stack.name, resource)}: {violation.rule} cannot judge it, since an expression stands where it"
+                " wants a value"
+            )
+            continue
+        found = _Found(
+            rule=violation.rule,
+            severity=violation.severity,
+            resource=_label(stack.name, resource),
+            place="",
+            message=violation.message,
+        )
+        side.found += _judged(found, stack, resource, suppressions)
+
+
+def _reports(assembly: Assembly) -> list[tuple[Mapping[str, Any], bool]] | None:
+    """Give (violation, whether it is suppressed) of an assembly's validation; None where there is no report of it."""
+    if assembly.folder is None:
+        return None
+    try:
+        document = json.loads((assembly.folder / _REPORT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    plugins = document.get("pluginReports") if isinstance(document, dict) else None
+    if not isinstance(plugins, list):
+        return None
+    return [
+        (violation, suppressed)
+        for plugin in plugins
+        if isinstance(plugin, dict)
+        for key, suppressed in (("violations", False), ("suppressedViolations", True))
+        for violation in plugin.get(key) or ()
+        if isinstance(violation, dict)
+    ]
+
+
+def _reported(assembly: Assembly, reports: list[tuple[Mapping[str, Any], bool]]) -> Iterator[_Found]:
+    by_file = {stack.file.name: stack for stack in assembly.stacks if stack.file}
+    by_path = {resource.construct_path: resource for resource in assembly.resources() if resource.construct_path}
+    for violation, suppressed in reports:
+        for construct in violation.get("violatingConstructs") or ():
+            located = construct.get("cloudFormationResource") or {}
+            path = str(construct.get("constructPath") or "")
+            stack = by_file.get(str(located.get("templatePath") or "").rpartition("/")[2])
+            resource = stack.resources.get(str(located.get("logicalId"))) if stack else None
+            resource = resource or by_path.get(path) or by_path.get(f"{path}/Resource")
+            if stack is None and resource is None:
+                # another environment's: one report tells of every environment of an assembly
+                continue
+            reason = str(violation.get("reason") or "no reason given") if suppressed else None
+            places = [str(place) for place in located.get("propertyPaths") or () if place != "Properties"]
+            for place in places or [""]:
+                yield _Found(
+                    rule=str(violation.get("ruleName") or ""),
+                    severity=Severity.ERROR if violation.get("severity") == "error" else Severity.WARNING,
+                    resource=_label(stack.name if stack else cast("Resource", resource).stack, resource),
+                    place=_place(resource, place),
+                    message=str(violation.get("description") or ""),
+                    suppressed=reason,
+                )
+
+
+def _acknowledged(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
+    """Give what is acknowledged to cdk-nag, which leaves such findings out of the report."""
+    for stack in assembly.stacks:
+        for path, reasons in suppressions.acknowledged(stack).items():
+            name = "/".join(path.split("/")[2:]) or stack.name
+            for rule, reason in reasons.items():
+                if _NAG.match(rule):
+                    yield _Found(
+                        rule=rule,
+                        severity=Severity.ERROR,
+                        resource=f"{stack.name} / {name}",
+                        place="",
+                        message="is acknowledged here and for everything below",
+                        suppressed=reason or "no reason given",
+                    )
+
+
+def _label(stack: str, resource: Resource | None) -> str:
+    return f"{stack} / {resource.name}" if resource else stack
+
+
+def _place(resource: Resource | None, place: str) -> str:
+    """Give a place without ``Properties``, with instance groups by their names."""
+    place = place.removeprefix("Properties.")
+    if place == "Properties":
+        return ""
+
+    def named(found: re.Match[str]) -> str:
+        groups = resource.properties.get(found[1]) if resource else None
+        index = int(found[2])
+        group = groups[index] if isinstance(groups, list) and index < len(groups) else None
+        name = group.get("InstanceGroupName") if isinstance(group, dict) else None
+        return f"{found[1]}[{name}]" if isinstance(name, str) else found[0]
+
+    return _ITEM.sub(named, place)

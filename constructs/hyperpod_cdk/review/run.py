@@ -1,0 +1,116 @@
+"""Puts the report together: what differs, what that does, and what a reviewer must look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hyperpod_cdk.review.access import access
+from hyperpod_cdk.review.assembly import Assembly
+from hyperpod_cdk.review.attention import lifted_protection
+from hyperpod_cdk.review.blast_radius import blast_radius
+from hyperpod_cdk.review.capacity import capacity
+from hyperpod_cdk.review.causes import with_causes
+from hyperpod_cdk.review.cost import cost
+from hyperpod_cdk.review.difference import compare
+from hyperpod_cdk.review.fabric import fabric
+from hyperpod_cdk.review.model import Report, Side
+from hyperpod_cdk.review.policy import policy
+from hyperpod_cdk.review.timeline import timeline
+from hyperpod_cdk.review.values import plain
+from hyperpod_cdk.review.verdict import verdict
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.catalog.prices import Prices
+    from hyperpod_cdk.config import LoadedEnvironment
+
+_NESTED_STACK: Final = "AWS::CloudFormation::Stack"
+_LANGUAGE_EXTENSIONS: Final = "AWS::LanguageExtensions"
+
+
+def review(
+    base: Assembly,
+    head: Assembly,
+    *,
+    base_side: Side,
+    head_side: Side,
+    base_environment: LoadedEnvironment | None = None,
+    head_environment: LoadedEnvironment | None = None,
+    prices: Prices | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
+
+    The environments are those that the assemblies were made from, None where only templates were given: with them the
+    report names the line of the file that caused a change, and knows recorded plans. ``prices`` are the project's, by
+    default those that ship with the package. ``notes`` are what could not be told of the two sides.
+    """
+    changes = compare(base, head)
+    radius = with_causes(
+        blast_radius(base, head, changes),
+        base,
+        head,
+        base_environment=base_environment,
+        head_environment=head_environment,
+    )
+    of_capacity = capacity(base, head, base_environment=base_environment, head_environment=head_environment)
+    of_cost = cost(base, head, prices=prices, base_environment=base_environment, head_environment=head_environment)
+    of_access = access(base, head, changes)
+    of_fabric = fabric(base, head)
+    of_policy = policy(base, head)
+    return Report(
+        environment=name_of(base, head),
+        base=base_side,
+        head=head_side,
+        verdict=verdict(
+            radius,
+            capacity=of_capacity,
+            cost=of_cost,
+            access=of_access,
+            fabric=of_fabric,
+            policy=of_policy,
+            protection=lifted_protection(base, head, changes, radius.resources),
+        ),
+        blast_radius=radius,
+        capacity=of_capacity,
+        cost=of_cost,
+        access=of_access,
+        fabric=of_fabric,
+        timeline=timeline(base, head, changes, radius),
+        policy=of_policy,
+        notes=tuple(dict.fromkeys([*notes, *untold(base, head)])),
+    )
+
+
+def name_of(base: Assembly, head: Assembly) -> str:
+    """Give the environment's name, that of the lone template where there is no environment."""
+    for assembly in (head, base):
+        if assembly.environment:
+            return assembly.environment
+    return next((stack.name for assembly in (head, base) for stack in assembly.stacks), "")
+
+
+def untold(base: Assembly, head: Assembly) -> list[str]:
+    """Say what templates leave to others: nested stacks, macros, the account and the region."""
+    nested = sorted({f"{each.stack} / {each.name}" for side in (base, head) for each in side.of_type(_NESTED_STACK)})
+    notes = [f"The template of the nested stack {name} is another file, which was not read." for name in nested]
+    macros = {
+        (stack.name, plain(macro))
+        for side in (base, head)
+        for stack in side.stacks
+        for macro in _listed(stack.template.get("Transform"))
+    }
+    notes += [
+        f"The macro {macro} changes the template of {stack} during the deployment; what it makes of it is not known."
+        for stack, macro in sorted(macros)
+        if macro != _LANGUAGE_EXTENSIONS
+    ]
+    if head.stacks and not head.region:
+        notes.append("The template names no region, so nothing is told that differs between regions.")
+    return notes
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]

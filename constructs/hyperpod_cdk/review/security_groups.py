@@ -1,0 +1,304 @@
+"""What the security groups of an assembly let through: proven, refused, or not to be told from the templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from ipaddress import IPv4Network
+from typing import Any, Final, Literal
+
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.groups import SECURITY_GROUP, Part, exists, resolved_part, whole_number
+from hyperpod_cdk.review.values import Reference, Unknown, resolve
+
+Direction = Literal["in", "out"]
+
+ANYWHERE: Final = "0.0.0.0/0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One rule of a security group; what the template does not tell is None.
+
+    ``protocol`` is ``-1`` for all traffic. ``peer`` is a security group, ``cidr`` a block; a prefix list is neither.
+    ``is_certain`` is False where a condition that nobody can tell decides whether the rule is there.
+    """
+
+    protocol: str | None
+    first_port: int | None = None
+    last_port: int | None = None
+    peer: Part | None = None
+    cidr: str | None = None
+    is_certain: bool = True
+
+
+@dataclass(frozen=True)
+class SecurityGroups:
+    """The rules of every security group that an assembly makes or adds to.
+
+    Every question is answered with True (a rule allows it), False (the group is made here, and no rule of it does) or
+    None (rules may exist that these templates do not show).
+    """
+
+    assembly: Assembly
+
+    def is_known(self, group: Part, direction: Direction) -> bool:
+        """Whether the templates show every rule of a group on one side."""
+        if (group.key, direction) in self._tables.blurred or group.resource is None:
+            return False
+        if group.is_made_here(SECURITY_GROUP) and not group.attribute:
+            # a rule whose group another stack names in words that lead nowhere may be this group's
+            return not self._tables.stray.get(direction, frozenset()) - {group.resource.stack}
+        return _made(group) is not None
+
+    def allows_itself(self, group: Part, direction: Direction) -> bool | None:
+        """Say whether a group allows all traffic with itself, by its id, as EFA wants it."""
+        return self.allows_all_of(group, direction, [group])
+
+    def allows_all_of(self, group: Part, direction: Direction, peers: Sequence[Part]) -> bool | None:
+        """Say whether a group allows all traffic with any of these groups, by id: a block of addresses never counts."""
+        answers = [
+            _both(rule.is_certain or None, _all_traffic(rule), any_of(_same(rule.peer, peer) for peer in peers))
+            for rule in self.rules(group, direction)
+            if rule.peer is not None
+        ]
+        return self._answer(group, direction, answers)
+
+    def allows_ports(
+        self,
+        groups: Sequence[Part],
+        direction: Direction,
+        ports: Iterable[int],
+        *,
+        peers: Sequence[Part] = (),
+        cidrs: Sequence[str] = (),
+    ) -> bool | None:
+        """Say whether those who carry all these groups may have TCP on every port, by the rules of any of them.
+
+        It is TCP with any of ``peers``, or with all addresses of all ``cidrs``; a block that is not told is ``""``.
+        """
+        wanted = tuple(ports)
+        if self._allows_plainly(groups, direction, wanted, peers):
+            return True
+        found = [
+            (rule, reached)
+            for group in groups
+            for rule in self.rules(group, direction)
+            if (reached := _both(rule.is_certain or None, _reaches(rule, peers, cidrs))) is not False
+        ]
+        is_known = all(self.is_known(group, direction) for group in groups)
+        return all_of(
+            any_of((*(_both(reached, _covers(rule, port)) for rule, reached in found), False if is_known else None))
+            for port in wanted
+        )
+
+    def _allows_plainly(
+        self, groups: Sequence[Part], direction: Direction, ports: Sequence[int], peers: Sequence[Part]
+    ) -> bool:
+        """Say whether rules for any address, or for one of ``peers`` by id, do: what most templates have."""
+        to = (ANYWHERE, *(peer.key for peer in peers))
+        near = [rule for group in groups for each in to for rule in self._by_peer(group, direction).get(each, ())]
+        return all(any(_covers(rule, port) for rule in near) for port in ports)
+
+    def _by_peer(self, group: Part, direction: Direction) -> Mapping[str, list[Rule]]:
+        key = (group.key, direction)
+        found = self._peers.get(key)
+        if found is None:
+            found = self._peers[key] = {}
+            for rule in self.rules(group, direction):
+                to = rule.peer.key if rule.peer is not None else rule.cidr
+                if rule.is_certain and to is not None:
+                    found.setdefault(to, []).append(rule)
+        return found
+
+    @cached_property
+    def _peers(self) -> dict[tuple[str, Direction], dict[str, list[Rule]]]:
+        return {}
+
+    def rules(self, group: Part, direction: Direction) -> Sequence[Rule]:
+        """Give the rules of a group that the templates show, those that AWS makes itself among them."""
+        rules = self._tables.rules.get((group.key, direction), [])
+        made = _made(group)
+        if made is not None:
+            return [*rules, *_made_rules(made, group, direction)]
+        resource = group.resource
+        is_own = group.is_made_here(SECURITY_GROUP) and resource is not None
+        if is_own and direction == "out" and not (resource and resource.properties.get("SecurityGroupEgress")):
+            # a rule of its own makes CloudFormation take the default one away, but for those of other stacks
+            return [*rules, Rule(protocol="-1", cidr=ANYWHERE, is_certain=not rules)]
+        return rules
+
+    def _answer(self, group: Part, direction: Direction, answers: Iterable[bool | None]) -> bool | None:
+        found = any_of(answers)
+        return None if found is False and not self.is_known(group, direction) else found
+
+    @cached_property
+    def _tables(self) -> _Tables:
+        return _read(self.assembly)
+
+
+def any_of(answers: Iterable[bool | None]) -> bool | None:
+    """Give True where one is True, False where all are, else None; asks no further than it must."""
+    found: bool | None = False
+    for answer in answers:
+        if answer:
+            return True
+        if answer is None:
+            found = None
+    return found
+
+
+def all_of(answers: Iterable[bool | None]) -> bool | None:
+    """Give False where one is False, True where all are, else None; asks no further than it must."""
+    found: bool | None = True
+    for answer in answers:
+        if answer is False:
+            return False
+        if answer is None:
+            found = None
+    return found
+
+
+@dataclass(frozen=True)
+class _Tables:
+    rules: Mapping[tuple[str, Direction], list[Rule]]
+    blurred: frozenset[tuple[str, Direction]]
+    stray: Mapping[Direction, frozenset[str]]
+
+
+_SIDES: Final[Mapping[str, tuple[Direction, str]]] = {
+    "SecurityGroupIngress": ("in", "SourceSecurityGroupId"),
+    "SecurityGroupEgress": ("out", "DestinationSecurityGroupId"),
+}
+_LITERAL: Final = re.compile(r"sg-[0-9a-f]+")
+_ALL: Final = "-1"
+_TCP: Final = frozenset({"tcp", "6"})
+
+
+def _read(assembly: Assembly) -> _Tables:
+    rules: dict[tuple[str, Direction], list[Rule]] = {}
+    blurred: set[tuple[str, Direction]] = set()
+    stray: dict[Direction, set[str]] = {}
+    for resource in assembly.of_type(SECURITY_GROUP):
+        owner = resolved_part(assembly, resource.stack, Reference(resource.stack, resource.logical_id))
+        for name, (direction, peer) in _SIDES.items():
+            listed = resolve(assembly, resource.stack, resource.properties.get(name))
+            if listed is None:
+                continue
+            if not isinstance(listed, list):
+                blurred.add((owner.key, direction))
+                continue
+            for body in listed:
+                if not isinstance(body, dict):
+                    blurred.add((owner.key, direction))
+                elif not _is_ipv6(body):
+                    rule = _rule(assembly, resource.stack, body, peer)
+                    rules.setdefault((owner.key, direction), []).append(rule)
+    for name, (direction, peer) in _SIDES.items():
+        for resource in assembly.of_type(f"AWS::EC2::{name}"):
+            made = exists(assembly, resource)
+            body = resolve(assembly, resource.stack, dict(resource.properties))
+            if made is False or not isinstance(body, dict) or _is_ipv6(body):
+                continue
+            owner = resolved_part(assembly, resource.stack, body.get("GroupId"))
+            if owner.resource is None and not _LITERAL.fullmatch(owner.label):
+                stray.setdefault(direction, set()).add(resource.stack)
+            rule = _rule(assembly, resource.stack, body, peer, is_certain=made is True)
+            rules.setdefault((owner.key, direction), []).append(rule)
+    return _Tables(rules, frozenset(blurred), {side: frozenset(stacks) for side, stacks in stray.items()})
+
+
+def _rule(
+    assembly: Assembly, stack: str, body: Mapping[str, Any], peer_property: str, *, is_certain: bool = True
+) -> Rule:
+    peer, cidr, protocol = body.get(peer_property), body.get("CidrIp"), body.get("IpProtocol")
+    return Rule(
+        protocol=None if isinstance(protocol, (Reference, Unknown)) else str(protocol).lower(),
+        first_port=whole_number(body.get("FromPort")),
+        last_port=whole_number(body.get("ToPort")),
+        peer=None if peer is None else resolved_part(assembly, stack, peer),
+        cidr=cidr if isinstance(cidr, str) and "${" not in cidr else None,
+        is_certain=is_certain,
+    )
+
+
+def _is_ipv6(body: Mapping[str, Any]) -> bool:
+    # nodes, file systems and endpoints talk over IPv4
+    return body.get("CidrIpv6") is not None
+
+
+def _made(group: Part) -> catalog.MadeSecurityGroup | None:
+    resource: Resource | None = group.resource
+    return None if resource is None else catalog.made_security_group(resource.type, group.attribute)
+
+
+def _made_rules(made: catalog.MadeSecurityGroup, group: Part, direction: Direction) -> Iterator[Rule]:
+    if made.in_from_itself if direction == "in" else made.out_to_itself:
+        yield Rule(protocol=_ALL, peer=group)
+    if direction == "out" and made.out_to_any:
+        yield Rule(protocol=_ALL, cidr=ANYWHERE)
+
+
+def _both(*answers: bool | None) -> bool | None:
+    return all_of(answers)
+
+
+def _all_traffic(rule: Rule) -> bool | None:
+    return None if rule.protocol is None else rule.protocol == _ALL
+
+
+def _covers(rule: Rule, port: int) -> bool | None:
+    if rule.protocol is None:
+        return None
+    if rule.protocol == _ALL:
+        return True
+    if rule.protocol not in _TCP:
+        return False
+    if rule.first_port is None or rule.last_port is None:
+        return None
+    return rule.first_port <= port <= rule.last_port
+
+
+def _same(one: Part | None, other: Part) -> bool | None:
+    """Say whether two parts are one security group; None where only the deployment can tell."""
+    if one is None:
+        return None
+    if one.key == other.key:
+        return True
+    if _is_told(one) and _is_told(other):
+        return False
+    # what a stack makes itself is no parameter of its own
+    told, untold = (one, other) if _is_told(one) else (other, one)
+    if told.resource is not None and untold.resource is None and untold.key.startswith(f"{told.resource.stack}:${{"):
+        return False
+    return None
+
+
+def _is_told(group: Part) -> bool:
+    return group.resource is not None or _LITERAL.fullmatch(group.label) is not None
+
+
+def _reaches(rule: Rule, peers: Sequence[Part], cidrs: Sequence[str]) -> bool | None:
+    if rule.peer is not None:
+        return any_of(_same(rule.peer, peer) for peer in peers)
+    if rule.cidr is None:
+        # a prefix list or a parameter
+        return None
+    if rule.cidr == ANYWHERE:
+        return True
+    outer = _block(rule.cidr)
+    inner = [_block(cidr) for cidr in cidrs]
+    if outer is None or not inner:
+        return None
+    return all_of(None if block is None else block.subnet_of(outer) for block in inner)
+
+
+@cache
+def _block(cidr: str) -> IPv4Network | None:
+    try:
+        return IPv4Network(cidr, strict=False)
+    except ValueError:
+        return None

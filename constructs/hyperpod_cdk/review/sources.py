@@ -1,0 +1,442 @@
+"""Where the two sides of a review come from: a cloud assembly, a git revision, or the files as they lie there.
+
+A revision is taken out of git into a temporary folder, and its own app is run there with its own library, without
+network and without credentials. Nothing is left behind in the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.config.loading import (
+    FOLDER,
+    SUFFIX,
+    EnvironmentFileError,
+    LoadedEnvironment,
+    UsageError,
+    environment_names,
+    load_environment,
+    resolve_environment_file,
+)
+from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.review.assembly import EMPTY, Assembly, AssemblyError, read_assembly
+from hyperpod_cdk.review.model import Side
+
+WORKING_TREE = "working tree"
+"""Label of the files as they lie in the project, uncommitted changes included."""
+
+NOTHING = "nothing"
+"""Label of a side on which the environment does not exist."""
+
+CHART = Path("charts/hyperpod-dependencies")
+CHART_LOCK = Path("charts/charts.lock.yaml")
+"""Where 'charts pull' puts the chart, which no revision holds, and the lock that says which one it is."""
+
+_TOOLS = (".venv", "venv", "node_modules")
+"""What an app is run with and no revision holds: those of the project serve every side."""
+
+_CONTEXT_FILE = "cdk.context.json"
+_LFS_POINTER = "^version https://git-lfs.github.com/spec/v1"
+_SUBMODULE = "160000"
+
+
+class SynthesisError(AssemblyError):
+    """The app of one side failed; ``output`` is what it printed, the text a line that says on which side."""
+
+    def __init__(self, message: str, output: str) -> None:
+        super().__init__(message)
+        self.output = output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One side: its stacks, what to call it, and the environment file behind it where there is one.
+
+    ``notes`` say what could not be told.
+    """
+
+    assembly: Assembly
+    side: Side
+    environment: LoadedEnvironment | None = None
+    notes: tuple[str, ...] = ()
+
+
+@contextmanager
+def sources(
+    project: Path,
+    environment: str | None,
+    *,
+    base: str | None,
+    head: str | None,
+    context: Mapping[str, str] | None = None,
+) -> Iterator[tuple[Source | None, Source]]:
+    """Give both sides, base first, for as long as the context lasts; their files are gone after it.
+
+    ``base`` and ``head`` are folders of cloud assemblies or git revisions. No head is the project as it lies there, no
+    base gives None for it. ``environment`` is a name or a file; only between assemblies of one environment each can it
+    be left out. ``context`` is given to the apps beside their own. An environment that is new at the head has a base
+    without stacks, and the other way round. Raises AssemblyError, SynthesisError where an app fails, UsageError where
+    no side has the environment.
+    """
+    with tempfile.TemporaryDirectory(prefix="hyperpod-review-") as scratch:
+        sides: list[_Folder | _Tree] = []
+        if base is not None:
+            sides.append(_side(project, base, Path(scratch, "base"), option="--base"))
+        if head is None:
+            sides.append(_Tree(root=project, label=WORKING_TREE, out=Path(scratch, "head")))
+        else:
+            sides.append(_side(project, head, Path(scratch, "head"), option="--head"))
+        trees = [side for side in sides if isinstance(side, _Tree)]
+        for tree in trees:
+            tree.context = dict(context or {})
+        if trees and not environment:
+            raise AssemblyError(f"name the environment, as in 'hyperpod-cdk review ENV'; {_choice(project)}")
+        with ThreadPoolExecutor(len(sides)) as pool:
+            list(pool.map(lambda tree: tree.check_out(), trees))
+            file = _file(project, environment, trees) if environment and trees else ""
+            for tree in trees:
+                tree.load(file)
+            names = [tree.loaded.environment.name for tree in trees if tree.loaded]
+            name = names[-1] if names else environment and Path(environment).stem
+            found = list(pool.map(lambda side: side.read(file, name), sides))
+        _refuse_two_environments([source.assembly for source in found])
+        yield (found[0] if base is not None else None), found[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Folder:
+    """A cloud assembly that lies there."""
+
+    folder: Path
+    label: str
+
+    def read(self, file: str, name: str | None) -> Source:  # noqa: ARG002 - an assembly has no environment file
+        """Read the environment of this name, or the only one."""
+        note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
+        return Source(assembly=read_assembly(self.folder, name), side=Side(label=self.label), notes=(note,))
+
+
+@dataclass(kw_only=True)
+class _Tree:
+    """A project's files at one moment: ``root`` is the folder with the app, ``out`` where its assembly goes."""
+
+    root: Path
+    label: str
+    out: Path
+    commit: str | None = None
+    loaded: LoadedEnvironment | None = None
+    context: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def check_out(self) -> None:
+        """Put the files there; those of the project are."""
+
+    def load(self, file: str) -> None:
+        """Read the environment file with this library's rules, which need not be those of the revision."""
+        path = self.root / file
+        if not path.is_file():
+            return
+        try:
+            # the day of the tables, not of the clock: the same input always gives the same report
+            self.loaded = replace(load_environment(path, today=kubernetes.AS_OF), file=file)
+        except EnvironmentFileError:
+            self.notes.append(f"{self.label}: this version refuses {file}, so no line of it is named as a cause.")
+
+    def read(self, file: str, name: str | None) -> Source:
+        """Run the app and read what it wrote; where there is no such file there are no stacks."""
+        if not (self.root / file).is_file():
+            note = f"{self.label} has no {file}: the environment does not exist there."
+            return Source(assembly=EMPTY, side=Side(label=NOTHING, commit=self.commit), notes=(note,))
+        target = self.out / "cdk.out"
+        _synthesize(self.root, file, target, label=self.label, own_context=self.context)
+        try:
+            assembly = read_assembly(target)
+        except AssemblyError:
+            # an app of the user's own may write all of its environments whatever it is asked for
+            if name is None:
+                raise
+            assembly = read_assembly(target, name)
+        return Source(
+            assembly=replace(assembly, environment=assembly.environment or name or ""),
+            side=Side(label=self.label, commit=self.commit, environment_file=file),
+            environment=self.loaded,
+            notes=tuple(self.notes),
+        )
+
+
+@dataclass(kw_only=True)
+class _Revision(_Tree):
+    """A git revision, written to ``out`` as a checkout would write it; the repository learns nothing of it."""
+
+    project: Path
+    repository: Path
+
+    def check_out(self) -> None:
+        """Write every file of the revision, and what the project has beside its files, so that both sides have it."""
+        tree = self.out / "tree"
+        tree.mkdir(parents=True)
+        commit = str(self.commit)
+        _git(
+            self.repository,
+            *("-c", "core.hooksPath=/dev/null", "-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"),
+            f"--work-tree={tree}",
+            *("read-tree", "--reset", "-u", "--no-sparse-checkout", commit),
+            GIT_INDEX_FILE=str(self.out / "index"),
+        )
+        self._link_submodules(tree, commit)
+        self._find_pointers(commit)
+        for name in _TOOLS:
+            if (self.project / name).is_dir() and not os.path.lexists(self.root / name):
+                (self.root / name).symlink_to((self.project / name).resolve())
+        context = self.project / _CONTEXT_FILE
+        if context.is_file() and self.root.is_dir() and not (self.root / _CONTEXT_FILE).exists():
+            shutil.copyfile(context, self.root / _CONTEXT_FILE)
+        self._link_chart()
+
+    def _link_chart(self) -> None:
+        pulled, here = self.project / CHART, self.root / CHART
+        if not pulled.is_dir() or here.exists():
+            return
+        lock = self.root / CHART_LOCK
+        if lock.is_file() and lock.read_bytes() == (self.project / CHART_LOCK).read_bytes():
+            here.symlink_to(pulled.resolve())
+        else:
+            self.notes.append(
+                f"{self.label} locks another {CHART.name} chart than the one that is pulled: its own is not "
+                "here, so that what differs of the chart is not shown as it is."
+            )
+
+    def _link_submodules(self, tree: Path, commit: str) -> None:
+        for line in _git(self.repository, "ls-tree", "-r", "-z", commit).split("\0"):
+            entry, _, path = line.partition("\t")
+            if not entry.startswith(_SUBMODULE):
+                continue
+            wanted, here = entry.split()[2], self.repository / path
+            if (here / ".git").exists() and _git(here, "rev-parse", "HEAD").strip() == wanted:
+                shutil.rmtree(tree / path, ignore_errors=True)
+                (tree / path).symlink_to(here.resolve())
+            else:
+                self.notes.append(f"{self.label}: the submodule {path} is not here at its commit and was left empty.")
+
+    def _find_pointers(self, commit: str) -> None:
+        attributes = (":(top,glob)**/.gitattributes",)
+        if not _git_finds(self.repository, "filter=lfs", commit, *attributes):
+            return
+        files = _git_finds(self.repository, _LFS_POINTER, commit)
+        if files:
+            self.notes.append(
+                f"{self.label}: {len(files)} file{'s' * (len(files) != 1)} of Git LFS stand{'s' * (len(files) == 1)} "
+                "there as a pointer, since nothing is fetched; an asset made from one may seem to differ."
+            )
+
+
+def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tree:
+    wanted = "want the folder of a cloud assembly or a git revision"
+    if not given or given.startswith("-") or "\0" in given or "\n" in given:
+        raise AssemblyError(f"{option}: {wanted}, got {given!r}")
+    if os.path.isfile(os.path.join(given, "manifest.json")):  # noqa: PTH113, PTH118 - Path raises for an overlong name
+        return _Folder(folder=Path(given), label=given)
+    is_there = os.path.exists(given)  # noqa: PTH110 - as above
+    try:
+        top, prefix = _git(project, "rev-parse", "--show-toplevel", "--show-prefix").split("\n")[:2]
+    except AssemblyError as error:
+        if is_there:
+            raise _no_assembly(given, option) from None
+        raise AssemblyError(f"{option}: {given!r} is no folder, and no revision can be asked for: {error}") from None
+    try:
+        commit = _git(project, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{given}^{{commit}}").strip()
+    except AssemblyError:
+        if is_there:
+            raise _no_assembly(given, option) from None
+        raise AssemblyError(
+            f"{option}: {wanted}, and {given!r} is neither here; a shallow clone gets it by 'git fetch origin {given}'"
+        ) from None
+    return _Revision(
+        root=out / "tree" / prefix,
+        label=given,
+        out=out,
+        commit=commit,
+        project=project,
+        repository=Path(top),
+    )
+
+
+def _no_assembly(given: str, option: str) -> AssemblyError:
+    if Path(given).is_dir():
+        return AssemblyError(f"{option}: {given} is no cloud assembly, it has no manifest.json; nor is it a revision")
+    return AssemblyError(
+        f"{option}: {given} is a file; want the folder of a cloud assembly, or --template for one file"
+    )
+
+
+def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
+    """Give the environment's file relative to the project: where the newest side has it, else where the other has."""
+    candidates = [f"{FOLDER}/{environment}{SUFFIX}"]
+    if os.sep in environment or environment.endswith((SUFFIX, ".yml")):
+        folder, name = os.path.split(environment)
+        from_here = os.path.join(os.path.relpath(os.path.realpath(folder), os.path.realpath(project)), name)  # noqa: PTH118 - joins what relpath gives
+        candidates = [from_here, environment, f"{FOLDER}/{environment}"]
+    within = [os.path.normpath(each) for each in candidates if not os.path.isabs(each)]  # noqa: PTH117 - text, no file yet
+    for tree in reversed(trees):
+        for candidate in within:
+            if not candidate.startswith(os.pardir) and os.path.isfile(tree.root / candidate):  # noqa: PTH113 - Path.is_file raises for an overlong name
+                return PurePosixPath(candidate).as_posix()
+    found = resolve_environment_file(environment, project)
+    if os.path.relpath(os.path.realpath(found.parent), os.path.realpath(project)).startswith(os.pardir):
+        raise UsageError(f"{environment} is outside of the project {project}; no revision of the project holds it")
+    raise UsageError(f'no environment "{environment}" in {" or ".join(tree.label for tree in trees)}')
+
+
+def _choice(project: Path) -> str:
+    names = environment_names(project)
+    return f"there are {', '.join(names)}" if names else f"{FOLDER}/ holds none"
+
+
+def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:
+    names = list(dict.fromkeys(each.environment for each in assemblies if each.environment))
+    if len(names) > 1:
+        raise AssemblyError(
+            f"the base is environment {names[0]!r}, the head {names[1]!r}: they have no stack in common; "
+            "a review compares one environment with itself"
+        )
+
+
+def _synthesize(root: Path, file: str, target: Path, *, label: str, own_context: Mapping[str, str]) -> None:
+    """Run the app as the CDK CLI does, without it; raises SynthesisError."""
+    settings = _settings(root / "cdk.json", label)
+    command: Any = settings.get("app")
+    if not isinstance(command, str):
+        if not (root / "app.py").is_file():
+            raise AssemblyError(
+                f'{label}: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
+            )
+        command = [sys.executable, "app.py"]
+    path = PurePosixPath(file)
+    is_named = path.parent == PurePosixPath(FOLDER) and path.suffix == SUFFIX
+    context = {
+        **_context(settings.get("context")),
+        **_context(_settings(root / _CONTEXT_FILE, label)),
+        **_context_of_cli(settings),
+        "env": path.stem if is_named else file,
+        **own_context,
+    }
+    done = subprocess.run(
+        command,
+        # the command is a line for a shell in cdk.json, and the CDK CLI runs it as one
+        shell=isinstance(command, str),
+        cwd=root,
+        env=_environment(root, target, context),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="backslashreplace",
+        check=False,
+    )
+    if done.returncode or not (target / "manifest.json").is_file():
+        end = f"with exit code {done.returncode}" if done.returncode else "without writing a cloud assembly"
+        raise SynthesisError(f"{label}: the app ended {end}; nothing was compared", done.stdout)
+
+
+def _settings(file: Path, label: str) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise AssemblyError(f"{label}: {file.name} cannot be read: {error}") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _context(found: object) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
+
+
+def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the CDK CLI adds: it decides about metadata, so a template without it would differ from deployed."""
+    added: dict[str, Any] = {
+        "aws:cdk:bundling-stacks": ["**"],
+        "@aws-cdk/core:failSynthOnValidationErrors": False,
+    }
+    if settings.get("pathMetadata", True):
+        added["aws:cdk:enable-path-metadata"] = True
+    if settings.get("assetMetadata", True):
+        added["aws:cdk:enable-asset-metadata"] = True
+    reports = settings.get("versionReporting", True)
+    added["aws:cdk:version-reporting" if reports else "aws:cdk:disable-version-reporting"] = True
+    return added
+
+
+def _environment(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_", "GIT_"))}
+    node, library = packaged_node(), root / "constructs"
+    paths = [str(library.resolve())] if (library / "hyperpod_cdk").is_dir() else []
+    return {
+        **kept,
+        **({"JSII_NODE": str(node)} if node else {}),
+        # a revision that carries the library is synthesized with it, any other with the one that is installed
+        **({"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [kept.get("PYTHONPATH")])])} if paths else {}),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "CDK_OUTDIR": str(target),
+        "CDK_CONTEXT_JSON": json.dumps(context),
+        "NO_COLOR": "1",
+    }
+
+
+def _git(folder: Path, *arguments: str, **variables: str) -> str:
+    """Run git; raises AssemblyError with what it said first."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - git is where PATH has it
+            env={**_git_environment(), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+        )
+    except FileNotFoundError:
+        raise AssemblyError("git is not installed") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise AssemblyError(re.sub(r"^(fatal|error): ", "", said[0]) if said else f"git {arguments[0]} failed")
+    return done.stdout
+
+
+def _git_finds(folder: Path, pattern: str, commit: str, *paths: str) -> list[str]:
+    """Give the files of a commit with a line like ``pattern``."""
+    try:
+        found = _git(folder, "grep", "-I", "-l", "-z", "-e", pattern, commit, "--", *paths)
+    except AssemblyError:
+        # git grep ends with 1 where it finds nothing
+        return []
+    return [name for name in found.split("\0") if name]
+
+
+def _git_environment() -> dict[str, str]:
+    # inside a hook these name the hook's own index and folders
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {
+        **kept,
+        "LC_ALL": "C",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+    }

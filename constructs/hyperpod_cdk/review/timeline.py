@@ -1,0 +1,425 @@
+"""The deployment in time: what waits for what, how long each step lasts, and what stands if it fails there.
+
+Stacks are deployed one after another, as ``cdk deploy`` does by default, and inside a stack CloudFormation works on
+everything at once whose references are done. Deletions come last in a stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from hyperpod_cdk.catalog import durations
+from hyperpod_cdk.catalog.durations import Duration
+from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.review.difference import ResourceChange
+from hyperpod_cdk.review.groups import InstanceGroup, instance_groups
+from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
+from hyperpod_cdk.review.values import references
+
+CLUSTER: Final = "AWS::SageMaker::Cluster"
+QUICK_MINUTES: Final = 1.0
+"""A step that lasts less at most is not named on the critical path."""
+
+_Action = Literal["create", "update", "replace", "delete"]
+
+
+def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], blast: BlastRadius) -> Timeline:
+    """Lay the deployment of ``changes`` out in time; the durations are the catalog's ranges.
+
+    ``starts`` of a step holds when it starts if everything is as fast, and as slow, as it may be. ``is_critical`` and
+    ``critical_path`` are those of the slow case; the path names what lasts a minute or more. A resource of a stack that
+    is gone is no step: ``cdk deploy`` deletes no stack.
+    """
+    effects = {(each.stack, each.logical_id): each.effect for each in blast.resources}
+    work: dict[str, list[_Work]] = {}
+    for change in changes:
+        for item in _work(change, head, effects):
+            work.setdefault(item.resource.stack, []).append(item)
+    stacks = [
+        _ordered(stack, base.by_name.get(stack.name), items) for stack in head.stacks if (items := work.get(stack.name))
+    ]
+    schedule = [item for stack in stacks for item in stack.items]
+    low, high = _schedule(stacks, "low"), _schedule(stacks, "high")
+    _mark_critical(stacks)
+    costs = _Costs(base, head, schedule)
+    return Timeline(
+        steps=tuple(_step(item, costs) for item in schedule),
+        total=Minutes(low=_rounded(low), high=_rounded(high)),
+        critical_path=tuple(_critical_path(stacks)),
+        durations_as_of=durations.AS_OF.isoformat() if schedule else "",
+        notes=tuple(_notes(base, head, schedule)),
+    )
+
+
+@dataclass(eq=False, kw_only=True)
+class _Work:
+    """One step; the mutable half is what the schedule finds."""
+
+    resource: Resource
+    action: _Action
+    duration: Duration
+    is_refused: bool = False
+    is_cleanup: bool = False
+    waits_for: list[_Work] = field(default_factory=list)
+    starts_low: float = 0.0
+    starts_high: float = 0.0
+    is_critical: bool = False
+
+    @property
+    def ends_high(self) -> float:
+        return self.starts_high + self.duration.high
+
+    @property
+    def name(self) -> str:
+        return f"{self.resource.name} (the old one)" if self.is_cleanup else self.resource.name
+
+
+@dataclass(frozen=True)
+class _StackWork:
+    """The steps of one stack, each after those it waits for, deletions last."""
+
+    items: tuple[_Work, ...]
+
+    @property
+    def parts(self) -> tuple[list[_Work], list[_Work]]:
+        """What is made or changed, and what is deleted once all of that is done."""
+        made = [item for item in self.items if item.action != "delete"]
+        return made, [item for item in self.items if item.action == "delete"]
+
+
+def _work(change: ResourceChange, head: Assembly, effects: Mapping[tuple[str, str], Effect]) -> Iterator[_Work]:
+    before, after = change.before, change.after
+    if after is None:
+        assert before is not None  # noqa: S101 - compare() makes no change without a side
+        # what is kept is only forgotten, which takes no time
+        if before.stack in head.by_name and not before.is_kept_on_delete:
+            yield _Work(resource=before, action="delete", duration=_duration(before, "delete"))
+        return
+    if before is None:
+        yield _Work(resource=after, action="create", duration=_duration(after, "create"))
+        return
+    effect = effects.get((after.stack, after.logical_id))
+    if effect is Effect.REPLACED or before.type != after.type:
+        yield _Work(resource=after, action="replace", duration=_duration(after, "create"))
+        if not before.is_kept_on_replacement:
+            yield _Work(resource=before, action="delete", duration=_duration(before, "delete"), is_cleanup=True)
+        return
+    changed = {step for each in change.properties for step in each.schema_path[:2]}
+    yield _Work(
+        resource=after,
+        action="update",
+        duration=_duration(after, "update", changed),
+        is_refused=effect is Effect.REFUSED,
+    )
+
+
+def _duration(resource: Resource, action: durations.Action, changed: Iterable[str] = ()) -> Duration:
+    return durations.duration(resource.type, action, when=_circumstance(resource, action, set(changed)))
+
+
+def _circumstance(resource: Resource, action: str, changed: set[str]) -> str:
+    properties = resource.properties
+    match resource.type:
+        case "AWS::EKS::Cluster" if action == "update" and "Version" in changed:
+            return "version"
+        case "AWS::FSx::FileSystem":
+            lustre = properties.get("LustreConfiguration")
+            return "efa" if isinstance(lustre, dict) and str(lustre.get("EfaEnabled")).lower() == "true" else ""
+        case "AWS::EC2::VPCEndpoint":
+            return "interface" if properties.get("VpcEndpointType") in ("Interface", "GatewayLoadBalancer") else ""
+        case "AWS::Lambda::Function":
+            return "vpc" if properties.get("VpcConfig") else ""
+        case "AWS::SageMaker::Cluster" if properties.get("NodeProvisioningMode") != "Continuous":
+            groups = properties.get("InstanceGroups")
+            checked = isinstance(groups, list) and any(
+                isinstance(group, dict) and group.get("OnStartDeepHealthChecks") for group in groups
+            )
+            nodes_change = action == "create" or bool({"InstanceGroups", "RestrictedInstanceGroups"} & changed)
+            return "deep health checks" if checked and nodes_change else ""
+        case _:
+            return ""
+
+
+def _ordered(stack: Stack, old: Stack | None, items: list[_Work]) -> _StackWork:
+    """Put a stack's steps into an order in which every step comes after those it waits for, deletions last."""
+    made = {item.resource.logical_id: item for item in items if item.action != "delete"}
+    gone = {item.resource.logical_id: item for item in items if item.action == "delete"}
+    ordered = list(_linked(stack.resources, made, is_deletion=False))
+    if gone and old is not None:
+        ordered += _linked(old.resources, gone, is_deletion=True)
+    return _StackWork(items=tuple(ordered))
+
+
+def _linked(resources: Mapping[str, Resource], items: Mapping[str, _Work], *, is_deletion: bool) -> Iterator[_Work]:
+    needs = {name: _needs(resource, resources) for name, resource in resources.items()}
+    order = _topological(needs)
+    if is_deletion:
+        order.reverse()
+        turned: dict[str, set[str]] = {name: set() for name in needs}
+        for name, needed in needs.items():
+            for each in needed:
+                turned[each].add(name)
+        needs = turned
+    # through a resource that does not change a step waits for those behind it
+    behind: dict[str, dict[int, _Work]] = {}
+    for name in order:
+        reached: dict[int, _Work] = {}
+        for each in sorted(needs[name]):
+            reached.update(behind.get(each, {}))
+        item = items.get(name)
+        if item is None:
+            behind[name] = reached
+            continue
+        item.waits_for = list(reached.values())
+        behind[name] = {id(item): item}
+        yield item
+
+
+def _needs(resource: Resource, resources: Mapping[str, Resource]) -> set[str]:
+    found = {name for name, _ in references(resource.properties)}
+    stated = resource.body.get("DependsOn")
+    found.update([stated] if isinstance(stated, str) else [each for each in stated or () if isinstance(each, str)])
+    found.discard(resource.logical_id)
+    return found & resources.keys()
+
+
+def _topological(needs: Mapping[str, set[str]]) -> list[str]:
+    waiting = {name: len(needed) for name, needed in needs.items()}
+    dependents: dict[str, list[str]] = {name: [] for name in needs}
+    for name, needed in needs.items():
+        for each in needed:
+            dependents[each].append(name)
+    rank = {name: number for number, name in enumerate(needs)}
+    ready = [name for name in needs if waiting[name] == 0]
+    order: list[str] = []
+    for name in ready:
+        order.append(name)
+        for each in sorted(dependents[name], key=rank.__getitem__):
+            waiting[each] -= 1
+            if waiting[each] == 0:
+                ready.append(each)
+    # CloudFormation refuses a circle; the report shows its resources nevertheless
+    return [*order, *(name for name in needs if waiting[name] > 0)]
+
+
+def _schedule(stacks: Sequence[_StackWork], case: Literal["low", "high"]) -> float:
+    """Place every step in time if all durations are low, or high; give when the last one ends."""
+
+    def minutes(duration: Duration) -> float:
+        return duration.low if case == "low" else duration.high
+
+    now = 0.0
+    for stack in stacks:
+        now += minutes(durations.STACK)
+        ends: dict[int, float] = {}
+        made = now
+        for item in stack.items:
+            earliest = made if item.action == "delete" else now
+            start = max([earliest, *(ends[id(each)] for each in item.waits_for if id(each) in ends)])
+            end = ends[id(item)] = start + minutes(item.duration)
+            if case == "low":
+                item.starts_low = start
+            else:
+                item.starts_high = start
+            if item.action != "delete":
+                made = max(made, end)
+        now = max([now, *ends.values()])
+    return now
+
+
+def _mark_critical(stacks: Sequence[_StackWork]) -> None:
+    """Mark every step that has no slack in the slow case: stacks follow one another, so each stack has some."""
+    for stack in stacks:
+        for part in stack.parts:
+            end = max((item.ends_high for item in part), default=0.0)
+            latest = {id(item): end for item in part}
+            for item in reversed(part):
+                item.is_critical = latest[id(item)] - item.ends_high < _EPSILON
+                for each in item.waits_for:
+                    if id(each) in latest:
+                        latest[id(each)] = min(latest[id(each)], latest[id(item)] - item.duration.high)
+
+
+def _critical_path(stacks: Sequence[_StackWork]) -> Iterator[str]:
+    chain: list[_Work] = []
+    for stack in stacks:
+        for part in stack.parts:
+            chain += reversed(list(_backwards(part)))
+    named = [item for item in chain if item.duration.high >= QUICK_MINUTES] or chain
+    for item in named:
+        yield f"{item.resource.stack} / {item.name}"
+
+
+def _backwards(part: Sequence[_Work]) -> Iterator[_Work]:
+    members = {id(item) for item in part}
+    item = max(part, key=lambda each: each.ends_high, default=None)
+    while item is not None:
+        yield item
+        start = item.starts_high
+        item = next(
+            (each for each in item.waits_for if id(each) in members and start - each.ends_high < _EPSILON), None
+        )
+
+
+def _step(item: _Work, costs: _Costs) -> Step:
+    return Step(
+        stack=item.resource.stack,
+        logical_id=item.resource.logical_id,
+        type=item.resource.type,
+        name=item.name,
+        action=item.action,
+        starts=Minutes(low=_rounded(item.starts_low), high=_rounded(item.starts_high)),
+        lasts=Minutes(low=item.duration.low, high=item.duration.high),
+        is_critical=item.is_critical,
+        source=f"{item.duration.source} ({item.duration.unsure})" if item.duration.unsure else item.duration.source,
+        if_it_fails=costs.if_it_fails(item),
+    )
+
+
+_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "AWS::EC2::NatGateway": ("the NAT gateway {}", "{} NAT gateways"),
+    "AWS::EC2::VPCEndpoint": ("the interface endpoint {}", "{} interface endpoints"),
+    "AWS::EKS::Cluster": ("the EKS control plane {}", "{} EKS control planes"),
+    "AWS::FSx::FileSystem": ("the file system {}", "{} file systems"),
+    CLUSTER: ("the nodes of the HyperPod cluster {}", "the nodes of {} HyperPod clusters"),
+}
+"""What costs money by the hour, used or not."""
+
+_NAMED: Final = 3
+
+
+class _Costs:
+    """What exists and costs money at each moment of a slow deployment."""
+
+    def __init__(self, base: Assembly, head: Assembly, schedule: Sequence[_Work]) -> None:
+        makers = {(item.resource.stack, item.resource.logical_id): item for item in schedule if item.action != "delete"}
+        touched = {item.resource.stack for item in schedule}
+        self._old_stacks = base.by_name
+        self._deployed = [stack.name for stack in head.stacks if stack.name in touched]
+        self._costing = [
+            (resource, makers.get((resource.stack, resource.logical_id)))
+            for resource in head.resources()
+            if _costs_by_the_hour(resource)
+        ]
+        self._said: dict[tuple[int, ...], str] = {}
+
+    def if_it_fails(self, item: _Work) -> str:
+        """Say what CloudFormation does then, and what is there by then and costs money."""
+        there = tuple(number for number, (_, maker) in enumerate(self._costing) if _is_there(maker, item))
+        sentences = []
+        if item.is_refused:
+            sentences.append("The service refuses this change, so that the deployment fails here.")
+        sentences.append(self._what_cloudformation_does(item, there))
+        if item.resource.type == CLUSTER and item.action in ("create", "replace"):
+            sentences.append("Nodes that have started cost money until they are gone again.")
+        if there not in self._said:
+            self._said[there] = _what_costs([self._costing[number][0] for number in there])
+        return " ".join([*sentences, self._said[there]])
+
+    def _what_cloudformation_does(self, item: _Work, there: tuple[int, ...]) -> str:
+        stack = item.resource.stack
+        if item.action == "delete":
+            return (
+                f"CloudFormation leaves it in the account and ends the update of {stack} all the same; "
+                "nobody deletes it then."
+            )
+        earlier = self._deployed[: self._deployed.index(stack)]
+        stays = f"; {_listed(earlier)} {'stays' if len(earlier) == 1 else 'stay'} as deployed" if earlier else ""
+        if stack in self._old_stacks:
+            return f"CloudFormation puts {stack} back to what it was{stays}."
+        kept = [
+            resource.name
+            for resource, _ in (self._costing[number] for number in there)
+            if resource.stack == stack and resource.body.get("DeletionPolicy") == "Retain"
+        ]
+        but = f" but keeps {_listed(kept)}" if kept else ""
+        return f"CloudFormation deletes what it made of {stack}{but}{stays}."
+
+
+def _is_there(maker: _Work | None, item: _Work) -> bool:
+    """Whether something costs money when ``item`` fails; None made it before the deployment."""
+    if maker is None or maker.action in ("update", "replace"):
+        return True
+    return maker is not item and maker.ends_high <= item.starts_high + _EPSILON
+
+
+def _costs_by_the_hour(resource: Resource) -> bool:
+    is_gateway = resource.type == "AWS::EC2::VPCEndpoint" and resource.properties.get("VpcEndpointType") != "Interface"
+    return resource.type in _KINDS and not is_gateway
+
+
+def _what_costs(resources: Sequence[Resource]) -> str:
+    by_kind: dict[str, list[str]] = {}
+    for resource in resources:
+        by_kind.setdefault(resource.type, []).append(resource.name)
+    parts = []
+    for kind, (one, several) in _KINDS.items():
+        names = by_kind.get(kind, [])
+        if len(names) == 1:
+            parts.append(one.format(names[0]))
+        elif names:
+            parts.append(several.format(len(names)) + (f" ({_listed(names)})" if len(names) <= _NAMED else ""))
+    return f"There by then, and costing money by the hour: {_listed(parts)}." if parts else _NOTHING
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _notes(base: Assembly, head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
+    if schedule:
+        stacks = dict.fromkeys(item.resource.stack for item in schedule)
+        if len(stacks) > 1:
+            yield (
+                f"The {len(stacks)} stacks are deployed one after another, as cdk deploy does by default "
+                "(--concurrency 1); with more, stacks that do not need one another run side by side."
+            )
+        if any(item.duration.source == durations.OTHERS.source for item in schedule):
+            yield (
+                "AWS publishes few durations: ranges without a published source are defaults, and each step says which."
+            )
+    yield from (
+        f"cdk deploy leaves the stack {stack.name} as it is, which is gone from the app; delete it with CloudFormation."
+        for stack in base.stacks
+        if stack.name not in head.by_name
+    )
+    yield from _checked_later(head, schedule)
+
+
+def _checked_later(head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
+    """Name the groups whose deep health checks CloudFormation does not wait for."""
+    busy = {
+        (item.resource.stack, item.resource.logical_id)
+        for item in schedule
+        if item.resource.type == CLUSTER and item.action != "delete"
+    }
+    names = []
+    for group in instance_groups(head) if busy else ():
+        cluster = group.cluster
+        if (cluster.stack, cluster.logical_id) in busy and _is_checked_later(group):
+            names.append(group.name)
+    if names:
+        checks = durations.DEEP_HEALTH_CHECKS
+        shown = _listed(names) if len(names) <= _NAMED else f"{len(names)} groups"
+        yield (
+            f"New nodes of {shown} run deep health checks for another {checks.low:g} to {checks.high:g} minutes before "
+            "pods may use them; with continuous provisioning CloudFormation does not wait for that."
+        )
+
+
+def _is_checked_later(group: InstanceGroup) -> bool:
+    properties = group.cluster.properties
+    groups = properties.get("RestrictedInstanceGroups" if group.is_restricted else "InstanceGroups")
+    body = groups[group.index] if isinstance(groups, list) else None
+    is_checked = isinstance(body, dict) and bool(body.get("OnStartDeepHealthChecks"))
+    return is_checked and properties.get("NodeProvisioningMode") == "Continuous"
+
+
+def _rounded(minutes: float) -> float:
+    return round(minutes, 2)
+
+
+_EPSILON: Final = 1e-6
+_NOTHING: Final = "Nothing that costs money by the hour is there by then."

@@ -1,0 +1,88 @@
+"""Who refers to whom: the properties of an assembly in which a resource's id or an attribute of it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.review.difference import NAMES
+from hyperpod_cdk.review.values import Reference, imports, references, resolve
+
+Key = tuple[str, str]
+
+
+class Uses:
+    """The references of one assembly, backwards; read when first asked."""
+
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+
+    def of(self, stack: str, logical_id: str) -> list[Resource]:
+        """Give the resources that refer to one, through exports too, in the order of deployment."""
+        return self._users.get((stack, logical_id), [])
+
+    def places(self, user: Resource, stack: str, logical_id: str) -> list[tuple[tuple[str, ...], Reference]]:
+        """Give where in its properties ``user`` refers to a resource, as the steps of a ``PropertyChange``."""
+        return [
+            (steps, found)
+            for steps, found in self._found(self.assembly.by_name[user.stack], user.properties, ())
+            if (found.stack, found.logical_id) == (stack, logical_id)
+        ]
+
+    @cached_property
+    def _users(self) -> dict[Key, list[Resource]]:
+        users: dict[Key, list[Resource]] = {}
+        for stack in self.assembly.stacks:
+            for resource in stack.resources.values():
+                used = {(each.stack, each.logical_id): None for each in self._referred(stack, resource.properties)}
+                for key in used:
+                    users.setdefault(key, []).append(resource)
+        return users
+
+    def _referred(self, stack: Stack, value: Any) -> Iterator[Reference]:
+        for logical_id, attribute in references(value):
+            if logical_id in stack.resources:
+                yield Reference(stack.name, logical_id, attribute)
+        for name in imports(value):
+            exported = self.assembly.exports.get(name)
+            if exported is not None and exported[0] is not stack:
+                yield from self._referred(*exported)
+
+    def _found(self, stack: Stack, value: Any, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Reference]]:
+        if isinstance(value, list):
+            for item, name in zip(value, _names(value), strict=True):
+                yield from self._found(stack, item, (*steps, *name))
+        elif isinstance(value, dict):
+            function = next(iter(value)) if len(value) == 1 else ""
+            if function == "Fn::If":
+                for branch in self._branches(stack, value[function]):
+                    yield from self._found(stack, branch, steps)
+            elif function == "Ref" or function.startswith("Fn::"):
+                for found in self._referred(stack, value):
+                    yield steps, found
+            else:
+                for key, item in value.items():
+                    yield from self._found(stack, item, (*steps, key))
+
+    def _branches(self, stack: Stack, argument: Any) -> list[Any]:
+        if not isinstance(argument, list) or len(argument) != 3:
+            return []
+        holds = resolve(self.assembly, stack.name, {"Fn::If": [argument[0], True, False]})
+        return [argument[1 if holds else 2]] if isinstance(holds, bool) else argument[1:]
+
+
+def _names(items: list[Any]) -> list[tuple[str, ...]]:
+    """Give each item's step as ``difference.compare`` names it, none where items are no mappings."""
+    if not all(isinstance(item, dict) for item in items) or any(_is_function(item) for item in items):
+        return [()] * len(items)
+    for name in NAMES:
+        found = [item.get(name) for item in items]
+        if all(isinstance(each, str) for each in found) and len(set(found)) == len(items):
+            return [(f"[{each}]",) for each in found]
+    return [(f"[{index}]",) for index in range(len(items))]
+
+
+def _is_function(item: dict[str, Any]) -> bool:
+    return len(item) == 1 and (next(iter(item)) == "Ref" or next(iter(item)).startswith("Fn::"))

@@ -1,0 +1,173 @@
+"""The one line on top of a report: how grave a change is, what it does, and whether a person must be asked."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from hyperpod_cdk.review.attention import attention, counted_as, policy_errors
+from hyperpod_cdk.review.effects import GRAVEST_FIRST
+from hyperpod_cdk.review.model import (
+    Access,
+    Attention,
+    BlastRadius,
+    Capacity,
+    Cost,
+    Effect,
+    Fabric,
+    Level,
+    Policy,
+    PropertyEffect,
+    ResourceEffect,
+    Verdict,
+)
+from hyperpod_cdk.review.nouns import count, joined, noun
+
+NEEDS_APPROVAL: Final = frozenset({Level.REPLACED, Level.DELETED, Level.REFUSED, Level.INTERRUPTED})
+
+_LEVELS: Final = tuple(Level)
+_KINDS_NAMED: Final = 3
+_NAMED_FIRST: Final = (
+    "AWS::SageMaker::Cluster",
+    "AWS::EKS::Cluster",
+    "AWS::FSx::FileSystem",
+    "AWS::EC2::VPC",
+)
+
+
+def verdict(
+    radius: BlastRadius,
+    *,
+    capacity: Capacity,
+    cost: Cost,
+    access: Access,
+    fabric: Fabric,
+    policy: Policy,
+    protection: Sequence[Attention] = (),
+) -> Verdict:
+    """Judge a change by the gravest that it does to any resource, and list what to look at.
+
+    A replacement or deletion that costs nothing (``catalog.updates``: a Lambda layer's version) counts as a change in
+    place; one that keeps data, nodes or an address in the account but takes them out of their stack counts as deleted.
+    A person is also asked where nobody knows what happens to something that holds data, nodes or an address.
+    """
+    level = min((_level(each) for each in radius.resources), key=_LEVELS.index, default=Level.NONE)
+    is_uncertain = any(each.stateful and each.effect is Effect.UNKNOWN for each in radius.resources)
+    wrong = _wrong(radius, fabric, policy)
+    return Verdict(
+        level=level,
+        sentence=" ".join([sentence(radius.resources), *wrong]),
+        needs_approval=level in NEEDS_APPROVAL or is_uncertain,
+        is_wrong=bool(wrong) or any(each.effect is Effect.REFUSED for each in radius.resources),
+        attention=attention(
+            radius,
+            capacity=capacity,
+            cost=cost,
+            access=access,
+            fabric=fabric,
+            policy=policy,
+            protection=protection,
+        ),
+    )
+
+
+def sentence(resources: Sequence[ResourceEffect]) -> str:
+    """Say in one sentence what happens to these resources."""
+    if not resources:
+        return "Nothing that is deployed changes."
+    of = {effect: [each for each in resources if counted_as(each) is effect] for effect in GRAVEST_FIRST}
+    if len(of[Effect.ADDED]) == len(resources):
+        return f"Adds {count(len(resources), 'resource')}; nothing that is deployed changes."
+    parts = []
+    if of[Effect.REPLACED]:
+        parts.append(f"replaces {_named(of[Effect.REPLACED])}")
+    if of[Effect.DELETED]:
+        parts.append(f"deletes {_named(of[Effect.DELETED])}")
+    if of[Effect.REFUSED]:
+        parts.append(f"asks of {_named(of[Effect.REFUSED])} what the service refuses")
+    if of[Effect.INTERRUPTED]:
+        parts.append(f"interrupts the nodes of {_interrupted(of[Effect.INTERRUPTED])}")
+    if of[Effect.UNKNOWN]:
+        parts.append(f"does something unknown to {_named(of[Effect.UNKNOWN])}")
+    if of[Effect.LEFT_BEHIND]:
+        parts.append(f"leaves {_named(of[Effect.LEFT_BEHIND])} behind")
+    in_place, added = len(of[Effect.IN_PLACE]), len(of[Effect.ADDED])
+    if not parts:
+        text = f"Changes {count(in_place, 'resource')} in place"
+        return f"{text} and adds {count(added, 'resource')}." if added else f"{text}."
+    text = joined(parts)
+    text = text[0].upper() + text[1:]
+    more = []
+    if in_place:
+        more.append(f"{in_place} more {'changes' if in_place == 1 else 'change'} in place")
+    if added:
+        more.append(f"{added} {'is' if added == 1 else 'are'} added")
+    return f"{text}; {', '.join(more)}." if more else f"{text}."
+
+
+def _wrong(radius: BlastRadius, fabric: Fabric, policy: Policy) -> list[str]:
+    """Say what is wrong with the head whatever it is compared with."""
+    said = []
+    refused = sum(each.effect is not Effect.REFUSED and _is_refused_in_part(each) for each in radius.resources)
+    if refused:
+        said.append(f"The service refuses part of that for {count(refused, 'resource')}.")
+    broken = Counter(each.kind for each in fabric.subjects if any(proof.result == "broken" for proof in each.proofs))
+    if broken:
+        kinds = [count(broken[kind], kind) for kind in sorted(broken, reverse=True)]
+        said.append(f"The network of {joined(kinds)} is broken.")
+    errors = len(policy_errors(policy))
+    if errors:
+        said.append(f"The policy finds {count(errors, 'error')}.")
+    return said
+
+
+def _is_refused_in_part(each: ResourceEffect) -> bool:
+    return any(change.effect is Effect.REFUSED for change in each.properties)
+
+
+def _level(each: ResourceEffect) -> Level:
+    effect = counted_as(each)
+    if effect is Effect.LEFT_BEHIND:
+        level = Level.DELETED if each.stateful else Level.IN_PLACE
+    else:
+        level = Level(effect.value)
+    # a Lambda layer's version is made anew without harm, but not while another stack imports it
+    return min(level, Level.REFUSED, key=_LEVELS.index) if _is_refused_in_part(each) else level
+
+
+def _interrupted(resources: Sequence[ResourceEffect]) -> str:
+    groups = {
+        (each.stack, each.logical_id, item)
+        for each in resources
+        for change in each.properties
+        if change.effect in (Effect.INTERRUPTED, Effect.DELETED)
+        for item in _item(change)
+    }
+    others = [each for each in resources if (each.stack, each.logical_id) not in {group[:2] for group in groups}]
+    parts = [count(len(groups), "instance group")] if groups else []
+    return joined([*parts, _named(others)] if others else parts)
+
+
+def _item(change: PropertyEffect) -> list[str]:
+    found = re.match(r"\w*InstanceGroups\[([^\]]*)\]", change.path)
+    return [found[1]] if found else []
+
+
+def _named(resources: Sequence[ResourceEffect]) -> str:
+    # what everything stands on is named first, then what holds data, nodes or an address
+    ordered = sorted(
+        resources,
+        key=lambda each: (
+            _NAMED_FIRST.index(each.type) if each.type in _NAMED_FIRST else len(_NAMED_FIRST),
+            not each.stateful,
+        ),
+    )
+    numbers = Counter(noun(each.type) for each in ordered)
+    kinds = list(numbers.items())
+    if len(kinds) > _KINDS_NAMED:
+        shown = kinds[: _KINDS_NAMED - 1]
+        rest = sum(number for _, number in kinds[_KINDS_NAMED - 1 :])
+        return joined([*(count(number, name) for name, number in shown), count(rest, "other resource")])
+    return joined([count(number, name) for name, number in kinds])

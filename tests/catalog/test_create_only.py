@@ -1,0 +1,84 @@
+"""What CloudFormation cannot change in place, beside the schemas that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import _data, create_only
+from hyperpod_cdk.catalog.create_only import UpdateRule, overlap, update_rule
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "rule"),
+    [
+        (
+            "AWS::SageMaker::Cluster",
+            UpdateRule(
+                create_only=(("ClusterName",), ("Orchestrator", "Eks"), ("VpcConfig",)), name=(("ClusterName",),)
+            ),
+        ),
+        (
+            "AWS::SageMaker::ComputeQuota",
+            UpdateRule(
+                create_only=(("ClusterArn",), ("ComputeQuotaTarget", "TeamName"), ("Name",)), deletes_first=True
+            ),
+        ),
+        ("AWS::KMS::Key", UpdateRule()),
+        ("Custom::Something", None),
+        ("AWS::Nothing::Here", None),
+    ],
+)
+def test_a_rule(resource_type: str, rule: UpdateRule | None) -> None:
+    assert update_rule(resource_type) == rule
+
+
+@pytest.mark.parametrize("resource_type", ["AWS::EC2::VPC", "AWS::EC2::Instance", "AWS::EKS::Cluster"])
+def test_a_rule_is_the_schemas(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
+    schema = registry_schema(resource_type)
+    rule = update_rule(resource_type)
+    assert rule is not None
+    for key, paths in (
+        ("createOnlyProperties", rule.create_only),
+        ("conditionalCreateOnlyProperties", rule.conditionally),
+    ):
+        assert sorted("/properties/" + "/".join(path) for path in paths) == sorted(schema.get(key, []))
+
+
+def test_items_of_lists_are_no_step() -> None:
+    starred = [name for name, words in _data.load("create_only")["types"].items() if "/*" in words]
+    assert starred
+    for name in starred:
+        rule = update_rule(name)
+        assert rule is not None
+        assert not any("*" in path for path in (*rule.create_only, *rule.conditionally, *rule.name))
+
+
+@pytest.mark.parametrize(
+    ("path", "is_create_only"),
+    [
+        (("VpcConfig",), True),
+        (("VpcConfig", "Subnets"), True),
+        (("Orchestrator",), True),
+        (("Orchestrator", "Eks", "ClusterArn"), True),
+        (("Orchestrator", "Slurm"), False),
+        (("InstanceGroups",), False),
+    ],
+)
+def test_a_change_above_or_below_counts(path: tuple[str, ...], is_create_only: bool) -> None:  # noqa: FBT001 - a table's column
+    rule = update_rule("AWS::SageMaker::Cluster")
+    assert rule is not None
+    assert rule.is_create_only(path) is is_create_only
+    assert not rule.is_conditional(path)
+
+
+def test_overlap_goes_both_ways() -> None:
+    assert overlap(("a",), ("a", "b"))
+    assert overlap(("a", "b"), ("a",))
+    assert not overlap(("a", "b"), ("a", "c"))
+
+
+def test_the_schemas_are_dated() -> None:
+    assert create_only.SCHEMAS_AS_OF <= create_only.AS_OF

@@ -1,0 +1,63 @@
+"""Durations: their ranges, what falls back on what, and where each is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperpod_cdk.catalog import _data, durations
+from hyperpod_cdk.catalog.durations import Action
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "action", "when", "low", "high"),
+    [
+        ("AWS::EKS::Cluster", "create", "", 8, 17),
+        ("AWS::EKS::Cluster", "update", "version", 8, 25),
+        ("AWS::EKS::Cluster", "update", "", 3, 12),
+        ("AWS::FSx::FileSystem", "create", "efa", 10, 60),
+        ("AWS::FSx::FileSystem", "delete", "efa", 2, 10),
+        ("AWS::SageMaker::Cluster", "create", "deep health checks", 70, 150),
+        ("AWS::Lambda::Function", "create", "vpc", 0.2, 1.5),
+        ("AWS::Lambda::Function", "create", "", 0.05, 0.5),
+        ("AWS::Nobody::Knows", "update", "", 0.05, 0.5),
+    ],
+)
+def test_the_nearest_row_tells(resource_type: str, action: Action, when: str, low: float, high: float) -> None:
+    found = durations.duration(resource_type, action, when=when)
+    assert (found.low, found.high) == (low, high)
+
+
+def test_a_source_is_told_in_full() -> None:
+    found = durations.duration("AWS::EC2::NatGateway", "create")
+    assert found.source == (
+        "ten public Terraform logs of aws_nat_gateway: created in 1:24 to 2:04 minutes, destroyed in 0:37 to 1:19 "
+        "(read 2026-11-21); kubernetes/kops pull request 944: a NAT gateway takes up to 5 minutes to become available"
+    )
+    assert found.unsure == ""
+
+
+def test_what_nobody_publishes_says_so() -> None:
+    assert durations.OTHERS.source == "not published: a default"
+    assert durations.OTHERS.unsure == "no number is published; seconds are customary"
+
+
+def test_every_range_is_one() -> None:
+    rows = _data.load("durations")["durations"]
+    assert [row for row in rows if not 0 < row["low"] <= row["high"] <= 180] == []
+
+
+def test_no_row_is_there_twice() -> None:
+    rows = [(row["type"], row["action"], row.get("when")) for row in _data.load("durations")["durations"]]
+    assert len(rows) == len(set(rows))
+
+
+def test_a_default_is_never_said_to_be_certain() -> None:
+    rows = _data.load("durations")["durations"]
+    assert [row for row in rows if row["source"] == "default" and not row.get("unsure")] == []
+
+
+def test_every_source_is_used() -> None:
+    document = _data.load("durations")
+    told = [*document["durations"], document["others"], document["stack"], document["deep_health_checks"]]
+    used = {key for row in told for key in row["source"].split(", ")}
+    assert used == set(document["sources"])

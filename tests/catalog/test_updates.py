@@ -1,0 +1,215 @@
+"""What services do beyond the schemas: every row is about something that exists, and none is out of reach."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import pytest
+
+from hyperpod_cdk.catalog import _data, create_only, hyperpod, updates
+
+CLUSTER = "AWS::SageMaker::Cluster"
+EKS = "AWS::EKS::Cluster"
+LUSTRE = "AWS::FSx::FileSystem"
+ROWS: list[dict[str, Any]] = _data.load("updates")["updates"]
+TABLES = ("stateful", "names", "protections", "on_replacement", "made_anew_without_harm")
+WHEN = {
+    "added": (None, 1),
+    "removed": (1, None),
+    "grows": (1, 2),
+    "shrinks": ("2", 1),
+    "gains": (["a"], ["a", "b"]),
+    "next minor": ("1.9", "1.10"),
+    "skips a minor": ("1.9", "1.11"),
+    "lower": ("1.10", "1.9"),
+    "to false": (None, False),
+    "switched off": ("true", False),
+    "switched on": (None, True),
+    "evicting": (None, {"Effect": "NoExecute"}),
+    "workloads": ('[{"kind":"Pod"}]', '[{"kind":"Pod","spec":1}]'),
+    "node pools": ('[{"kind":"NodePool"}]', "[]"),
+}
+TOLD = {
+    *("counted", "handed over", "uncounted", "another VPC", "other zones", "autoscaled", "files kept", "pruned", "MIG"),
+    *("not Lustre", "SCRATCH_1", "EFA"),
+}
+"""Circumstances that only the caller knows."""
+
+
+def types() -> Iterator[str]:
+    for table in ("updates", *TABLES):
+        yield from (row["type"] for row in _data.load("updates")[table])
+    yield from _data.load("updates")["free"]
+
+
+def test_every_type_exists() -> None:
+    aws = {name for name in types() if not name.startswith("Custom::")}
+    assert [name for name in sorted(aws) if create_only.update_rule(name) is None] == []
+
+
+@pytest.mark.parametrize("resource_type", sorted({row["type"] for row in ROWS if row["type"].startswith("AWS::")}))
+def test_every_path_exists(resource_type: str, registry_schema: Callable[[str], Any]) -> None:
+    schema = registry_schema(resource_type)
+    for row in updates._rows(resource_type):
+        # what holds for groups is said of both kinds, and restricted ones have fewer properties
+        if row.path[:1] != ("RestrictedInstanceGroups",) or row.path[1:] == ("EnvironmentConfig",):
+            assert stands_in(schema, schema, row.path), row.path
+
+
+def stands_in(schema: dict[str, Any], node: dict[str, Any], path: tuple[str, ...]) -> bool:
+    while "$ref" in node or node.get("type") == "array":
+        if "$ref" in node:
+            target: Any = schema
+            for step in node["$ref"].removeprefix("#/").split("/"):
+                target = target[step]
+            node = target
+        else:
+            node = node["items"]
+    if not path:
+        return True
+    kinds = [node, *node.get("oneOf", [])]
+    below = next((kind["properties"][path[0]] for kind in kinds if path[0] in kind.get("properties", {})), None)
+    return below is not None and stands_in(schema, below, path[1:])
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_type_has_two_rows(table: str) -> None:
+    names = [row["type"] for row in _data.load("updates")[table]]
+    assert len(names) == len(set(names))
+
+
+def test_every_effect_is_one_and_every_sentence_is_a_clause() -> None:
+    assert {row["effect"] for row in ROWS} == set(get_args(updates.Effect))
+    for row in ROWS:
+        assert len(row["sentence"].split()) > 3, row
+        assert not row["sentence"].endswith("."), row
+        assert "safe" not in row["sentence"].split(), row
+
+
+def test_every_row_can_be_reached() -> None:
+    unconditional: set[tuple[str, str]] = set()
+    for row in ROWS:
+        key = (row["type"], row.get("path", ""))
+        assert key not in unconditional, row
+        if "when" not in row:
+            unconditional.add(key)
+
+
+def test_every_circumstance_is_one() -> None:
+    assert {row["when"] for row in ROWS if "when" in row} == {*WHEN, *TOLD, "forward"}
+    for when, (before, after) in WHEN.items():
+        assert when in updates.circumstances(before, after)
+
+
+@pytest.mark.parametrize("when", ["grows", "shrinks", "next minor"])
+def test_a_value_that_is_not_known_is_never_taken_for_harmless(when: str) -> None:
+    """Where numbers decide, something that is no number has a row of its own."""
+    circumstances: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in ROWS:
+        circumstances[row["type"], row.get("path", "")].add(row.get("when", ""))
+    deciding = [key for key, whens in circumstances.items() if when in whens]
+    assert deciding
+    for resource_type, path in deciding:
+        rows = updates._rows(resource_type)
+        for each in {row.path for row in rows if row.path[-1:] == tuple(path.split("."))[-1:]}:
+            found = updates.update(resource_type, each, object(), 1)
+            assert found is not None
+            assert found.effect == "unknown"
+
+
+@pytest.mark.parametrize("group", ["InstanceGroups", "RestrictedInstanceGroups"])
+@pytest.mark.parametrize("name", hyperpod.IMMUTABLE_GROUP_PROPERTIES)
+def test_what_a_group_cannot_change_is_refused(name: str, group: str) -> None:
+    found = updates.update(CLUSTER, (group, name, "Below"), "a", "b")
+    assert found is not None
+    assert (found.effect, found.path) == ("refused by the service", (group, name))
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "path", "before", "after", "effect"),
+    [
+        (LUSTRE, ("LustreConfiguration", "DeploymentType"), "a", "b", "replaced"),
+        (LUSTRE, ("LustreConfiguration", "CopyTagsToBackups"), True, False, "replaced"),
+        (EKS, ("Version",), "1.33", "1.34", "in place"),
+        (EKS, ("Version",), "1.33", "2.34", "refused by the service"),
+        (EKS, ("Version",), "1.33", "1.33.1", "unknown"),
+        (EKS, ("AccessConfig", "AuthenticationMode"), "API", "CONFIG_MAP", "refused by the service"),
+        (EKS, ("AccessConfig", "AuthenticationMode"), "CONFIG_MAP", "API_AND_CONFIG_MAP", "in place"),
+        (EKS, ("AccessConfig", "AuthenticationMode"), None, "API_AND_CONFIG_MAP", "in place"),
+        (EKS, ("AccessConfig", "AuthenticationMode"), "CONFIG_MAP", "API", "refused by the service"),
+        (EKS, ("ComputeConfig", "NodeRoleArn"), None, "a", "in place"),
+        (EKS, ("ComputeConfig", "NodePools"), ["system"], [], "unknown"),
+        (LUSTRE, ("LustreConfiguration", "MetadataConfiguration", "Mode"), None, "USER_PROVISIONED", "unknown"),
+        ("Custom::HyperPodQuotaGate", ("ServiceToken",), "a", "b", "refused by the service"),
+        ("Custom::HyperPodQuotaGate", ("Mode",), "a", "b", "in place"),
+        ("Custom::Other", ("ServiceToken",), "a", "b", "refused by the service"),
+        ("Custom::Other", ("Mode",), "a", "b", None),
+        ("AWS::S3::Bucket", ("Tags",), "a", "b", None),
+    ],
+)
+def test_a_row(resource_type: str, path: tuple[str, ...], before: Any, after: Any, effect: str | None) -> None:
+    found = updates.update(resource_type, path, before, after)
+    assert (found.effect if found else None) == effect
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "disturbs"),
+    [
+        ('[{"kind":"Pod"}]', '[{"kind":"Pod"},{"kind":"Namespace"}]', False),
+        ('[{"kind":"Pod"}]', '[{"kind":"Namespace"}]', False),
+        ('[{"kind":"Pod","spec":1}]', '[{"kind":"Pod","spec":2}]', True),
+        (
+            '[{"kind":"Pod","metadata":{"name":"a"}}]',
+            '[{"kind":"Pod","metadata":{"name":"b"}}]',
+            False,
+        ),
+        ('[{"kind":"PersistentVolume","spec":{"a":1}}]', '[{"kind":"PersistentVolume","spec":{"a":2}}]', True),
+        ('[{"kind":"PersistentVolume","spec":{"capacity":1}}]', '[{"kind":"PersistentVolume","spec":{}}]', False),
+        ("half-", '[{"kind":"Namespace"}]', True),
+        ('{"kind":"Namespace"}', '[{"kind":"Namespace"}]', True),
+        (1, '[{"kind":"Namespace"}]', True),
+    ],
+)
+def test_manifests_that_disturb(before: Any, after: Any, disturbs: bool) -> None:  # noqa: FBT001 - a table's column
+    assert ("workloads" in updates.circumstances(before, after)) is disturbs
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "costs"),
+    [
+        (CLUSTER, True),
+        ("AWS::EC2::EIP", True),
+        ("AWS::EC2::VPC", False),
+        ("AWS::IAM::Role", False),
+        ("AWS::CloudFormation::Stack", None),
+        ("Custom::Other", None),
+    ],
+)
+def test_what_goes_on_costing_money(resource_type: str, costs: bool | None) -> None:  # noqa: FBT001 - a table's column
+    assert updates.costs_money(resource_type) is costs
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name"),
+    [
+        (CLUSTER, (("ClusterName",),)),
+        ("AWS::EKS::Addon", (("ClusterName",), ("AddonName",))),
+        ("AWS::EC2::Subnet", (("CidrBlock",), ("VpcId",))),
+        (LUSTRE, ()),
+        ("Custom::Other", ()),
+    ],
+)
+def test_what_two_resources_cannot_share(resource_type: str, name: tuple[Any, ...]) -> None:
+    assert updates.name_of(resource_type) == name
+
+
+def test_only_what_nobody_misses_is_made_anew_without_harm() -> None:
+    assert updates.is_made_anew_without_harm("AWS::Lambda::LayerVersion")
+    assert set(updates.MADE_ANEW) & (set(updates.STATEFUL) | {"AWS::IAM::Role", "AWS::EC2::SecurityGroup"}) == set()
+
+
+def test_sources_are_addresses_or_files_of_this_project() -> None:
+    for key in _data.load("updates")["sources"]:
+        assert updates.address(key).startswith(("https://", "docs/decisions/")), key

@@ -1,0 +1,68 @@
+"""What the templates tell checkov: every construct, also alone in somebody's stack, says why a check does not apply."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import assertions
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+
+from hyperpod_cdk import LifecycleScripts
+from hyperpod_cdk.acknowledgments import acknowledge_log_group, ignore_in_checkov
+
+
+@pytest.fixture
+def stack() -> cdk.Stack:
+    return cdk.Stack(cdk.App(), "foreign")
+
+
+def skipped(stack: cdk.Stack) -> dict[str, list[dict[str, str]]]:
+    """Give what checkov is told, by logical ID."""
+    resources: dict[str, Any] = assertions.Template.from_stack(stack).to_json()["Resources"]
+    told = {name: each.get("Metadata", {}).get("checkov") for name, each in resources.items()}
+    return {name: each["skip"] for name, each in told.items() if each}
+
+
+def test_reasons_are_joined_and_sorted_and_the_last_one_counts(stack: cdk.Stack) -> None:
+    bucket = s3.CfnBucket(stack, "Bucket")
+    bucket.add_metadata("of", "mine")
+    ignore_in_checkov(bucket, {"CKV_AWS_21": "old", "CKV_AWS_18": "no logs"})
+    ignore_in_checkov(bucket, {"CKV_AWS_21": "no versions", "CKV_AWS_145": "no key"})
+
+    (resource,) = assertions.Template.from_stack(stack).to_json()["Resources"].values()
+    assert resource["Metadata"] == {
+        "of": "mine",
+        "checkov": {
+            "skip": [
+                {"id": "CKV_AWS_145", "comment": "no key"},
+                {"id": "CKV_AWS_18", "comment": "no logs"},
+                {"id": "CKV_AWS_21", "comment": "no versions"},
+            ]
+        },
+    }
+
+
+def test_a_log_group_of_either_level_has_its_reason(stack: cdk.Stack) -> None:
+    acknowledge_log_group(logs.CfnLogGroup(stack, "Plain"))
+    acknowledge_log_group(logs.LogGroup(stack, "Made"))
+
+    reason = "CloudWatch Logs encrypts what it keeps with a key of its own; encryption.logs is for another"
+    skip = [{"id": "CKV_AWS_158", "comment": reason}]
+    assert list(skipped(stack).values()) == [skip, skip]
+
+
+def test_a_construct_alone_brings_its_reasons(stack: cdk.Stack, tmp_path: Path) -> None:
+    (tmp_path / "on_create.sh").write_text("#!/bin/bash\n", encoding="utf-8")
+    LifecycleScripts(stack, "Scripts", directory=tmp_path)
+
+    ids = {name[:-8]: [each["id"] for each in skip] for name, skip in skipped(stack).items()}
+    assert {key: value for key, value in ids.items() if not key.startswith("CustomCDK")} == {
+        "ScriptsAccessLogs": ["CKV_AWS_18"],
+        "ScriptsUploadLogs": ["CKV_AWS_158"],
+    }
+    (function,) = [value for key, value in ids.items() if key.startswith("CustomCDKBucketDeployment")]
+    assert function == ["CKV_AWS_115", "CKV_AWS_116", "CKV_AWS_117", "CKV_AWS_173", "CKV_AWS_45"]

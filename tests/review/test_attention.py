@@ -1,0 +1,578 @@
+"""What stands below the one line: what a reviewer must look at, gravest first, and in few lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.review.assembly import Assembly, Stack
+from hyperpod_cdk.review.attention import lifted_protection
+from hyperpod_cdk.review.difference import compare
+from hyperpod_cdk.review.model import (
+    Access,
+    Attention,
+    BlockAddresses,
+    Capacity,
+    Cause,
+    Change,
+    Cost,
+    Effect,
+    Fabric,
+    FabricSubject,
+    Grant,
+    LeftBehind,
+    PlanSeats,
+    Policy,
+    PolicyFinding,
+    Proof,
+    PropertyEffect,
+    QuotaNeed,
+    Reach,
+    ResourceEffect,
+    Verdict,
+)
+from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
+
+CAUSE = Cause(file="environments/dev.yaml", line=7, path="hyperpod.instance_groups[0].count", before="4", after="3")
+
+
+def test_a_resource_that_needs_a_look() -> None:
+    of_property = changed("Groups[a].Count", Effect.INTERRUPTED, before="4", after="3", causes=(CAUSE,))
+    quiet = changed("Tags", Effect.IN_PLACE)
+    (found,) = judged(resource(Effect.INTERRUPTED, CLUSTER, properties=(of_property, quiet))).attention
+    assert found == Attention(
+        effect=Effect.INTERRUPTED,
+        resource="dev-x / It",
+        property="Groups[a].Count",
+        before="4",
+        after="3",
+        message="Nodes go.",
+        causes=(CAUSE,),
+    )
+
+
+def test_a_resource_without_a_property_that_explains_it() -> None:
+    causes = (CAUSE,)
+    (gone,) = judged(resource(Effect.DELETED, LUSTRE, causes=causes)).attention
+    assert gone == Attention(effect=Effect.DELETED, resource="dev-x / It", message="It happens.", causes=causes)
+    lesser = (changed("P", Effect.UNKNOWN),)
+    found = judged(resource(Effect.REPLACED, LUSTRE, properties=lesser)).attention
+    assert [(each.effect, each.property, each.message) for each in found] == [
+        (Effect.REPLACED, None, "It happens."),
+        (Effect.UNKNOWN, "P", "Nodes go."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "quiet",
+    [resource(Effect.IN_PLACE), resource(Effect.ADDED), resource(Effect.REPLACED, LAYER)],
+    ids=lambda each: each.effect,
+)
+def test_what_needs_no_look(quiet: ResourceEffect) -> None:
+    assert judged(quiet).attention == ()
+
+
+INDIRECT: dict[str, Any] = {"is_indirect": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            [changed("A", Effect.REPLACED, reason="It refers to X.", **INDIRECT)],
+            [("replaced", "A", "It refers to X.")],
+        ),
+        (
+            [changed(path, Effect.REPLACED, reason="It refers to X.", **INDIRECT) for path in "AB"],
+            [("replaced", "A", "It refers to X. So does B.")],
+        ),
+        (
+            [changed(path, Effect.REPLACED, reason="It refers to X.", **INDIRECT) for path in "ABC"],
+            [("replaced", "A", "It refers to X. So do B and C.")],
+        ),
+        (
+            [changed(path, Effect.REPLACED, reason="It refers to X.", **INDIRECT) for path in "ABCDEF"],
+            [("replaced", "A", "It refers to X. So do B, C and 3 more.")],
+        ),
+        # which other resource it is that another property refers to is in the blast radius
+        (
+            [changed(path, Effect.REPLACED, reason=f"It refers to {path}.", **INDIRECT) for path in "AABCD"],
+            [("replaced", "A", "It refers to A. So does A. Besides, B, C and D refer to what is replaced.")],
+        ),
+        # each effect has its line
+        (
+            [changed(effect.name, effect, **INDIRECT) for effect in (Effect.REPLACED, Effect.REFUSED)],
+            [("replaced", "REPLACED", "Nodes go."), ("refused by the service", "REFUSED", "Nodes go.")],
+        ),
+        # what the change itself says is told singly
+        (
+            [changed(path, Effect.REPLACED) for path in "AB"],
+            [("replaced", "A", "Nodes go."), ("replaced", "B", "Nodes go.")],
+        ),
+        # what is replaced as it is needs no further reason
+        (
+            [changed("V", Effect.REPLACED, **INDIRECT), *(changed(path, Effect.REPLACED) for path in "AB")],
+            [
+                ("replaced", "A", "Nodes go. Besides, V refers to what is replaced."),
+                ("replaced", "B", "Nodes go."),
+            ],
+        ),
+        # what is refused needs each
+        (
+            [
+                changed("A", Effect.REFUSED, reason="The name is taken."),
+                changed("B", Effect.REFUSED, reason="It refers to X, and so it is refused.", **INDIRECT),
+            ],
+            [
+                ("refused by the service", "A", "The name is taken."),
+                ("refused by the service", "B", "It refers to X, and so it is refused."),
+            ],
+        ),
+        (
+            [changed("Export x:A", Effect.REFUSED, reason="Y imports it.", **INDIRECT)],
+            [("refused by the service", "Export x:A", "Y imports it.")],
+        ),
+        (
+            [changed(f"Export x:{each}", Effect.REFUSED, reason="Y imports it.", **INDIRECT) for each in "AB"],
+            [("refused by the service", "Export x:A", "Y imports it. The export x:B is imported as well.")],
+        ),
+        (
+            [changed(f"Export x:{each}", Effect.REFUSED, reason="Y imports it.", **INDIRECT) for each in "ABC"],
+            [
+                (
+                    "refused by the service",
+                    "Export x:A",
+                    "Y imports it. The exports x:B and x:C are imported as well.",
+                )
+            ],
+        ),
+    ],
+)
+def test_what_is_one_thing_is_one_line(changes: list[PropertyEffect], said: list[tuple[str, str, str]]) -> None:
+    gravest = min((change.effect for change in changes), key=list(Effect).index)
+    found = judged(resource(gravest, LUSTRE, stateful=True, properties=tuple(changes))).attention
+    assert [(each.effect and each.effect.value, each.property, each.message) for each in found] == said
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        resource(Effect.LEFT_BEHIND, LUSTRE, stateful=True, properties=(changed("Export x:A", Effect.REFUSED),)),
+        resource(Effect.IN_PLACE, properties=(changed("Export x:A", Effect.REFUSED),)),
+        resource(
+            Effect.REPLACED,
+            LAYER,
+            properties=(changed("Content", Effect.REPLACED), changed("Export x:A", Effect.REFUSED)),
+        ),
+    ],
+    ids=lambda each: each.effect,
+)
+def test_what_is_refused_in_part_is_told_of_everything(each: ResourceEffect) -> None:
+    assert [(line.effect, line.property) for line in judged(each).attention] == [(Effect.REFUSED, "Export x:A")]
+
+
+def gone(number: int, **given: Any) -> list[ResourceEffect]:
+    kinds = ["AWS::IAM::Role", "AWS::EKS::Addon", "AWS::EKS::Addon", "AWS::EC2::Route"]
+    return [
+        resource(Effect.DELETED, kind, logical_id=str(index), name=f"It{index}", **given)
+        for index, kind in enumerate(kinds[:number])
+    ]
+
+
+def test_three_that_merely_follow_are_told_singly() -> None:
+    assert seen(judged(*gone(3))) == [("change", "deleted", f"dev-x / It{index}", "It happens.") for index in range(3)]
+
+
+def test_more_that_merely_follow_are_one_line() -> None:
+    other = Cause(file="environments/dev.yaml", line=8, path="eks", before="1", after="2")
+    follows = (changed("RoleArn", Effect.DELETED, **INDIRECT),)
+    together = [*gone(3, causes=(CAUSE,)), resource(Effect.DELETED, properties=follows, causes=(other, CAUSE))]
+    found = judged(*together)
+    assert seen(found) == [
+        (
+            "change",
+            "deleted",
+            "dev-x / It0 and 3 more",
+            "2 IAM roles and 2 EKS add-ons, which hold neither data nor nodes: the blast radius lists them.",
+        )
+    ]
+    assert found.attention[0].causes == (CAUSE, other)
+
+
+def test_what_is_not_mere_consequence_is_never_folded() -> None:
+    held = resource(Effect.DELETED, LUSTRE, name="Held", stateful=True)
+    chosen = resource(Effect.DELETED, name="Chosen", properties=(changed("Name", Effect.DELETED),))
+    unknown = resource(Effect.UNKNOWN, "Custom::A", name="Unknown")
+    found = judged(*gone(4), held, chosen, unknown).attention
+    assert [each.resource for each in found] == [
+        "dev-x / Held",
+        "dev-x / Chosen",
+        "dev-x / It0 and 3 more",
+        "dev-x / Unknown",
+    ]
+
+
+def test_what_is_refused_is_not_folded_away() -> None:
+    follows = (
+        changed("GroupId", Effect.REPLACED, **INDIRECT),
+        changed("Export x:A", Effect.REFUSED, **INDIRECT),
+    )
+    some = [
+        resource(Effect.REPLACED, logical_id=str(index), name=f"It{index}", properties=follows[: 1 + (index < 3)])
+        for index in range(4)
+    ]
+    assert [(each.effect, each.resource) for each in judged(*some).attention] == [
+        (Effect.REPLACED, "dev-x / It0 and 3 more"),
+        *((Effect.REFUSED, f"dev-x / It{index}") for index in range(3)),
+    ]
+
+
+def test_other_things_stand_among_the_effects() -> None:
+    cost = Cost(region="", prices_as_of="", monthly=Change(before=0, after=100))
+    found = judged(
+        *(resource(effect, name=effect.value) for effect in (Effect.UNKNOWN, Effect.INTERRUPTED, Effect.REFUSED)),
+        cost=cost,
+        capacity=Capacity(quotas=(quota(),)),
+        policy=Policy(findings=(finding(),)),
+        fabric=Fabric(subjects=(proven("file system", S3="broken"),)),
+        left_behind=(
+            LeftBehind(stack="dev-x", logical_id="Id", type=LUSTRE, name="It", why="It is kept", costs_money=True),
+        ),
+    ).attention
+    assert [each.effect or each.about for each in found] == [
+        Effect.REFUSED,
+        "quota",
+        Effect.INTERRUPTED,
+        "fabric",
+        Effect.UNKNOWN,
+        "policy",
+        Effect.LEFT_BEHIND,
+        "cost",
+    ]
+
+
+def test_the_gravest_comes_first() -> None:
+    found = judged(
+        resource(Effect.UNKNOWN, name="a"),
+        resource(Effect.REFUSED, name="b"),
+        resource(Effect.REPLACED, name="c"),
+        resource(Effect.DELETED, name="d"),
+        resource(Effect.INTERRUPTED, name="e"),
+        resource(Effect.REPLACED, name="f"),
+    ).attention
+    assert [each.resource[-1] for each in found] == ["c", "f", "d", "b", "e", "a"]
+
+
+def seen(found: Verdict) -> list[tuple[str, str | None, str, str]]:
+    """Each line's ``about``, effect, resource and message."""
+    return [(each.about, each.effect and each.effect.value, each.resource, each.message) for each in found.attention]
+
+
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        (True, "It is kept. It costs money."),
+        (None, "It is kept. It may cost money."),
+        (False, None),
+    ],
+)
+def test_left_behind(costs: bool | None, said: str | None) -> None:  # noqa: FBT001 - a table
+    left = LeftBehind(stack="dev-x", logical_id="Id", type=LUSTRE, name="It", why="It is kept", costs_money=costs)
+    found = judged(left_behind=(left,))
+    assert seen(found) == ([("left behind", "left behind", "dev-x / It", said)] if said else [])
+
+
+def test_left_behind_together() -> None:
+    left = [
+        LeftBehind(stack=stack, logical_id=name, type=LUSTRE, name=name, why="It is kept.", costs_money=True)
+        for stack, name in (("dev-x", "a"), ("dev-y", "b"), ("dev-x", "c"))
+    ]
+    gone = [
+        resource(Effect.LEFT_BEHIND, stack=each.stack, logical_id=each.logical_id, causes=(CAUSE,)) for each in left
+    ]
+    found = judged(*gone, left_behind=tuple(left))
+    assert seen(found) == [
+        ("left behind", "left behind", "dev-x / a and 1 more", "It is kept. Each costs money."),
+        ("left behind", "left behind", "dev-y / b", "It is kept. It costs money."),
+    ]
+    assert [each.causes for each in found.attention] == [(CAUSE,), (CAUSE,)]
+
+
+def test_a_broken_network() -> None:
+    proofs = (
+        Proof(name="self-reference out", result="broken", detail="no rule lets it out"),
+        Proof(name="self-reference in", result="broken", detail="No rule lets it in."),
+        Proof(name="one zone", result="unknown", detail="A parameter decides."),
+        Proof(name="S3", result="holds", detail="By the gateway."),
+    )
+    subject = FabricSubject(
+        subject="group a",
+        kind="instance group",
+        stack="dev-x",
+        logical_id="Id",
+        proofs=proofs,
+        newly_broken=("self-reference out",),
+    )
+    found = judged(fabric=Fabric(subjects=(subject,)))
+    assert seen(found) == [
+        ("fabric", None, "group a", "No rule lets it out."),
+        ("fabric", None, "group a", "No rule lets it in."),
+    ]
+    assert [(each.property, each.before, each.after) for each in found.attention] == [
+        ("self-reference out", "holds", "broken"),
+        ("self-reference in", None, "broken"),
+    ]
+
+
+def quota(**given: Any) -> QuotaNeed:
+    values = {"name": "p5 for cluster usage", "code": "L-1", "needed": Change(before=8, after=16), "result": "short"}
+    return QuotaNeed(**{"recorded": 8, "recorded_on": "2026-10-01", **values, **given})
+
+
+@pytest.mark.parametrize(
+    ("need", "said"),
+    [
+        (quota(), "16 are needed, the quota is 8 (recorded on 2026-10-01)."),
+        (quota(recorded=0.5, recorded_on=None), "16 are needed, the quota is 0.50 (AWS's default)."),
+        (quota(result="enough"), None),
+        (quota(result="unknown", recorded=None), None),
+    ],
+)
+def test_quotas(need: QuotaNeed, said: str | None) -> None:
+    expected = [("quota", None, "p5 for cluster usage", said)] if said else []
+    assert seen(judged(capacity=Capacity(quotas=(need,)))) == expected
+
+
+def plan(used: float | None, seats: int | None, problem: str | None = None) -> PlanSeats:
+    return PlanSeats(
+        plan="h100-april",
+        instance_type="ml.p5.48xlarge",
+        used=Change(before=4, after=used),
+        seats=seats,
+        recorded_on=None,
+        problem=problem,
+    )
+
+
+@pytest.mark.parametrize(
+    ("seats", "expected"),
+    [
+        (plan(8, 8), []),
+        (plan(9, 8), ["The groups take 9 of 8 ml.p5.48xlarge: 1 more than the plan has."]),
+        (plan(9, None), []),
+        (plan(None, 8), []),
+        (plan(8, 8, "It has ended"), ["It has ended."]),
+    ],
+)
+def test_plans(seats: PlanSeats, expected: list[str]) -> None:
+    found = judged(capacity=Capacity(plans=(seats,)))
+    assert seen(found) == [("plan", None, "h100-april", said) for said in expected]
+
+
+@pytest.mark.parametrize(
+    ("used", "usable", "is_told"), [(251, 251, False), (252, 251, True), (252, None, False), (None, 251, False)]
+)
+def test_blocks(used: float | None, usable: int | None, is_told: bool) -> None:  # noqa: FBT001 - a table
+    block = BlockAddresses(
+        subnet="subnet a", cidr="10.0.0.0/24", zone_id="use1-az5", used=Change(before=1, after=used), usable=usable
+    )
+    said = "252 addresses are needed in 10.0.0.0/24, which has 251."
+    expected = [("addresses", None, "subnet a", said)] if is_told else []
+    assert seen(judged(capacity=Capacity(blocks=(block,)))) == expected
+
+
+def grant(**given: Any) -> Grant:
+    values = {"change": "added", "kind": "permission", "sentence": "a can do B", "who": "A", "what": (), "which": ()}
+    return Grant(**{**values, "stack": "dev-x", "logical_id": "Id", **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "is_told"),
+    [
+        (grant(), False),
+        (grant(is_wildcard=True), True),
+        (grant(is_wildcard=True, change="removed"), False),
+        (grant(is_wildcard=True, effect="Deny"), False),
+        (grant(effect="Deny", change="removed"), True),
+        (grant(kind="trust"), True),
+        (grant(kind="trust", change="removed"), True),
+        (grant(kind="trust", who="service account a/b"), True),
+        (grant(kind="trust", who="service lambda.amazonaws.com"), False),
+        (grant(kind="cluster access"), False),
+    ],
+)
+def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
+    expected = [("access", None, f"dev-x / {given.who}", "A can do B.")] if is_told else []
+    assert seen(judged(access=Access(grants=(given,)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "is_world", "is_told"), [("added", True, True), ("added", False, False), ("removed", True, False)]
+)
+def test_reach(change: Any, is_world: bool, is_told: bool) -> None:  # noqa: FBT001 - a table
+    reach = Reach(change=change, sentence="Anyone reaches it", is_world=is_world, stack="dev-x", logical_id="Id")
+    expected = [("access", None, "dev-x / Id", "Anyone reaches it.")] if is_told else []
+    assert seen(judged(access=Access(reach=(reach,)))) == expected
+
+
+@pytest.mark.parametrize(("given", "is_error"), FINDINGS)
+def test_policy(given: PolicyFinding, is_error: bool) -> None:  # noqa: FBT001 - a table
+    expected = [("policy", None, "dev-x / It", "It is open.")] if is_error else []
+    assert seen(judged(policy=Policy(findings=(given,)))) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_lower_bound", "said"),
+    [
+        (1000, 1099, False, None),
+        (1000, 1100, False, "Costs $100 more per month, $1,100 in all."),
+        (10_000, 10_999, False, None),
+        (10_000, 11_000, True, "Costs $1,000 more per month as far as prices are known, at least $11,000 in all."),
+        (0, 99, False, None),
+        (0, 100, False, "Costs $100 more per month, $100 in all."),
+        (1000, 0, False, None),
+        (None, 1000, False, None),
+        (1000, None, False, None),
+    ],
+)
+def test_cost(before: float | None, after: float | None, is_lower_bound: bool, said: str | None) -> None:  # noqa: FBT001 - a table
+    cost = Cost(
+        region="us-east-1",
+        prices_as_of="2026-01-01",
+        monthly=Change(before=before, after=after),
+        is_lower_bound=is_lower_bound,
+    )
+    assert seen(judged(cost=cost)) == ([("cost", None, "cost per month", said)] if said else [])
+
+
+def assembly(body: dict[str, Any], *, is_protected: bool = False, stacks: tuple[str, ...] = ("dev-x",)) -> Assembly:
+    made = (
+        Stack(
+            name=name,
+            template={"Resources": {"It": {"Type": LUSTRE, **body}}},
+            termination_protection=is_protected,
+        )
+        for name in stacks
+    )
+    return Assembly(environment="dev", stacks=tuple(made))
+
+
+LOST = "The file system loses its protection against deletion."
+KEPT = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+ON, OFF = ({"Properties": {"DeletionProtection": each}} for each in (True, False))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said"),
+    [
+        (assembly(KEPT), assembly(KEPT), []),
+        (
+            assembly(KEPT),
+            assembly({}),
+            [
+                (
+                    "The file system is deleted with what it holds once it leaves the stack or is replaced; until now"
+                    " it was kept."
+                )
+            ],
+        ),
+        (
+            assembly(KEPT),
+            assembly({"DeletionPolicy": "Retain"}),
+            ["The file system is deleted with what it holds once it is replaced; until now it was kept."],
+        ),
+        (
+            assembly({"DeletionPolicy": "Snapshot"}),
+            assembly({"DeletionPolicy": "Delete"}),
+            [
+                (
+                    "The file system is deleted with what it holds once it leaves the stack; until now a snapshot of it"
+                    " was kept."
+                )
+            ],
+        ),
+        (assembly({}), assembly(KEPT), []),
+        (assembly({"DeletionPolicy": "Retain"}), assembly({"DeletionPolicy": "Snapshot"}), []),
+        (assembly(ON), assembly(OFF), [LOST]),
+        (assembly(ON), assembly({}), [LOST]),
+        (assembly(OFF), assembly(ON), []),
+        (
+            assembly({}, is_protected=True),
+            assembly({}),
+            ["The stack dev-x loses its termination protection: any later delete-stack goes through."],
+        ),
+        (
+            assembly({}, is_protected=True, stacks=("dev-x", "dev-y", "dev-z")),
+            assembly({}, stacks=("dev-x", "dev-y", "dev-z")),
+            [
+                (
+                    "The stacks dev-x, dev-y and dev-z lose their termination protection: any later delete-stack goes"
+                    " through."
+                )
+            ],
+        ),
+        (assembly({}), assembly({}, is_protected=True), []),
+    ],
+)
+def test_protection(base: Assembly, head: Assembly, said: list[str]) -> None:
+    found = lifted_protection(base, head, compare(base, head))
+    assert [each.message for each in found] == said
+    assert {(each.about, each.effect) for each in found} <= {("protection", None)}
+    assert judged(protection=found).attention == tuple(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (KEPT, {}, ("DeletionPolicy and UpdateReplacePolicy", "Retain", None)),
+        (
+            {**KEPT, "DeletionPolicy": "RetainExceptOnCreate"},
+            {"DeletionPolicy": "Delete", "UpdateReplacePolicy": "Delete"},
+            ("DeletionPolicy and UpdateReplacePolicy", "RetainExceptOnCreate and Retain", "Delete"),
+        ),
+        (KEPT, {"DeletionPolicy": "Delete"}, ("DeletionPolicy and UpdateReplacePolicy", "Retain", "Delete and none")),
+        ({"DeletionPolicy": "Snapshot"}, {}, ("DeletionPolicy", "Snapshot", None)),
+        (ON, OFF, ("DeletionProtection", "true", "false")),
+        (ON, {}, ("DeletionProtection", "true", None)),
+    ],
+)
+def test_protection_before_and_after(before: Any, after: Any, expected: tuple[str, str, str | None]) -> None:
+    base, head = assembly(before), assembly(after)
+    known = resource(Effect.IN_PLACE, LUSTRE, logical_id="It", causes=(CAUSE,))
+    (found,) = lifted_protection(base, head, compare(base, head), [known])
+    assert (found.property, found.before, found.after) == expected
+    assert (found.resource, found.causes) == ("dev-x / It", (CAUSE,))
+
+
+def roles(number: int, **policies: str) -> Assembly:
+    made = {f"Role{index}": {"Type": "AWS::IAM::Role", **policies} for index in range(number)}
+    held = {"Held": {"Type": LUSTRE, **policies}}
+    return Assembly(environment="dev", stacks=(Stack(name="dev-x", template={"Resources": {**made, **held}}),))
+
+
+def test_three_that_hold_nothing_are_told_singly() -> None:
+    base, head = roles(3, DeletionPolicy="Retain"), roles(3)
+    assert [(each.resource, each.message) for each in lifted_protection(base, head, compare(base, head))] == [
+        (
+            "dev-x / Held",
+            "The file system is deleted with what it holds once it leaves the stack; until now it was kept.",
+        ),
+        *(
+            (f"dev-x / Role{index}", "The IAM role is deleted once it leaves the stack; until now it was kept.")
+            for index in range(3)
+        ),
+    ]
+
+
+def test_more_that_hold_nothing_are_one_line() -> None:
+    base, head = roles(4, DeletionPolicy="Retain"), roles(4)
+    known = [resource(Effect.IN_PLACE, logical_id=f"Role{index}", causes=(CAUSE,)) for index in range(4)]
+    _, found = lifted_protection(base, head, compare(base, head), known)
+    assert found == Attention(
+        effect=None,
+        about="protection",
+        resource="dev-x / Role0 and 3 more",
+        message="4 IAM roles, which hold neither data nor nodes, lose what keeps them from being deleted.",
+        causes=(CAUSE,),
+    )

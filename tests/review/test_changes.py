@@ -1,0 +1,134 @@
+"""Changes as pull requests make them, and the verdict on each."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk import HyperPodChart
+from hyperpod_cdk.config import LoadedEnvironment, load_environment
+from hyperpod_cdk.review.assembly import Assembly, read_assembly
+from hyperpod_cdk.review.model import Cause, Effect, Level, Report, Side
+from hyperpod_cdk.review.run import review
+from stacks.app import add_environment, new_app
+from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
+
+CHANGES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "changes.yaml").read_text(encoding="utf-8"))
+GRAVE = ("AWS::SageMaker::Cluster", "AWS::FSx::FileSystem", "AWS::EKS::Cluster", "AWS::EC2::VPC")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's root: what it synthesizes from has the paths that a user sees."""
+    return tmp_path_factory.mktemp("project")
+
+
+def edited(text: str, replacements: dict[str, str]) -> str:
+    """Write one text in place of another; each has to stand there exactly once."""
+    for old, new in replacements.items():
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the file"
+        text = text.replace(old, new)
+    return text
+
+
+def synthesized(loaded: LoadedEnvironment, outdir: Path, scripts: Path | None) -> Assembly:
+    app = new_app(outdir=outdir)
+    add_environment(app, loaded, chart=HyperPodChart.placeholder(), lifecycle_scripts=scripts)
+    app.synth()
+    return read_assembly(outdir, loaded.environment.name)
+
+
+@pytest.fixture(scope="module")
+def reports(assemblies: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    made: dict[str, Report] = {}
+
+    def report_of(row: dict[str, Any]) -> Report:
+        if row["change"] not in made:
+            made[row["change"]] = reviewed(row, assemblies, tmp_path_factory.mktemp("change"))
+        return made[row["change"]]
+
+    return report_of
+
+
+def reviewed(row: dict[str, Any], assemblies: Path, folder: Path) -> Report:
+    file = ENVIRONMENTS[row["environment"]]
+    text = (PROJECT / file).read_text(encoding="utf-8")
+    before, after = edited(text, row.get("before", {})), edited(text, row["replace"])
+    if row.get("swap"):
+        before, after = after, before
+    old = load_environment(Path(file), text=before, with_record=False)
+    new = load_environment(Path(file), text=after, with_record=False)
+    if before == text:
+        shipped(assemblies, row["environment"])
+        base = read_assembly(assemblies / row["environment"], row["environment"])
+    else:
+        base = synthesized(old, folder / "base", None)
+    scripts = None
+    if "script" in row:
+        scripts = folder / "lifecycle_scripts"
+        shutil.copytree(PROJECT / "lifecycle_scripts", scripts)
+        with (scripts / row["script"]).open("a", encoding="utf-8") as script:
+            script.write("echo one line more\n")
+    head = base if after == before and scripts is None else synthesized(new, folder / "head", scripts)
+    return review(
+        base,
+        head,
+        base_side=Side(label="main"),
+        head_side=Side(label="working tree"),
+        base_environment=old,
+        head_environment=new,
+    )
+
+
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: row["change"])
+def test_verdicts(row: dict[str, Any], reports: Any) -> None:
+    report: Report = reports(row)
+    found: dict[str, Any] = {
+        "level": report.verdict.level.value,
+        "approval": report.verdict.needs_approval,
+        "resources": sorted(
+            each.name for each in report.blast_radius.resources if each.effect.value == report.verdict.level.value
+        ),
+        "causes": sorted({said(cause) for each in report.blast_radius.resources for cause in each.causes}),
+        "sentence": report.verdict.sentence,
+    }
+    expected = {key: row[key] for key in found if key in row}
+    assert {"level", "approval", "causes"} <= set(row)
+    assert "resources" in row or len(found["resources"]) > 6
+    assert {key: found[key] for key in expected} == {
+        key: sorted(value) if isinstance(value, list) else value for key, value in expected.items()
+    }
+
+
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: row["change"])
+def test_the_verdict_is_never_less_than_what_happens(row: dict[str, Any], reports: Any) -> None:
+    report: Report = reports(row)
+    lost = [
+        each for each in report.blast_radius.resources if each.type in GRAVE and each.effect in ("replaced", "deleted")
+    ]
+    if any(each.effect == "replaced" for each in lost):
+        assert report.verdict.level is Level.REPLACED
+    if lost:
+        assert report.verdict.needs_approval
+    effects = {each.effect for each in report.blast_radius.resources}
+    effects |= {change.effect for each in report.blast_radius.resources for change in each.properties}
+    if Effect.REFUSED in effects:
+        assert report.verdict.is_wrong
+        assert report.verdict.level in (Level.REPLACED, Level.DELETED, Level.REFUSED)
+        assert [each.message for each in report.verdict.attention if each.effect is Effect.REFUSED] != []
+
+
+def said(cause: Cause) -> str:
+    """A cause as the table writes it."""
+    if not cause.path:
+        return cause.file
+    return f"{'-' if cause.after is None else ''}{cause.line} {cause.path}"
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CHANGES) >= 30
+    assert len({row["change"] for row in CHANGES}) == len(CHANGES)

@@ -1,0 +1,154 @@
+"""What is deployed, as CloudFormation tells it: the stacks that are there, their templates and their parameters."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk._handlers.quota_gate.reading import Own
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.review.deployed import STACK_KINDS, Deployed, read_deployed
+from hyperpod_cdk.review.difference import compare
+from stacks import environment as stacks_module
+from tests.support.scripted_aws import ACCOUNT, REGION, WHO, Fails, ScriptedSession, holds_to_shape
+
+NETWORK = {"Resources": {"Vpc": {"Type": "AWS::EC2::VPC"}}}
+HYPERPOD = {
+    "Parameters": {"Chart": {"Type": "String", "Default": "none"}, "Token": {"Type": "String", "NoEcho": True}},
+    "Resources": {"It": {"Type": "T", "Properties": {"Chart": {"Ref": "Chart"}, "Token": {"Ref": "Token"}}}},
+}
+HEAD = Assembly(
+    environment="dev",
+    stacks=tuple(
+        Stack(name=name, template=template, region=REGION, account=ACCOUNT)
+        for name, template in (("dev-network", NETWORK), ("dev-hyperpod", HYPERPOD))
+    ),
+)
+
+
+def described(name: str, status: str = "UPDATE_COMPLETE", **given: Any) -> dict[str, Any]:
+    arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{name}/0"
+    return {"StackName": name, "StackId": arn, "StackStatus": status, **given}
+
+
+def deployed(
+    stacks: list[dict[str, Any]], templates: dict[str, Any], head: Assembly = HEAD, **others: Any
+) -> tuple[Deployed, ScriptedSession]:
+    def template(params: Any) -> Any:
+        found = templates[params["StackName"]]
+        return found if isinstance(found, Fails) else {"TemplateBody": found}
+
+    script = {
+        "sts:GetCallerIdentity": WHO,
+        "cloudformation:DescribeStacks": {"Stacks": stacks},
+        "cloudformation:GetTemplate": template,
+        **others,
+    }
+    scripted = ScriptedSession(script)
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    aws = LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session())
+    return read_deployed(aws, head), scripted
+
+
+def test_stacks_that_are_there() -> None:
+    stacks = [
+        described("dev-storage", Tags=[{"Key": "team", "Value": "a"}]),
+        described("dev-network", EnableTerminationProtection=True),
+        described("other"),
+        described("dev-elsewhere"),
+    ]
+    text = "Resources:\n  Fs: {Type: AWS::FSx::FileSystem, Properties: {SubnetIds: [!ImportValue dev-subnet]}}\n"
+    exported = {**NETWORK, "Outputs": {"Subnet": {"Value": "s", "Export": {"Name": "dev-subnet"}}}}
+    found, scripted = deployed(stacks, {"dev-storage": text, "dev-network": json.dumps(exported)})
+    base = found.base
+    assert [(stack.name, stack.dependencies, stack.termination_protection) for stack in base.stacks] == [
+        ("dev-network", (), True),
+        ("dev-storage", ("dev-network",), False),
+    ]
+    assert (base.environment, base.region, base.account) == ("dev", REGION, ACCOUNT)
+    assert base.stacks[1].tags == {"team": "a"}
+    assert base.stacks[0].template == exported
+    assert found.head == HEAD
+    assert found.notes == ()
+    asked = [params for name, params in scripted.asked if name == "cloudformation:GetTemplate"]
+    assert asked == [{"StackName": name, "TemplateStage": "Original"} for name in ("dev-network", "dev-storage")]
+
+
+def test_nothing_is_deployed() -> None:
+    found, _ = deployed([], {})
+    assert found.base.stacks == ()
+    assert len(compare(found.base, found.head)) == 2
+
+
+def test_the_script_holds_to_aws() -> None:
+    parameters = [{"ParameterKey": "Chart", "ParameterValue": "real"}]
+    stack = described("dev-network", EnableTerminationProtection=True, Parameters=parameters, CreationTime=0)
+    holds_to_shape("cloudformation", "DescribeStacks", {"Stacks": [stack]})
+    holds_to_shape("cloudformation", "GetTemplate", {"TemplateBody": "x"})
+
+
+def test_a_deployed_stack_keeps_its_parameters() -> None:
+    parameters = [
+        {"ParameterKey": "Chart", "ParameterValue": "real"},
+        {"ParameterKey": "Token", "ParameterValue": "****"},
+        {"ParameterKey": "Gone", "ParameterValue": "x"},
+    ]
+    found, _ = deployed([described("dev-hyperpod", Parameters=parameters)], {"dev-hyperpod": json.dumps(HYPERPOD)})
+    for side in (found.base, found.head):
+        assert side.by_name["dev-hyperpod"].parameters == {
+            "Chart": {"Type": "String", "Default": "real"},
+            "Token": {"Type": "String", "NoEcho": True},
+        }
+    assert [change.resource.logical_id for change in compare(found.base, found.head)] == ["Vpc"]
+
+
+@pytest.mark.parametrize("status", ["REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"])
+def test_a_stack_that_holds_nothing(status: str) -> None:
+    found, _ = deployed([described("dev-network", status)], {})
+    assert found.base.stacks == ()
+    assert found.notes == (f"The deployed stack dev-network is {status}: it holds nothing and counts as not there.",)
+
+
+def test_a_stack_in_between() -> None:
+    stacks = [described("dev-network", "UPDATE_ROLLBACK_FAILED")]
+    found, _ = deployed(stacks, {"dev-network": json.dumps(NETWORK)})
+    assert [stack.name for stack in found.base.stacks] == ["dev-network"]
+    assert found.notes == (
+        "The deployed stack dev-network is UPDATE_ROLLBACK_FAILED: what it has may not be what its template says.",
+    )
+
+
+def test_stacks_that_import_from_each_other_are_all_there() -> None:
+    def template(own: str, other: str) -> str:
+        resource = {"Type": "T", "Properties": {"P": {"Fn::ImportValue": other}}}
+        outputs = {"O": {"Value": 1, "Export": {"Name": own}}}
+        return json.dumps({"Resources": {"A": resource}, "Outputs": outputs})
+
+    stacks = [described("dev-network"), described("dev-hyperpod")]
+    found, _ = deployed(stacks, {"dev-network": template("a", "b"), "dev-hyperpod": template("b", "a")})
+    assert [stack.name for stack in found.base.stacks] == ["dev-network", "dev-hyperpod"]
+
+
+DENIED = Fails("AccessDenied", "User: x is not authorized to perform: cloudformation:GetTemplate", 403)
+
+
+def test_aws_does_not_answer() -> None:
+    with pytest.raises(AssemblyError) as caught:
+        deployed([described("dev-network")], {"dev-network": DENIED})
+    assert str(caught.value).startswith("what is deployed cannot be read: ")
+    assert "cloudformation:GetTemplate" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_template_that_is_none() -> None:
+    with pytest.raises(AssemblyError, match=r"^the deployed stack dev-network: not a CloudFormation template: "):
+        deployed([described("dev-network")], {"dev-network": "Outputs: {}"})
+
+
+def test_every_kind_of_stack_is_asked_for() -> None:
+    code = stacks_module.HyperPodEnvironment.__init__.__code__
+    assert sorted(each for each in code.co_consts if each in STACK_KINDS) == sorted(STACK_KINDS)
+    assert len({name for name in code.co_names if name.endswith("Stack")}) == len(STACK_KINDS)

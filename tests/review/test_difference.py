@@ -1,0 +1,142 @@
+"""What differs between two assemblies, down to the property, with list items kept apart by their names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.review.difference import MISSING, compare
+from hyperpod_cdk.review.values import Reference
+
+
+def assembly(resources: dict[str, Any], **sections: Any) -> Assembly:
+    return Assembly(environment="dev", stacks=(Stack(name="s", template={"Resources": resources, **sections}),))
+
+
+def of(**properties: Any) -> Assembly:
+    return assembly({"A": {"Type": "T", "Properties": properties}})
+
+
+def changed(base: Assembly, head: Assembly) -> list[tuple[str, Any, Any]]:
+    return [(each.path, each.before, each.after) for change in compare(base, head) for each in change.properties]
+
+
+def group(name: str, count: int) -> dict[str, Any]:
+    return {"InstanceGroupName": name, "InstanceCount": count}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"P": 1}, {"P": 1}, []),
+        ({"P": 1}, {"P": 2}, [("P", 1, 2)]),
+        ({"P": 1}, {"P": True}, [("P", 1, True)]),
+        ({"P": 1}, {"P": "1"}, [("P", 1, "1")]),
+        ({}, {"P": 2}, [("P", MISSING, 2)]),
+        ({"P": 1}, {}, [("P", 1, MISSING)]),
+        ({"P": {"Q": {"R": 1}}}, {"P": {"Q": {"R": 2}}}, [("P.Q.R", 1, 2)]),
+        ({"P": {"Q": 1}}, {"P": [1]}, [("P", {"Q": 1}, [1])]),
+        ({"P": ["a", "b"]}, {"P": ["b"]}, [("P", ["a", "b"], ["b"])]),
+        (
+            {"Groups": [group("a", 1), group("b", 2)]},
+            {"Groups": [group("b", 3), group("a", 1)]},
+            [("Groups[b].InstanceCount", 2, 3)],
+        ),
+        (
+            {"Groups": [group("a", 1)]},
+            {"Groups": [group("a", 1), group("b", 2)]},
+            [("Groups[b]", MISSING, group("b", 2))],
+        ),
+        ({"Groups": [group("a", 1)]}, {"Groups": []}, [("Groups[a]", group("a", 1), MISSING)]),
+        # two items of one name are not told apart by it, but by their places
+        (
+            {"Tags": [{"Key": "k", "Value": 1}, {"Key": "k", "Value": 2}]},
+            {"Tags": [{"Key": "k", "Value": 1}, {"Key": "k", "Value": 3}]},
+            [("Tags[1].Value", 2, 3)],
+        ),
+        ({"L": [{"A": 1}]}, {"L": [{"A": 1}, {"A": 2}]}, [("L", [{"A": 1}], [{"A": 1}, {"A": 2}])]),
+        ({"L": [{"A": 1}]}, {"L": [{"A": 2}]}, [("L[0].A", 1, 2)]),
+    ],
+)
+def test_properties(before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, Any, Any]]) -> None:
+    assert changed(of(**before), of(**after)) == expected
+
+
+def test_the_place_of_a_change() -> None:
+    (change,) = compare(of(Groups=[group("h100", 1)]), of(Groups=[group("h100", 2)]))
+    (found,) = change.properties
+    assert (found.path, found.schema_path, found.item) == (
+        "Groups[h100].InstanceCount",
+        ("Groups", "InstanceCount"),
+        "h100",
+    )
+
+
+def test_resources_that_come_and_go() -> None:
+    a, b, c = ({"Type": "T", "Properties": {"P": name}} for name in "abc")
+    found = compare(assembly({"A": a, "B": b}), assembly({"B": b, "C": c}))
+    sides = [(each.resource.logical_id, bool(each.before), bool(each.after)) for each in found]
+    assert sides == [("C", False, True), ("A", True, False)]
+
+
+def test_a_resource_that_becomes_another_type() -> None:
+    (found,) = compare(assembly({"A": {"Type": "T"}}), assembly({"A": {"Type": "U"}}))
+    assert found.before
+    assert found.after
+    assert (found.before.type, found.after.type, found.properties) == ("T", "U", ())
+
+
+def test_attributes_beside_the_properties() -> None:
+    before = {"Type": "T", "DeletionPolicy": "Retain", "Metadata": {"a": 1}, "DependsOn": "B"}
+    after = {"Type": "T", "UpdateReplacePolicy": "Delete", "Metadata": {"a": 2}}
+    (found,) = compare(assembly({"A": before}), assembly({"A": after}))
+    assert [(each.path, each.before, each.after) for each in found.attributes] == [
+        ("DeletionPolicy", "Retain", MISSING),
+        ("UpdateReplacePolicy", MISSING, "Delete"),
+    ]
+
+
+def test_what_deploys_nothing_else_is_no_change() -> None:
+    before, after = {"Type": "T", "Metadata": {"a": 1}, "DependsOn": "B"}, {"Type": "T", "Metadata": {"a": 2}}
+    assert compare(assembly({"A": before}), assembly({"A": after})) == []
+
+
+def test_a_parameter_that_is_followed() -> None:
+    properties = {"Name": {"Fn::Sub": "${Stage}-x"}, "Vpc": {"Ref": "Vpc"}}
+    resources = {"A": {"Type": "T", "Properties": properties}, "Vpc": {"Type": "AWS::EC2::VPC"}}
+    base, head = (assembly(resources, Parameters={"Stage": {"Default": stage}}) for stage in ("dev", "qa"))
+    assert changed(base, head) == [("Name", "dev-x", "qa-x")]
+    assert changed(base, assembly({**resources, "A": {"Type": "T", "Properties": {"Name": "dev-x", "Vpc": "v"}}})) == [
+        ("Vpc", Reference("s", "Vpc"), "v")
+    ]
+
+
+def test_from_nothing_and_to_nothing() -> None:
+    some = of(P=1)
+    assert [(each.before, each.resource.logical_id) for each in compare(EMPTY, some)] == [(None, "A")]
+    assert [(each.after, each.resource.logical_id) for each in compare(some, EMPTY)] == [(None, "A")]
+    assert compare(some, some) == []
+
+
+PROPERTIES = st.dictionaries(
+    st.sampled_from("PQR"),
+    st.recursive(
+        st.integers(0, 2) | st.booleans() | st.sampled_from(["a", "b"]),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["Name", "Key", "V"]), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=3,
+)
+
+
+@given(PROPERTIES, PROPERTIES)
+def test_every_difference_has_two_sides(before: dict[str, Any], after: dict[str, Any]) -> None:
+    forth, back = changed(of(**before), of(**after)), changed(of(**after), of(**before))
+    assert sorted(map(repr, forth)) == sorted(repr((path, old, new)) for path, new, old in back)
+    assert changed(of(**before), of(**before)) == []

@@ -1,0 +1,302 @@
+"""Instance groups and subnets are read as the templates state them, and what they leave open stays open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.review.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.review.groups import (
+    SCALED,
+    InstanceGroup,
+    exists,
+    instance_groups,
+    part,
+    parts,
+    subnets,
+    whole_number,
+)
+from tests.support.assembly import ENVIRONMENTS, shipped
+
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+
+
+def assembly(resources: dict[str, Any], name: str = "lab", **sections: Any) -> Assembly:
+    return Assembly(environment="", stacks=(Stack(name=name, template={"Resources": resources, **sections}),))
+
+
+def cluster(*groups: Any, **properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": list(groups), **properties}}
+
+
+def one(group: Any, resources: dict[str, Any] | None = None, **sections: Any) -> InstanceGroup:
+    (found,) = instance_groups(assembly({"C": cluster(group), **(resources or {})}, **sections))
+    return found
+
+
+def subnet(**properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::EC2::Subnet", "Properties": {"VpcId": "vpc-1", **properties}}
+
+
+def test_a_group_as_it_is_written() -> None:
+    found = one(
+        {
+            "InstanceGroupName": "h100",
+            "InstanceType": "ml.p5.48xlarge",
+            "InstanceCount": 4,
+            "MinInstanceCount": "2",
+            "TrainingPlanArn": PLAN,
+            "OverrideVpcConfig": {"Subnets": [{"Ref": "S"}], "SecurityGroupIds": [{"Fn::GetAtt": "G.GroupId"}]},
+            "InstanceStorageConfigs": [
+                {"EbsVolumeConfig": {"VolumeSizeInGB": 500}},
+                {"EbsVolumeConfig": {"RootVolume": True, "VolumeKmsKeyId": "key"}},
+            ],
+        },
+        {"S": subnet(AvailabilityZoneId="use1-az5"), "G": {"Type": "AWS::EC2::SecurityGroup"}},
+    )
+    assert (found.name, found.index, found.types, found.count, found.min_count) == (
+        "h100",
+        0,
+        ("ml.p5.48xlarge",),
+        4,
+        2,
+    )
+    assert (found.zone_ids, found.zones, found.storage_gib) == (("use1-az5",), ("use1-az5",), 500)
+    assert (found.capacity_kind, found.plan, found.capacity) == ("training plan", PLAN, "training plan h100-april")
+    assert [each.label for each in (*found.subnets, *found.security_groups)] == ["S (lab)", "G (lab)"]
+    assert (found.cluster.logical_id, found.is_restricted, found.is_flexible, found.is_scaled) == (
+        "C",
+        False,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "types", "is_flexible", "capacity"),
+    [
+        ({"InstanceType": "ml.m5.large"}, ("ml.m5.large",), False, "on-demand"),
+        ({"InstanceType": {"Ref": "Type"}}, (), False, "on-demand"),
+        ({"InstanceRequirements": {"InstanceTypes": ["ml.a", "ml.b"]}}, ("ml.a", "ml.b"), True, "flexible"),
+        ({"InstanceRequirements": {"InstanceTypes": ["ml.a", {"Ref": "Type"}]}}, (), True, "flexible"),
+        (
+            {"InstanceRequirements": {"InstanceTypes": ["ml.a"]}, "CapacityRequirements": {"Spot": {}}},
+            ("ml.a",),
+            True,
+            "spot",
+        ),
+        ({"CapacityRequirements": {"OnDemand": {}}}, (), False, "on-demand"),
+        ({"TrainingPlanArn": {"Ref": "Plan"}}, (), False, "training plan ${Plan}"),
+        ({"TrainingPlanArn": {"Ref": "AWS::NoValue"}}, (), False, "on-demand"),
+        ({"TrainingPlanArn": {"Ref": "Empty"}}, (), False, "on-demand"),
+        ({"TrainingPlanArn": {"Fn::If": ["Asked", PLAN, {"Ref": "AWS::NoValue"}]}}, (), False, "unknown"),
+        ({"CapacityRequirements": {"Fn::If": ["Asked", {"Spot": {}}, {}]}}, (), False, "unknown"),
+    ],
+)
+def test_types_and_capacity(body: dict[str, Any], types: tuple[str, ...], is_flexible: bool, capacity: str) -> None:  # noqa: FBT001 - a column of the table
+    found = one(
+        body,
+        Parameters={"Type": {"Type": "String"}, "Plan": {"Type": "String"}, "Empty": {"Type": "String", "Default": ""}},
+        Conditions={"Asked": {"Fn::Equals": [{"Ref": "Plan"}, "x"]}},
+    )
+    assert (found.types, found.is_flexible, found.capacity) == (types, is_flexible, capacity)
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "note"),
+    [
+        (0, 0, ""),
+        ("3", 3, ""),
+        ({"Ref": "Given"}, 7, ""),
+        ({"Ref": "Asked"}, None, "${Asked} gives it"),
+        (None, None, "the template does not state it"),
+        ({"Fn::GetAtt": ["Counts", "Count0"]}, None, SCALED),
+        ({"Fn::GetAtt": ["Other", "Count0"]}, None, "Other.Count0 gives it"),
+    ],
+)
+def test_counts(count: Any, number: int | None, note: str) -> None:
+    found = one(
+        {"InstanceCount": count},
+        {"Counts": {"Type": "Custom::HyperPodNodeCounts"}, "Other": {"Type": "Custom::Other"}},
+        Parameters={"Given": {"Type": "Number", "Default": "7"}, "Asked": {"Type": "Number"}},
+    )
+    assert (found.count, found.count_note, found.is_scaled) == (number, note, note == SCALED)
+
+
+@pytest.mark.parametrize(
+    ("mode", "count", "is_scaled"), [("Enable", 0, True), ("Enable", 1, False), ("Disable", 0, False)]
+)
+def test_karpenter_scales_groups_of_zero(mode: str, count: int, is_scaled: bool) -> None:  # noqa: FBT001 - a column of the table
+    made = assembly({"C": cluster({"InstanceCount": count}, AutoScaling={"Mode": mode})})
+    (found,) = instance_groups(made)
+    assert (found.is_scaled, found.count) == (is_scaled, None if is_scaled else count)
+
+
+def test_a_group_without_a_network_of_its_own_stands_in_the_cluster_s() -> None:
+    network = {"Subnets": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}
+    other = {"OverrideVpcConfig": {"Subnets": ["subnet-2"], "SecurityGroupIds": ["sg-2"]}}
+    groups = instance_groups(assembly({"C": cluster({}, other, VpcConfig=network)}))
+    assert [[each.key for each in (*group.subnets, *group.security_groups)] for group in groups] == [
+        ["subnet-1", "sg-1"],
+        ["subnet-2", "sg-2"],
+    ]
+    assert [group.name for group in groups] == ["0", "1"]
+
+
+def test_restricted_groups_come_last_and_are_known_as_such() -> None:
+    made = assembly({"C": cluster({"InstanceGroupName": "a"}, RestrictedInstanceGroups=[{"InstanceGroupName": "r"}])})
+    assert [(group.name, group.is_restricted) for group in instance_groups(made)] == [("a", False), ("r", True)]
+
+
+@pytest.mark.parametrize(
+    ("volumes", "gib"),
+    [
+        (None, 0),
+        ([], 0),
+        ([{"EbsVolumeConfig": {"VolumeSizeInGB": 10}}, {"EbsVolumeConfig": {"VolumeSizeInGB": 5}}], 15),
+        ([{"FsxLustreConfig": {"DnsName": "x"}}], 0),
+        ([{"EbsVolumeConfig": {"VolumeSizeInGB": {"Ref": "Asked"}}}], None),
+        ({"Ref": "Asked"}, None),
+    ],
+)
+def test_storage(volumes: Any, gib: int | None) -> None:
+    body = {} if volumes is None else {"InstanceStorageConfigs": volumes}
+    assert one(body, Parameters={"Asked": {"Type": "Number"}}).storage_gib == gib
+
+
+def test_what_a_condition_leaves_out_is_not_there() -> None:
+    made = assembly(
+        {
+            "Off": {**cluster({"InstanceGroupName": "off"}), "Condition": "Never"},
+            "On": {**cluster({"InstanceGroupName": "on"}), "Condition": "Always"},
+            "Open": {**cluster({"InstanceGroupName": "open"}), "Condition": "Asked"},
+            "S": {**subnet(), "Condition": "Never"},
+        },
+        Parameters={"P": {"Type": "String"}},
+        Conditions={
+            "Never": {"Fn::Equals": ["a", "b"]},
+            "Always": {"Fn::Equals": ["a", "a"]},
+            "Asked": {"Fn::Equals": [{"Ref": "P"}, "a"]},
+        },
+    )
+    assert [group.name for group in instance_groups(made)] == ["on", "open"]
+    assert subnets(made) == []
+    assert [exists(made, each) for each in made.resources()] == [False, True, None, False]
+
+
+@pytest.mark.parametrize(
+    ("body", "zone_id", "zone_name", "zone"),
+    [
+        ({"AvailabilityZoneId": "use1-az5"}, "use1-az5", "", "use1-az5"),
+        ({"AvailabilityZone": "us-east-1a"}, "", "us-east-1a", "us-east-1a"),
+        (
+            {"AvailabilityZone": {"Fn::Select": [0, {"Fn::GetAZs": ""}]}},
+            "",
+            "",
+            'lab: {"Fn::Select": [0, {"Fn::GetAZs": ""}]}',
+        ),
+        ({}, "", "", ""),
+    ],
+)
+def test_zones_are_ids_or_names_or_told_apart_by_their_words(
+    body: dict[str, Any], zone_id: str, zone_name: str, zone: str
+) -> None:
+    (found,) = subnets(assembly({"S": subnet(CidrBlock="10.0.0.0/24", **body)}))
+    assert (found.zone_id, found.zone_name, found.zone, found.cidr) == (zone_id, zone_name, zone, "10.0.0.0/24")
+
+
+def test_what_uses_a_subnet() -> None:
+    here = {"Ref": "S"}
+    made = assembly(
+        {
+            "S": subnet(),
+            "C": cluster({"InstanceGroupName": "h100"}, VpcConfig={"Subnets": [here], "SecurityGroupIds": []}),
+            "Fs": {"Type": "AWS::FSx::FileSystem", "Properties": {"SubnetIds": [here]}},
+            "Eks": {
+                "Type": "AWS::EKS::Cluster",
+                "Properties": {"ResourcesVpcConfig": {"SubnetIds": [here, "subnet-9"]}},
+            },
+            "F": {"Type": "AWS::Lambda::Function", "Properties": {"VpcConfig": {"SubnetIds": [here]}}},
+            "Nat": {"Type": "AWS::EC2::NatGateway", "Properties": {"SubnetId": here}},
+            "End": {"Type": "AWS::EC2::VPCEndpoint", "Properties": {"SubnetIds": [here]}},
+            "Lb": {"Type": "AWS::ElasticLoadBalancingV2::LoadBalancer", "Properties": {"Subnets": [here, here]}},
+            "Table": {"Type": "AWS::EC2::SubnetRouteTableAssociation", "Properties": {"SubnetId": here}},
+        }
+    )
+    own, existing = subnets(made)
+    assert [(use.kind, use.name) for use in own.uses] == [
+        ("nodes", "h100"),
+        ("file system", "Fs"),
+        ("EKS", "Eks"),
+        ("function", "F"),
+        ("NAT gateway", "Nat"),
+        ("endpoint", "End"),
+        ("other", "Lb"),
+    ]
+    assert own.vpc is not None
+    assert (own.vpc.label, own.resource) == ("vpc-1", made.find("lab", "S"))
+    assert (existing.part.label, existing.resource, [use.kind for use in existing.uses]) == ("subnet-9", None, ["EKS"])
+
+
+def test_parts_are_one_however_they_are_named() -> None:
+    made = Assembly(
+        environment="prod",
+        stacks=(
+            Stack(
+                name="net",
+                template={
+                    "Resources": {"G": {"Type": "AWS::EC2::SecurityGroup"}, "V": {"Type": "AWS::EC2::VPC"}},
+                    "Outputs": {"O": {"Value": {"Fn::GetAtt": ["G", "GroupId"]}, "Export": {"Name": "net:G"}}},
+                },
+            ),
+            Stack(
+                name="pod", template={"Resources": {"X": {"Type": "A::B::C"}}, "Parameters": {"P": {"Type": "String"}}}
+            ),
+        ),
+    )
+    ways: list[tuple[str, Any]] = [
+        ("net", {"Ref": "G"}),
+        ("net", {"Fn::GetAtt": "G.GroupId"}),
+        ("net", {"Fn::Sub": "${G.GroupId}"}),
+        ("pod", {"Fn::ImportValue": "net:G"}),
+    ]
+    assert {part(made, stack, way) for stack, way in ways} == {part(made, "net", {"Ref": "G"})}
+    default = part(made, "net", {"Fn::GetAtt": ["V", "DefaultSecurityGroup"]})
+    assert (default.key, default.label, default.attribute) == (
+        "net:V:DefaultSecurityGroup",
+        "V.DefaultSecurityGroup (net)",
+        "DefaultSecurityGroup",
+    )
+    assert part(made, "net", {"Fn::GetAtt": ["V", "VpcId"]}) == part(made, "net", {"Ref": "V"})
+    # what one stack leaves open is not what another leaves open
+    assert [part(made, stack, {"Ref": "P"}).key for stack in ("net", "pod")] == ["net:${P}", "pod:${P}"]
+    assert [each.label for each in parts(made, "pod", {"Ref": "P"})] == ["${P}"]
+    assert parts(made, "pod", None) == ()
+
+
+@given(st.integers(min_value=0))
+def test_whole_numbers(number: int) -> None:
+    assert {whole_number(number), whole_number(str(number)), whole_number(f" {number} ")} == {number}
+    others: list[Any] = [True, None, "", "1.5", 1.5, "-1", [], {}]
+    assert [whole_number(each) for each in others] == [None] * len(others)
+    assert whole_number(2.0) == 2
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_shipped_environment_has_its_groups(name: str, assemblies: Path) -> None:
+    environment = shipped(assemblies, name).environment
+    made = read_assembly(assemblies / name, name)
+    stated = {group.name: group for group in environment.hyperpod.all_groups}
+    found = {group.name: group for group in instance_groups(made)}
+    assert found.keys() == stated.keys()
+    for group in found.values():
+        was = stated[group.name]
+        assert group.types == was.all_instance_types
+        assert (group.count or 0) == was.count
+        assert group.plan == was.training_plan_arn
+        assert group.storage_gib == (was.volume_gib or 0)
+        assert group.zone_ids == (() if environment.network.is_existing else (was.availability_zone_id,))

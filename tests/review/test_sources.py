@@ -1,0 +1,384 @@
+"""Where the sides of a review come from: revisions, assemblies, the files as they lie there; and what is neither."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk import charts
+from hyperpod_cdk.config import UsageError
+from hyperpod_cdk.review.assembly import EMPTY, AssemblyError
+from hyperpod_cdk.review.sources import CHART, CHART_LOCK, Source, SynthesisError, sources
+from tests.support.assembly import PROJECT
+
+APP = """\
+import json, os, pathlib, sys
+sys.path[:0] = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+context = json.loads(os.environ["CDK_CONTEXT_JSON"])
+name = context["env"]
+file = pathlib.Path(name if name.endswith(".yaml") else f"environments/{name}.yaml")
+text = file.read_text()
+if "refused" in text:
+    print("environments/dev.yaml:1: refused for a reason")
+    sys.exit(1)
+if "silent" in text:
+    sys.exit(0)
+try:
+    from hyperpod_cdk import VERSION
+except ImportError:
+    VERSION = "none"
+chart = pathlib.Path("charts/hyperpod-dependencies/Chart.yaml")
+properties = {
+    "Environment": text.splitlines()[0],
+    "Library": VERSION,
+    "Chart": chart.read_text() if chart.exists() else "placeholder",
+    "Context": {key: context[key] for key in sorted(context) if not key.startswith("@") and key != "env"},
+    "Data": pathlib.Path("data.txt").read_text(),
+    "Credentials": sorted(key for key in os.environ if key.startswith(("AWS_", "GIT_"))),
+    "Tools": os.path.exists("node_modules/tool"),
+    "Sub": os.path.exists("sub/file.txt"),
+}
+out = pathlib.Path(os.environ["CDK_OUTDIR"])
+stage = out / "assembly-dev"
+stage.mkdir(parents=True)
+(stage / "t.json").write_text(json.dumps({"Resources": {"It": {"Type": "T", "Properties": properties}}}))
+display = "renamed" if "renamed" in text else "dev"
+inner = {"type": "aws:cloudformation:stack", "properties": {"stackName": "dev-x", "templateFile": "t.json"}}
+(stage / "manifest.json").write_text(json.dumps({"artifacts": {"x": inner}}))
+outer = {"type": "cdk:cloud-assembly", "properties": {"directoryName": "assembly-dev", "displayName": display}}
+(out / "manifest.json").write_text(json.dumps({"artifacts": {"dev": outer}}))
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=Dana", "-c", "user.email=dana@example.com", "-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", *identity, "-C", str(folder), *arguments],  # noqa: S607 - git is where PATH has it
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+    )
+    return done.stdout.strip()
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def commit(folder: Path, message: str) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture(scope="module")
+def first_commit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository whose project, in a folder of it, has one commit; its app is a few lines of plain Python."""
+    top = tmp_path_factory.mktemp("first") / "repository"
+    root = top / "infra"
+    write(root / "app.py", APP)
+    # the app needs no package, and looking for some takes most of its time
+    write(root / "cdk.json", json.dumps({"app": "python -IS app.py"}))
+    write(root / "data.txt", "one\n")
+    write(root / "environments" / "dev.yaml", "first: 1\n")
+    write(root / "charts" / "charts.lock.yaml", "lock: 1\n")
+    write(root / ".gitignore", "node_modules/\ncharts/hyperpod-dependencies/\ncdk.context.json\n")
+    git(top, "init", "-q", "-b", "main", "--template=")
+    commit(root, "first")
+    return top
+
+
+@pytest.fixture
+def project(first_commit: Path, tmp_path: Path) -> Path:
+    """A copy of that project for one test."""
+    return Path(shutil.copytree(first_commit, tmp_path / "repository")) / "infra"
+
+
+def compared(project: Path, base: str | None, head: str | None = None, name: str | None = "dev") -> list[Source | None]:
+    with sources(project, name, base=base, head=head) as found:
+        return list(found)
+
+
+def properties(source: Source | None) -> dict[str, object]:
+    assert source is not None
+    (resource,) = source.assembly.resources()
+    return dict(resource.properties)
+
+
+def refusal(project: Path, base: str | None, head: str | None = None, name: str | None = "dev") -> str:
+    with pytest.raises((AssemblyError, UsageError)) as caught:
+        compared(project, base, head, name)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_revision_and_the_files_as_they_are(project: Path) -> None:
+    first = git(project, "rev-parse", "HEAD")
+    write(project / "environments" / "dev.yaml", "second: 2\n")
+    before = git(project, "status", "--porcelain"), sorted((project.parent / ".git").rglob("*"))
+    base, head = compared(project, "main")
+    assert (git(project, "status", "--porcelain"), sorted((project.parent / ".git").rglob("*"))) == before
+    assert base
+    assert head
+    assert (properties(base)["Environment"], properties(head)["Environment"]) == ("first: 1", "second: 2")
+    assert base.side.model_dump() == {"label": "main", "commit": first, "environment_file": "environments/dev.yaml"}
+    assert head.side.model_dump() == {
+        "label": "working tree",
+        "commit": None,
+        "environment_file": "environments/dev.yaml",
+    }
+    assert (base.assembly.environment, head.assembly.environment) == ("dev", "dev")
+    refused = "this version refuses environments/dev.yaml, so no line of it is named as a cause."
+    assert (base.notes, head.notes) == ((f"main: {refused}",), (f"working tree: {refused}",))
+
+
+def test_two_revisions(project: Path) -> None:
+    write(project / "data.txt", "two\n")
+    second = commit(project, "second")
+    write(project / "data.txt", "three\n")
+    base, head = compared(project, "HEAD~1", second[:10])
+    assert (properties(base)["Data"], properties(head)["Data"]) == ("one\n", "two\n")
+    assert head
+    assert (head.side.label, head.side.commit) == (second[:10], second)
+
+
+def test_an_environment_file_is_read_with_its_lines(project: Path) -> None:
+    text = (PROJECT / "examples" / "two-teams.yaml").read_text(encoding="utf-8").replace("name: two-teams", "name: dev")
+    write(project / "environments" / "dev.yaml", text)
+    commit(project, "second")
+    base, head = compared(project, "main")
+    for side in (base, head):
+        assert side
+        assert side.environment
+        assert (side.environment.environment.name, side.environment.file) == ("dev", "environments/dev.yaml")
+        assert side.environment.line_of("name") == text[: text.index("name: dev")].count("\n") + 1
+        assert side.notes == ()
+
+
+@pytest.mark.parametrize("name", ["environments/dev.yaml", "dev.yaml"])
+def test_an_environment_by_its_file(project: Path, name: str) -> None:
+    _, head = compared(project, "main", None, str(project / name) if "/" in name else name)
+    assert head
+    assert head.side.environment_file == "environments/dev.yaml"
+
+
+def test_an_environment_that_is_new_or_gone(project: Path) -> None:
+    write(project / "environments" / "qa.yaml", "new: 1\n")
+    base, head = compared(project, "main", None, "qa")
+    assert base
+    assert head
+    assert (base.assembly, base.side.label) == (EMPTY, "nothing")
+    assert base.notes == ("main has no environments/qa.yaml: the environment does not exist there.",)
+    assert properties(head)["Environment"] == "new: 1"
+    (project / "environments" / "dev.yaml").unlink()
+    base, head = compared(project, "main")
+    assert base
+    assert head
+    assert properties(base)["Environment"] == "first: 1"
+    assert (head.assembly, head.side.label) == (EMPTY, "nothing")
+
+
+def test_every_revision_has_its_own_library(project: Path) -> None:
+    write(project / "constructs" / "hyperpod_cdk" / "__init__.py", "VERSION = 'one'\n")
+    commit(project, "library")
+    write(project / "constructs" / "hyperpod_cdk" / "__init__.py", "VERSION = 'two'\n")
+    base, head = compared(project, "main")
+    assert (properties(base)["Library"], properties(head)["Library"]) == ("one", "two")
+
+
+def test_what_no_revision_holds_is_the_same_on_both_sides(project: Path) -> None:
+    write(project / "charts" / "hyperpod-dependencies" / "Chart.yaml", "pulled")
+    write(project / "node_modules" / "tool", "")
+    write(project / "cdk.context.json", '{"vpc": "vpc-1"}')
+    write(project / "cdk.json", '{"app": "python -IS app.py", "context": {"flag": true}, "pathMetadata": false}')
+    commit(project, "settings")
+    base, head = compared(project, "main")
+    assert properties(base) == properties(head)
+    assert properties(base)["Chart"] == "pulled"
+    assert properties(base)["Tools"] is True
+    assert properties(base)["Context"] == {
+        "aws:cdk:bundling-stacks": ["**"],
+        "aws:cdk:enable-asset-metadata": True,
+        "aws:cdk:version-reporting": True,
+        "flag": True,
+        "vpc": "vpc-1",
+    }
+
+
+def test_another_chart_is_not_passed_off_as_the_revisions_own(project: Path) -> None:
+    write(project / "charts" / "hyperpod-dependencies" / "Chart.yaml", "pulled")
+    write(project / "charts" / "charts.lock.yaml", "lock: 2\n")
+    base, head = compared(project, "main")
+    assert base
+    assert (properties(base)["Chart"], properties(head)["Chart"]) == ("placeholder", "pulled")
+    assert base.notes[0] == (
+        "main locks another hyperpod-dependencies chart than the one that is pulled: its own is not here, so that what "
+        "differs of the chart is not shown as it is."
+    )
+
+
+def test_where_charts_lie() -> None:
+    assert (CHART, CHART_LOCK) == (charts.CHART_DIRECTORY, charts.LOCK_FILE)
+
+
+def test_nobodys_credentials_reach_an_app(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    base, _ = compared(project, "main")
+    assert properties(base)["Credentials"] == [
+        "AWS_CONFIG_FILE",
+        "AWS_EC2_METADATA_DISABLED",
+        "AWS_SHARED_CREDENTIALS_FILE",
+    ]
+
+
+def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    git(tmp_path, "init", "-q", "-b", "main", "other")
+    write(other / "file.txt", "x")
+    commit(other, "other")
+    git(project, "submodule", "--quiet", "add", str(other), "sub")
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    write(project / "big.bin", pointer)
+    write(project.parent / ".gitattributes", "*.zip filter=lfs\n")
+    commit(project, "submodule")
+    base, _ = compared(project, "main")
+    assert base
+    assert properties(base)["Sub"] is True
+    assert base.notes[0] == (
+        "main: 1 file of Git LFS stands there as a pointer, since nothing is fetched; an asset made from one may seem "
+        "to differ."
+    )
+    write(other / "file.txt", "y")
+    commit(other, "other two")
+    git(project / "sub", "pull", "-q")
+    base, _ = compared(project, "main")
+    assert base
+    assert properties(base)["Sub"] is False
+    assert base.notes[0] == "main: the submodule infra/sub is not here at its commit and was left empty."
+
+
+def test_an_app_that_fails_is_heard(project: Path) -> None:
+    write(project / "environments" / "dev.yaml", "refused: 1\n")
+    with pytest.raises(SynthesisError) as caught:
+        compared(project, "main")
+    assert str(caught.value) == "working tree: the app ended with exit code 1; nothing was compared"
+    assert caught.value.output == "environments/dev.yaml:1: refused for a reason\n"
+    commit(project, "refused")
+    write(project / "environments" / "dev.yaml", "silent: 1\n")
+    said = refusal(project, "main")
+    assert said == "main: the app ended with exit code 1; nothing was compared"
+    assert refusal(project, "main~1") == (
+        "working tree: the app ended without writing a cloud assembly; nothing was compared"
+    )
+
+
+def assembly(folder: Path, name: str = "dev") -> Path:
+    stack = {"type": "aws:cloudformation:stack", "properties": {"stackName": f"{name}-x", "templateFile": "t.json"}}
+    write(folder / "manifest.json", json.dumps({"artifacts": {"x": stack}}))
+    write(folder / "t.json", json.dumps({"Resources": {"It": {"Type": "T", "Properties": {"From": name}}}}))
+    return folder
+
+
+def test_assemblies_that_are_there(project: Path, tmp_path: Path) -> None:
+    one, two = assembly(tmp_path / "one"), assembly(tmp_path / "two")
+    base, head = compared(project, str(one), str(two), None)
+    assert base
+    assert head
+    assert (base.side.label, head.side.label) == (str(one), str(two))
+    assert base.notes == (f"{one} is a cloud assembly: the environment file that it was made from is not known.",)
+    base, head = compared(project, str(one))
+    assert properties(base) == {"From": "dev"}
+    assert properties(head)["Environment"] == "first: 1"
+    assert compared(project, None, str(two))[0] is None
+
+
+def test_a_folder_that_is_an_assembly_comes_before_a_revision_of_its_name(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assembly(tmp_path / "main")
+    monkeypatch.chdir(tmp_path)
+    base, _ = compared(project, "main")
+    assert properties(base) == {"From": "dev"}
+
+
+def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Path) -> None:
+    wanted = "want the folder of a cloud assembly or a git revision"
+    folder, file = project / "charts", project / "app.py"
+    assert refusal(project, "-x") == f"--base: {wanted}, got '-x'"
+    assert refusal(project, "") == f"--base: {wanted}, got ''"
+    assert refusal(project, "main", "--upload-pack=x") == f"--head: {wanted}, got '--upload-pack=x'"
+    assert refusal(project, "a\nb") == f"--base: {wanted}, got 'a\\nb'"
+    assert refusal(project, "nowhere") == (
+        f"--base: {wanted}, and 'nowhere' is neither here; a shallow clone gets it by 'git fetch origin nowhere'"
+    )
+    assert refusal(project, "x" * 5000).startswith(f"--base: {wanted}, and 'xxx")
+    assert refusal(project, "HEAD:infra/app.py").startswith(f"--base: {wanted}, and 'HEAD:infra/app.py' is neither")
+    assert refusal(project, str(folder)) == (
+        f"--base: {folder} is no cloud assembly, it has no manifest.json; nor is it a revision"
+    )
+    assert refusal(project, str(file)) == (
+        f"--base: {file} is a file; want the folder of a cloud assembly, or --template for one file"
+    )
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert refusal(project, str(loop)).startswith(f"--base: {wanted}, and ")
+
+
+def test_outside_of_a_repository(tmp_path: Path) -> None:
+    write(tmp_path / "environments" / "dev.yaml", "a: 1\n")
+    assert refusal(tmp_path, "main") == (
+        "--base: 'main' is no folder, and no revision can be asked for: "
+        "not a git repository (or any of the parent directories): .git"
+    )
+
+
+def test_which_environment(project: Path, tmp_path: Path) -> None:
+    assert refusal(project, "main", None, None) == (
+        "name the environment, as in 'hyperpod-cdk review ENV'; there are dev"
+    )
+    assert refusal(project, "main", None, "dve") == (
+        f'no environment "dve" in {project / "environments"}; did you mean dev?'
+    )
+    write(project / "environments" / "qa.yaml", "a: 1\n")
+    assert refusal(project, "main", "main", "qa") == 'no environment "qa" in main or main'
+    outside = tmp_path / "outside.yaml"
+    write(outside, "a: 1\n")
+    assert refusal(project, "main", None, str(outside)) == (
+        f"{outside} is outside of the project {project}; no revision of the project holds it"
+    )
+
+
+def test_another_environment_than_asked(project: Path, tmp_path: Path) -> None:
+    other = assembly(tmp_path / "other", "prod")
+    assert refusal(project, str(other)) == f"{other}: holds no environment 'dev'; there are the stacks prod-x"
+    write(project / "environments" / "dev.yaml", "renamed: 1\n")
+    assert refusal(project, "main") == (
+        "the base is environment 'dev', the head 'renamed': they have no stack in common; "
+        "a review compares one environment with itself"
+    )
+
+
+def test_a_project_without_an_app(project: Path) -> None:
+    (project / "app.py").unlink()
+    (project / "cdk.json").unlink()
+    assert refusal(project, "main") == (
+        'working tree: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
+    )
+    write(project / "cdk.json", '{"app": ')
+    assert (
+        refusal(project, "main") == "working tree: cdk.json cannot be read: Expecting value: line 1 column 9 (char 8)"
+    )
+
+
+def test_a_command_of_a_shell(project: Path) -> None:
+    write(project / "cdk.json", json.dumps({"app": "X=1 python app.py && true"}))
+    _, head = compared(project, "main")
+    assert properties(head)["Environment"] == "first: 1"

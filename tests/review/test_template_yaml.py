@@ -1,0 +1,118 @@
+"""Templates as YAML: readable, and the same template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.review.assembly import parse_template, read_assembly
+from hyperpod_cdk.review.diagram import diagram
+from hyperpod_cdk.review.sources import sources
+from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, template_yaml, write_files
+from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+PLAIN = st.one_of(TEXTS, st.integers(), st.booleans(), st.floats(allow_nan=False, allow_infinity=False))
+FUNCTIONS = st.sampled_from(
+    ["Ref", "Fn::GetAtt", "Fn::Sub", "Fn::Join", "Fn::Base64", "Fn::If", "Condition", "Fn::Not"]
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    PLAIN,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(TEXTS, inner, max_size=3),
+        st.builds(lambda name, argument: {name: argument}, FUNCTIONS, inner),
+        st.builds(lambda a, b: {"Fn::GetAtt": [a, b]}, TEXTS, TEXTS),
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("name", ["prod", "closed"])
+def test_shipped_templates_read_back_the_same(assemblies: Path, name: str) -> None:
+    shipped(assemblies, name)
+    assembly = read_assembly(assemblies / name, name)
+
+    texts = environment_yaml(assembly)
+
+    assert list(texts) == [f"{stack.name}.yaml" for stack in assembly.stacks]
+    for stack in assembly.stacks:
+        assert parse_template(texts[f"{stack.name}.yaml"], stack.name) == stack.template
+
+
+@given(VALUES)
+def test_every_value_reads_back_the_same(value: Any) -> None:
+    template = {"Resources": {"A": {"Type": "T", "Properties": {"P": value}}}}
+    read = parse_template(template_yaml(template), "t")["Resources"]["A"]["Properties"]["P"]
+    assert read == value
+    assert repr(read) == repr(value)
+
+
+def test_short_forms_are_what_people_write() -> None:
+    text = template_yaml(
+        {
+            "Resources": {
+                "A": {
+                    "Type": "T",
+                    "Properties": {
+                        "Vpc": {"Ref": "Vpc"},
+                        "Arn": {"Fn::GetAtt": ["Role", "Arn"]},
+                        "Odd": {"Fn::GetAtt": ["Role", "a b"]},
+                        "Name": {"Fn::Sub": "${Env}-x"},
+                        "Zone": {"Fn::Select": [0, {"Fn::GetAZs": ""}]},
+                        "Data": {"Fn::Base64": {"Fn::Sub": "#!/bin/sh\necho ${A}\n"}},
+                        "Import": {"Fn::ImportValue": "prod-network:Vpc"},
+                        "When": {"Condition": {"Bool": {"a": "false"}}},
+                        "Version": "2012-10-17",
+                    },
+                }
+            }
+        }
+    )
+    assert text == (
+        "Resources:\n"
+        "  A:\n"
+        "    Type: T\n"
+        "    Properties:\n"
+        "      Vpc: !Ref Vpc\n"
+        "      Arn: !GetAtt Role.Arn\n"
+        "      Odd:\n"
+        "        Fn::GetAtt:\n"
+        "        - Role\n"
+        "        - a b\n"
+        "      Name: !Sub '${Env}-x'\n"
+        "      Zone: !Select\n"
+        "      - 0\n"
+        "      - !GetAZs ''\n"
+        "      Data:\n"
+        "        Fn::Base64: !Sub |\n"
+        "          #!/bin/sh\n"
+        "          echo ${A}\n"
+        "      Import: !ImportValue prod-network:Vpc\n"
+        "      When:\n"
+        "        Condition:\n"
+        "          Bool:\n"
+        "            a: 'false'\n"
+        "      Version: '2012-10-17'\n"
+    )
+
+
+def test_a_folder_holds_exactly_the_texts(tmp_path: Path) -> None:
+    folder = tmp_path / "prod"
+    assert write_files(folder, {"a.yaml": "1\n", "b.yaml": "2\n"}) == ["a.yaml", "b.yaml"]
+    assert write_files(folder, {"a.yaml": "1\n", "c.yaml": "3\n"}) == ["b.yaml", "c.yaml"]
+    assert differing_files(folder, {"a.yaml": "2\n", "c.yaml": "3\n"}) == ["a.yaml"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.yaml", "c.yaml"]
+
+
+def test_the_folder_synthesized_is_what_the_environments_make() -> None:
+    own = [name for name, file in ENVIRONMENTS.items() if file.startswith("environments/")]
+    for name in own:
+        with sources(PROJECT, name, base=None, head=None, context={"chart": "placeholder"}) as (_, source):
+            texts = {**environment_yaml(source.assembly), "diagram.svg": diagram(source.assembly)}
+        assert differing_files(PROJECT / "synthesized" / name, texts) == [], "run 'hyperpod-cdk templates'"
+    assert sorted(path.name for path in (PROJECT / "synthesized").iterdir()) == own

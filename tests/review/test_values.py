@@ -1,0 +1,215 @@
+"""References are followed through an environment's stacks as far as the templates tell, and no further."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.review.assembly import Assembly, Stack
+from hyperpod_cdk.review.values import Reference, Unknown, imports, plain, references, resolve, target
+
+NETWORK = Stack(
+    name="dev-network",
+    region="us-west-2",
+    account="111122223333",
+    template={
+        "Parameters": {
+            "Stage": {"Type": "String", "Default": "dev"},
+            "Zones": {"Type": "CommaDelimitedList", "Default": "a, b"},
+            "Asked": {"Type": "String"},
+        },
+        "Conditions": {
+            "IsDev": {"Fn::Equals": [{"Ref": "Stage"}, "dev"]},
+            "IsProd": {"Fn::Not": [{"Condition": "IsDev"}]},
+            "IsAsked": {"Fn::Equals": [{"Ref": "Asked"}, "x"]},
+            "Both": {"Fn::And": [{"Condition": "IsDev"}, {"Condition": "IsAsked"}]},
+            "Never": {"Fn::And": [{"Condition": "IsProd"}, {"Condition": "IsAsked"}]},
+            "Either": {"Fn::Or": [{"Condition": "IsAsked"}, {"Condition": "IsDev"}]},
+            "Circle": {"Condition": "Circle"},
+            "Strange": {"Condition": ["IsDev"]},
+        },
+        "Mappings": {"Sizes": {"dev": {"Nodes": 4}}},
+        "Resources": {"Vpc": {"Type": "AWS::EC2::VPC"}, "Subnet": {"Type": "AWS::EC2::Subnet"}},
+        "Outputs": {
+            "Subnet": {"Value": {"Ref": "Subnet"}, "Export": {"Name": "dev-network:Subnet"}},
+            "Name": {"Value": {"Ref": "Stage"}, "Export": {"Name": "dev-network:Stage"}},
+        },
+    },
+)
+HYPERPOD = Stack(name="dev-hyperpod", template={"Resources": {"Cluster": {"Type": "AWS::SageMaker::Cluster"}}})
+DEV = Assembly(environment="dev", stacks=(NETWORK, HYPERPOD))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, 3),
+        ({"A": [1, {"Ref": "AWS::NoValue"}], "B": {"Ref": "AWS::NoValue"}}, {"A": [1]}),
+        ({"Ref": "AWS::Region"}, "us-west-2"),
+        ({"Ref": "AWS::AccountId"}, "111122223333"),
+        ({"Ref": "AWS::StackName"}, "dev-network"),
+        ({"Ref": "AWS::Partition"}, Unknown("${AWS::Partition}")),
+        ({"Ref": "Vpc"}, Reference("dev-network", "Vpc")),
+        ({"Ref": "Stage"}, "dev"),
+        ({"Ref": "Zones"}, ["a", "b"]),
+        ({"Ref": "Asked"}, Unknown("${Asked}")),
+        ({"Ref": ["x"]}, Unknown("{Ref}")),
+        ({"Fn::GetAtt": ["Vpc", "CidrBlock"]}, Reference("dev-network", "Vpc", "CidrBlock")),
+        ({"Fn::GetAtt": "Vpc.CidrBlock"}, Reference("dev-network", "Vpc", "CidrBlock")),
+        ({"Fn::GetAtt": ["Nobody", "Arn"]}, Unknown("{Fn::GetAtt: ['Nobody', 'Arn']}")),
+        ({"Fn::Join": ["-", ["a", {"Ref": "Stage"}]]}, "a-dev"),
+        ({"Fn::Join": ["", ["arn:", {"Fn::GetAtt": ["Vpc", "Arn"]}]]}, "arn:${Vpc.Arn}"),
+        ({"Fn::Join": ["-"]}, Unknown("{Fn::Join: [-]}")),
+        ({"Fn::Sub": "${Stage}/${Vpc}/${Vpc.Arn}/${!Kept}"}, "dev/${Vpc}/${Vpc.Arn}/${Kept}"),
+        ({"Fn::Sub": ["${Own}-${Asked}", {"Own": {"Ref": "Stage"}}]}, "dev-${Asked}"),
+        ({"Fn::Sub": "${Vpc}"}, Reference("dev-network", "Vpc")),
+        ({"Fn::Sub": "${Vpc.Arn}"}, Reference("dev-network", "Vpc", "Arn")),
+        ({"Fn::Sub": "${Asked}"}, Unknown("${Asked}")),
+        ({"Fn::Sub": "${Stage}"}, "dev"),
+        ({"Fn::Sub": ["${Own}", {"Own": {"Fn::GetAtt": ["Vpc", "Arn"]}}]}, Reference("dev-network", "Vpc", "Arn")),
+        ({"Fn::Select": [1, {"Ref": "Zones"}]}, "b"),
+        ({"Fn::Select": ["1", ["a", "b"]]}, "b"),
+        ({"Fn::Select": [2, ["a", "b"]]}, Unknown("{Fn::Select: [2, [a, b]]}")),
+        ({"Fn::Split": ["/", "a/b"]}, ["a", "b"]),
+        ({"Fn::Split": ["/", {"Fn::Sub": "${Asked}/b"}]}, Unknown("{Fn::Split: [/, ${Asked}/b]}")),
+        ({"Fn::FindInMap": ["Sizes", {"Ref": "Stage"}, "Nodes"]}, 4),
+        ({"Fn::FindInMap": ["Sizes", "prod", "Nodes"]}, Unknown("{Fn::FindInMap: [Sizes, prod, Nodes]}")),
+        ({"Fn::ImportValue": "dev-network:Stage"}, "dev"),
+        ({"Fn::ImportValue": "elsewhere:Stage"}, Unknown("{import elsewhere:Stage}")),
+        ({"Fn::GetAZs": ""}, Unknown("{Fn::GetAZs}")),
+        ({"Fn::If": ["IsDev", 1, 2]}, 1),
+        ({"Fn::If": ["IsProd", 1, 2]}, 2),
+        ({"Fn::If": ["IsAsked", 1, 2]}, Unknown("{if IsAsked: 1, else 2}")),
+        ({"Fn::If": ["Both", 1, 2]}, Unknown("{if Both: 1, else 2}")),
+        ({"Fn::If": ["Never", 1, 2]}, 2),
+        ({"Fn::If": ["Either", 1, 2]}, 1),
+        ({"Fn::If": ["Circle", 1, 2]}, Unknown("{if Circle: 1, else 2}")),
+        ({"Fn::If": ["Strange", 1, 2]}, Unknown("{if Strange: 1, else 2}")),
+        ({"Fn::If": ["Nobody", 1, 2]}, Unknown("{if Nobody: 1, else 2}")),
+        ({"Fn::If": [["IsDev"], 1, 2]}, Unknown("{Fn::If: [[IsDev], 1, 2]}")),
+        ({"Ref": "AWS::NoValue"}, None),
+        ({"Fn::Sub": ["a${B}c", {"B": {"Ref": "AWS::NoValue"}}]}, "ac"),
+        ([{"Fn::If": ["IsProd", 1, {"Ref": "AWS::NoValue"}]}], []),
+    ],
+)
+def test_resolve(value: Any, expected: Any) -> None:
+    assert resolve(DEV, "dev-network", value) == expected
+
+
+def test_an_import_leads_to_the_resource_of_another_stack() -> None:
+    value = {"Fn::ImportValue": "dev-network:Subnet"}
+    assert resolve(DEV, "dev-hyperpod", value) == Reference("dev-network", "Subnet")
+    assert target(DEV, "dev-hyperpod", value) == NETWORK.resources["Subnet"]
+    assert target(DEV, "dev-hyperpod", "subnet-0123") is None
+
+
+def test_exports_that_import_each_other_end() -> None:
+    outputs = {"O": {"Value": {"Fn::ImportValue": "x"}, "Export": {"Name": "x"}}}
+    circle = Assembly(environment="", stacks=(Stack(name="s", template={"Resources": {}, "Outputs": outputs}),))
+    assert resolve(circle, "s", {"Fn::ImportValue": "x"}) == Unknown("{import ...}")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (True, "true"),
+        (1.5, "1.5"),
+        (Reference("s", "Vpc"), "Vpc"),
+        (Reference("s", "Vpc", "Arn"), "Vpc.Arn"),
+        (Unknown("${Asked}"), "${Asked}"),
+        ([1, {"A": False, "B": "c"}], "[1, {A: false, B: c}]"),
+    ],
+)
+def test_plain(value: Any, shown: str) -> None:
+    assert plain(value) == shown
+
+
+def test_references_and_imports_of_a_value() -> None:
+    value = {
+        "A": [{"Ref": "R"}, {"Fn::GetAtt": ["G", "Arn"]}, {"Fn::GetAtt": "H.Arn"}],
+        "B": {"Fn::Sub": ["${S} ${T.Arn} ${!Kept}", {"S": {"Fn::ImportValue": "i"}}]},
+        "C": {"Fn::ImportValue": {"Fn::Sub": "${R}:x"}},
+    }
+    assert sorted(references(value)) == [("G", "Arn"), ("H", "Arn"), ("R", ""), ("R", ""), ("S", ""), ("T", "Arn")]
+    assert list(imports(value)) == ["i"]
+
+
+FUNCTIONS = (
+    "Ref", "Fn::GetAtt", "Fn::Join", "Fn::Sub", "Fn::Select", "Fn::Split", "Fn::FindInMap", "Fn::If",
+    "Fn::ImportValue", "Fn::Cidr", "A",
+)  # fmt: skip
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(max_size=5), st.sampled_from(["Vpc", "Stage", "IsDev", "${Stage}"])
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FUNCTIONS), inner, max_size=2),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_no_value_of_a_template_is_too_strange(value: Any) -> None:
+    found = resolve(DEV, "dev-network", value)
+    # what stands for AWS::NoValue never shows
+    assert "<object" not in plain(found)
+    assert all(isinstance(name, str) for name, _ in references(value))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"Fn::Select": [0, {"Fn::GetAZs": ""}]}, {"Fn::Select": [1, {"Fn::GetAZs": ""}]}),
+        ({"Fn::Cidr": [{"Ref": "Asked"}, 4, 8]}, {"Fn::Cidr": [{"Ref": "Asked"}, 4, 12]}),
+        ({"Fn::If": ["IsAsked", "ami-1", "ami-2"]}, {"Fn::If": ["IsAsked", "ami-1", "ami-3"]}),
+        ({"Fn::If": ["IsAsked", 1, {"Ref": "AWS::NoValue"}]}, {"Fn::If": ["IsAsked", 1, ""]}),
+        (
+            {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]},
+            {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Zones"]},
+        ),
+        ({"Fn::Sub": "a-${Asked}"}, {"Fn::Sub": "b-${Asked}"}),
+        ({"Fn::Select": [0, {"Fn::Split": ["-", {"Ref": "Asked"}]}]}, {"Fn::Select": [0, {"Ref": "Asked"}]}),
+    ],
+)
+def test_what_is_not_told_differs_where_anything_of_it_does(before: Any, after: Any) -> None:
+    one, other = (resolve(DEV, "dev-network", each) for each in (before, after))
+    assert one != other
+    assert resolve(DEV, "dev-network", before) == one
+
+
+def test_a_map_with_an_unknown_key_tells_what_it_may_be() -> None:
+    value = {"Fn::FindInMap": ["Sizes", {"Ref": "Asked"}, "Nodes"]}
+    assert resolve(DEV, "dev-network", value) == Unknown("{Fn::FindInMap: [${Asked}, Nodes] of {dev: {Nodes: 4}}}")
+
+
+def test_a_text_with_something_unknown_inside_is_not_compared() -> None:
+    joined = {"Fn::Join": ["", [{"Ref": "Asked"}, {"Ref": "Stage"}]]}
+    template = {**NETWORK.template, "Conditions": {"IsEmpty": {"Fn::Equals": [joined, "dev"]}}}
+    stack = Stack(name="s", template=template)
+    found = resolve(Assembly(environment="", stacks=(stack,)), "s", {"Fn::If": ["IsEmpty", 1, 2]})
+    assert found == Unknown("{if IsEmpty: 1, else 2}")
+
+
+def test_a_value_of_many_levels_is_resolved_to_the_end() -> None:
+    value: Any = {"Ref": "Stage"}
+    expected: Any = "dev"
+    for _ in range(40):
+        value, expected = {"A": [value]}, {"A": [expected]}
+    assert resolve(DEV, "dev-network", value) == expected
+
+
+def test_exports_that_need_each_other_twice_end_soon() -> None:
+    def outputs(name: str, other: str) -> dict[str, Any]:
+        twice = {"Fn::Join": ["", [{"Fn::ImportValue": other}, {"Fn::ImportValue": other}]]}
+        return {"O": {"Value": twice, "Export": {"Name": name}}}
+
+    stacks = (
+        Stack(name="a", template={"Resources": {}, "Outputs": outputs("a", "b")}),
+        Stack(name="b", template={"Resources": {}, "Outputs": outputs("b", "a")}),
+    )
+    found = resolve(Assembly(environment="", stacks=stacks), "a", {"Fn::ImportValue": "a"})
+    assert found == "{import ...}" * 4
