@@ -1,0 +1,151 @@
+"""Posts reviews on a pull or merge request, each as one comment that is updated in place.
+
+    python3 .ci/post_review.py FOLDER...
+
+Each folder holds a review as 'hyperpod-cdk review ENV --out report.md --out report.json' writes it. The first line of
+report.md marks the comment, so that the next run finds and updates it. An environment in which nothing changes gets no
+new comment. Runs with nothing but Python, so that the job that may write comments runs no code of the pull request.
+
+GitHub: GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST (its number), GITHUB_TOKEN.
+GitLab: CI_API_V4_URL, CI_PROJECT_ID, CI_MERGE_REQUEST_IID, REVIEW_TOKEN (a project access token that may comment).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MARKER = "<!-- hyperpod-cdk review"
+PAGE = 100
+PAGES = 100
+TIMEOUT_SECONDS = 30
+
+
+class PostError(Exception):
+    """A review cannot be posted; the text is one line that says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forge:
+    """Where comments live: ``comments`` is the address of the list, ``single`` that of one with ``{}`` for its id."""
+
+    comments: str
+    single: str
+    update_method: str
+    headers: Mapping[str, str]
+
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """Give every comment, oldest first."""
+        for page in range(1, PAGES + 1):
+            found = self._ask("GET", f"{self.comments}?per_page={PAGE}&page={page}")
+            if not isinstance(found, list):
+                raise PostError(f"{self.comments}: the answer is no list of comments")
+            yield from found
+            if len(found) < PAGE:
+                return
+
+    def create(self, body: str) -> None:
+        """Add a comment."""
+        self._ask("POST", self.comments, body)
+
+    def update(self, comment: int, body: str) -> None:
+        """Replace a comment's text."""
+        self._ask(self.update_method, self.single.format(comment), body)
+
+    def _ask(self, method: str, address: str, body: str | None = None) -> Any:
+        data = None if body is None else json.dumps({"body": body}).encode()
+        headers = {**self.headers, "Content-Type": "application/json"}
+        request = urllib.request.Request(address, data=data, method=method, headers=headers)  # noqa: S310 - the forge's own address
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - as above
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise PostError(f"{method} {address}: {error.code} {error.reason}") from None
+        except (OSError, ValueError) as error:
+            raise PostError(f"{method} {address}: {error}") from None
+
+
+def forge(environment: Mapping[str, str]) -> Forge:
+    """Tell from the environment variables which forge runs this. Raises PostError."""
+    if "GITHUB_REPOSITORY" in environment:
+        api, repository, number, token = _needed(
+            environment, "GITHUB_API_URL", "GITHUB_REPOSITORY", "PULL_REQUEST", "GITHUB_TOKEN"
+        )
+        issues = f"{api}/repos/{repository}/issues"
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+        return Forge(
+            comments=f"{issues}/{number}/comments",
+            single=f"{issues}/comments/{{}}",
+            update_method="PATCH",
+            headers=headers,
+        )
+    if "CI_API_V4_URL" in environment:
+        api, project, number, token = _needed(
+            environment, "CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID", "REVIEW_TOKEN"
+        )
+        notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
+        return Forge(comments=notes, single=f"{notes}/{{}}", update_method="PUT", headers={"PRIVATE-TOKEN": token})
+    raise PostError("neither GITHUB_REPOSITORY nor CI_API_V4_URL is set: where should the review be posted?")
+
+
+def post(folders: list[Path], target: Forge) -> list[str]:
+    """Post each folder's review and give one line for each that says what was done. Raises PostError."""
+    reviews = [_review(folder) for folder in folders]
+    comments = list(target.listed())
+    done = []
+    for name, body, changes in reviews:
+        marker = body.partition("\n")[0]
+        ids = [each["id"] for each in comments if str(each.get("body") or "").partition("\n")[0].strip() == marker]
+        if ids:
+            target.update(ids[0], body)
+            done.append(f"{name}: updated")
+        elif changes:
+            target.create(body)
+            done.append(f"{name}: posted")
+        else:
+            done.append(f"{name}: nothing changes, not posted")
+    return done
+
+
+def _review(folder: Path) -> tuple[str, str, bool]:
+    try:
+        body = (folder / "report.md").read_text(encoding="utf-8")
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        level = report["verdict"]["level"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PostError(f"{folder}: holds no review: {error}") from None
+    if not body.startswith(MARKER):
+        raise PostError(f"{folder}/report.md: its first line does not mark a review")
+    return str(report.get("environment") or folder.name), body, level != "no change"
+
+
+def _needed(environment: Mapping[str, str], *names: str) -> list[str]:
+    missing = [name for name in names if not environment.get(name)]
+    if missing:
+        raise PostError(f"not set: {', '.join(missing)}")
+    return [environment[name].rstrip("/") for name in names]
+
+
+def main(arguments: list[str]) -> int:
+    """Run the script; 0 where every review was posted, 1 where one could not be, 2 without a folder."""
+    if not arguments:
+        print("usage: post_review.py FOLDER...", file=sys.stderr)
+        return 2
+    try:
+        for line in post([Path(each) for each in arguments], forge(os.environ)):
+            print(line)
+    except PostError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

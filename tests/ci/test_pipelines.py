@@ -1,0 +1,86 @@
+"""The pipelines that come with the repository say what the command understands, and pin what they run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+import yaml
+
+from hyperpod_cdk.cli import app
+
+PROJECT = Path(__file__).parents[2]
+WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))
+GITLAB = PROJECT / ".gitlab-ci.yml"
+PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+COMMANDS = typer.main.get_command(app)
+
+
+def test_every_action_is_pinned_by_commit_with_its_version_beside_it() -> None:
+    used = [
+        line.partition("uses:")[2].strip()
+        for workflow in WORKFLOWS
+        for line in workflow.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+
+    assert len(used) > 10
+    assert [each for each in used if not each.startswith("./") and not PINNED.fullmatch(each)] == []
+    versions: dict[str, set[str]] = {}
+    for each in used:
+        action, _, pin = each.partition("@")
+        versions.setdefault(action, set()).add(pin)
+    assert [action for action, pins in versions.items() if len(pins) > 1] == []
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, GITLAB], ids=lambda file: file.name)
+def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
+    calls = list(_calls(yaml.safe_load(file.read_text(encoding="utf-8"))))
+    for arguments in calls:
+        command: Any = COMMANDS
+        words = iter(arguments)
+        while getattr(command, "commands", None):
+            verb = next(words)
+            assert verb in command.commands, f"{file.name}: no verb {verb}"
+            command = command.commands[verb]
+        known = {name for parameter in command.params for name in parameter.opts}
+        assert [each for each in words if each.startswith("--") and each not in known] == [], file.name
+    assert calls or file.name == "deploy.yaml"
+
+
+def test_gitlab_knows_every_environment() -> None:
+    pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    named = pipeline[".environments"]["parallel"]["matrix"][0]["ENVIRONMENT"]
+
+    assert named == sorted(path.stem for path in (PROJECT / "environments").glob("*.yaml"))
+
+
+def test_who_may_write_runs_no_code_of_the_pull_request() -> None:
+    for workflow in WORKFLOWS:
+        document = yaml.safe_load(workflow.read_text(encoding="utf-8"))
+        assert document["permissions"] == {}, workflow.name
+        for name, job in document["jobs"].items():
+            if "write" in (job["permissions"] or {}).values() and workflow.name == "review.yaml":
+                checkouts = [step for step in job["steps"] if "checkout" in step.get("uses", "")]
+                assert [step["with"]["ref"] for step in checkouts] == ["${{ github.event.pull_request.base.sha }}"], (
+                    name
+                )
+
+
+def _calls(value: Any) -> Iterator[list[str]]:
+    """Give the arguments of every call of hyperpod-cdk in a pipeline's scripts."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from _calls(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _calls(item)
+    elif isinstance(value, str) and ".venv/bin/hyperpod-cdk" in value:
+        for line in value.replace("\\\n", " ").splitlines():
+            if ".venv/bin/hyperpod-cdk" in line:
+                yield shlex.split(line.partition(".venv/bin/hyperpod-cdk")[2])
