@@ -34,6 +34,8 @@ rehearse: $(READY) ## deploy ENV (default prod) for real against the embedded AW
 synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
+# three workers and a hundred child processes import the same: compiled once, whatever the shell has set
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 

@@ -3,10 +3,11 @@
     python3 .ci/post_review.py FOLDER...
 
 Each folder holds a review as 'hyperpod-cdk review ENV --out report.md --out report.json' writes it. The first line of
-report.md marks the comment, so that the next run finds and updates it. An environment in which nothing changes gets no
-new comment. Runs with nothing but Python, so that the job that may write comments runs no code of the pull request.
+report.md marks the comment, so that the next run finds and updates it. A person's comment with such a line stays as it
+is, for whoever wrote it could change the review in it. An environment in which nothing changes gets no new comment.
+Runs with nothing but Python, so that the job that may write comments runs no code of the pull request.
 
-GitHub: GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST (its number), GITHUB_TOKEN.
+GitHub: GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST (its number), GITHUB_TOKEN (the workflow's own).
 GitLab: CI_API_V4_URL, CI_PROJECT_ID, CI_MERGE_REQUEST_IID, REVIEW_TOKEN (a project access token that may comment).
 """
 
@@ -17,7 +18,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ class Forge:
     single: str
     update_method: str
     headers: Mapping[str, str]
+    own: str | None = None
+    """Address that tells whose the token is; None on GitHub, where the token of a workflow is a bot's."""
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """Give every comment, oldest first."""
@@ -50,6 +53,15 @@ class Forge:
             yield from found
             if len(found) < PAGE:
                 return
+
+    def is_own(self) -> Callable[[dict[str, Any]], bool]:
+        """Give what tells the comments that this token wrote, or another bot, from those of people."""
+        if self.own is None:
+            return lambda comment: (comment.get("user") or {}).get("type") == "Bot"
+        found = self._ask("GET", self.own)
+        if not isinstance(found, dict) or "id" not in found:
+            raise PostError(f"{self.own}: the answer names no user")
+        return lambda comment: (comment.get("author") or {}).get("id") == found["id"]
 
     def create(self, body: str) -> None:
         """Add a comment."""
@@ -91,14 +103,21 @@ def forge(environment: Mapping[str, str]) -> Forge:
             environment, "CI_API_V4_URL", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID", "REVIEW_TOKEN"
         )
         notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
-        return Forge(comments=notes, single=f"{notes}/{{}}", update_method="PUT", headers={"PRIVATE-TOKEN": token})
+        return Forge(
+            comments=notes,
+            single=f"{notes}/{{}}",
+            update_method="PUT",
+            headers={"PRIVATE-TOKEN": token},
+            own=f"{api}/user",
+        )
     raise PostError("neither GITHUB_REPOSITORY nor CI_API_V4_URL is set: where should the review be posted?")
 
 
 def post(folders: list[Path], target: Forge) -> list[str]:
     """Post each folder's review and give one line for each that says what was done. Raises PostError."""
     reviews = [_review(folder) for folder in folders]
-    comments = list(target.listed())
+    is_own = target.is_own()
+    comments = [each for each in target.listed() if is_own(each)]
     done = []
     for name, body, changes in reviews:
         marker = body.partition("\n")[0]

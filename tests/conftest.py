@@ -7,12 +7,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from hyperpod_cdk.node import use_packaged_node
 
 use_packaged_node()
 # thousands of templates and answers are made and kept: looking for garbage among them takes a tenth of the time
 gc.set_threshold(100_000, 20, 20)
+# how long an example takes tells how busy the machine is, not whether the code is right
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
@@ -22,10 +26,17 @@ LONGEST = (
     "tests/rehearsal/test_rehearse.py",
     "tests/rehearsal/test_examples.py",
     "tests/checks/test_broken_accounts.py",
-    "tests/rehearsal/test_server.py",
     "tests/rehearsal/test_refusals.py",
+    "tests/stacks/test_templates.py",
+    "tests/review/test_changes.py",
+    "tests/rehearsal/test_server.py",
+    "tests/rehearsal/test_karpenter_counts.py",
     "tests/rehearsal/test_encryption.py",
+    "tests/rehearsal/resources/test_custom.py",
+    "tests/rehearsal/test_quota_gate.py",
+    "tests/cli/test_preflight_live.py",
     "tests/stacks/test_accepted.py",
+    "tests/test_wheel.py",
 )
 """A worker takes a whole file: one of these taken last would keep the others waiting for it."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,86 @@ def test_who_may_write_runs_no_code_of_the_pull_request() -> None:
                 assert [step["with"]["ref"] for step in checkouts] == ["${{ github.event.pull_request.base.sha }}"], (
                     name
                 )
+
+
+def test_a_pull_request_is_compared_with_what_it_was_merged_with(tmp_path: Path) -> None:
+    steps = _steps("review.yaml", "environments")
+    output = tmp_path / "output"
+    (tmp_path / "environments").mkdir()
+    _git(tmp_path, "init", "-q", "-b", "main")
+    _commit(tmp_path, "environments/gone.yaml", "environments/prod.yaml")
+    _git(tmp_path, "checkout", "-qb", "topic")
+    (tmp_path / "environments" / "gone.yaml").unlink()
+    _commit(tmp_path, "environments/new.yaml", "environments/new.plans.json")
+    _git(tmp_path, "checkout", "-q", "main")
+    _commit(tmp_path, "unrelated")
+    newest = _git(tmp_path, "rev-parse", "HEAD")
+    _git(tmp_path, *IDENTITY, "merge", "-q", "--no-ff", "-m", "merge", "topic")
+
+    (listing,) = [step["run"] for step in steps if step.get("id") == "list"]
+    _bash(listing, tmp_path, GITHUB_OUTPUT=str(output))
+
+    assert output.read_text(encoding="utf-8") == f'base={newest}\nnames=["gone", "new", "prod"]\n'
+
+
+@pytest.mark.parametrize("has_script", [False, True])
+@pytest.mark.parametrize("reviews", [(), ("prod",), ("prod", "two words")])
+def test_what_is_posted_is_what_was_reviewed(tmp_path: Path, reviews: tuple[str, ...], *, has_script: bool) -> None:
+    (tmp_path / "reviews" / "failed").mkdir(parents=True)
+    for name in reviews:
+        (tmp_path / "reviews" / name).mkdir()
+        (tmp_path / "reviews" / name / "report.json").touch()
+    if has_script:
+        (tmp_path / ".ci").mkdir()
+        (tmp_path / ".ci" / "post_review.py").write_text("import sys; print(sys.argv[1:])", encoding="utf-8")
+    (posting,) = [step["run"] for step in _steps("review.yaml", "comment") if step.get("name") == "comment"]
+    said = _bash(posting, tmp_path)
+
+    if has_script and reviews:
+        assert said == f"{[f'reviews/{name}' for name in reviews]}\n"
+    else:
+        assert said.startswith("::notice::")
+        assert ("base branch" in said) is not has_script
+
+
+IDENTITY = ("-c", "user.name=Dana", "-c", "user.email=dana@example.com")
+
+
+def _steps(workflow: str, job: str) -> list[dict[str, Any]]:
+    document = yaml.safe_load((PROJECT / ".github" / "workflows" / workflow).read_text(encoding="utf-8"))
+    steps: list[dict[str, Any]] = document["jobs"][job]["steps"]
+    return steps
+
+
+def _bash(script: str, folder: Path, **variables: str) -> str:
+    """Run a step's script as GitHub runs it."""
+    done = subprocess.run(
+        ["bash", "-e", "-c", script],  # noqa: S607 - bash is where PATH has it
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", *arguments],  # noqa: S607 - git is where PATH has it
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def _commit(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).touch()
+    _git(folder, "add", "-A")
+    _git(folder, *IDENTITY, "commit", "-qm", "more")
 
 
 def _calls(value: Any) -> Iterator[list[str]]:

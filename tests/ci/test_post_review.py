@@ -28,8 +28,9 @@ class Forge:
     broken: int = 0
     address: str = ""
 
-    def add(self, body: str) -> None:
-        self.comments.append({"id": 100 + len(self.comments), "body": body})
+    def add(self, body: str, *, by_person: bool = False) -> None:
+        user = {"id": 5 if by_person else 9, "type": "User" if by_person else "Bot"}
+        self.comments.append({"id": 100 + len(self.comments), "body": body, "user": user, "author": user})
 
 
 @pytest.fixture
@@ -38,6 +39,9 @@ def forge() -> Iterator[Forge]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/user":
+                self._answer({"id": 9})
+                return
             _, _, query = self.path.partition("?")
             options = dict(each.split("=") for each in query.split("&"))
             size, page = int(options["per_page"]), int(options["page"])
@@ -138,7 +142,7 @@ def gitlab(forge: Forge) -> dict[str, str]:
 def test_a_review_is_posted_once_and_then_updated(
     *, script: ModuleType, forge: Forge, review: Path, variables: Any, asked: list[tuple[str, str]], token: str
 ) -> None:
-    forge.add("a person's comment that quotes <!-- hyperpod-cdk review: prod -->")
+    forge.add("<!-- hyperpod-cdk review: prod -->\na person's comment that pretends to be a review", by_person=True)
     target = script.forge(variables(forge))
 
     assert script.post([review], target) == ["prod: posted"]

@@ -515,7 +515,9 @@ STEP = st.fixed_dictionaries(
 
 
 @given(steps=st.lists(STEP, min_size=1, max_size=5))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_any_sequence_of_events_gets_one_answer_each_and_a_state_that_fits(
     steps: list[dict[str, Any]],
     sagemaker_model: Any,

@@ -246,7 +246,8 @@ def test_latency_is_waited_for_side_by_side(account: Account) -> None:
         list(pool.map(lambda _: sts.get_caller_identity(), range(40)))
     seconds = time.monotonic() - began
     calls = make.there.calls()
-    assert 0.3 <= seconds < 3
+    # one after the other they would take 12 s
+    assert 0.3 <= seconds < 8
     assert (calls["total"], calls["by_operation"]) == (40, {"sts:GetCallerIdentity": 40})
     assert calls["in_flight_maximum"] > 20
 

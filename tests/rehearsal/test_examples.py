@@ -17,6 +17,7 @@ from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.driver import _Rehearsal
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk.rehearsal.inventory import Inventory
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.report import Report
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
@@ -109,7 +110,11 @@ def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path
         assert set(made) == set(synthesized.templates)
         report.inventory = run._inventory()
         run._expect_counts(environment)
-        assert life.aws.state()["recorded"] == []
+        state = life.aws.state()
+        assert state["recorded"] == []
+        if name == "two-teams":
+            ran = {each["type"] for each in state["executions"] if each["how"] == "ran"}
+            the_lambda_made_the_scheduler_policy(report.inventory, ran)
 
         assert life.deploy(assembly) == {}
 
@@ -121,20 +126,6 @@ def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path
         # a role stays for a Grafana that stays, and for nothing else
         assert ("AWS::IAM::Role" in report.retained) == ("AWS::Grafana::Workspace" in report.retained)
         assert life.left(environment) == []
-
-
-def test_a_scheduler_policy_without_a_native_type_is_made_by_the_lambda(assemblies: Path, tmp_path: Path) -> None:
-    synthesized = shipped(assemblies, "two-teams")
-    with living(synthesized, satisfying(synthesized.environment), tmp_path) as life:
-        life.deploy(assemblies / "two-teams")
-        found = life.run._inventory()
-        ran = {each["type"] for each in life.aws.state()["executions"] if each["how"] == "ran"}
-    assert found.policy.startswith("two-teams-policy Created: priority classes none; fair share Enabled")
-    assert [(q.team, q.resources, q.weight, q.sharing) for q in found.quotas] == [
-        ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
-        ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
-    ]
-    assert ran == {"Custom::HyperPodQuotaGate", "Custom::ClusterSchedulerConfig"}
 
 
 def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
@@ -153,6 +144,16 @@ def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
         "lower the count to 1 or run 'hyperpod-cdk quotas request prod'" in problem
     )
     assert "AWS::EC2::VPC" not in problem
+
+
+def the_lambda_made_the_scheduler_policy(found: Inventory, ran: set[str]) -> None:
+    """Check what stands for a scheduler policy that the native type cannot say."""
+    assert found.policy.startswith("two-teams-policy Created: priority classes none; fair share Enabled")
+    assert [(q.team, q.resources, q.weight, q.sharing) for q in found.quotas] == [
+        ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
+        ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
+    ]
+    assert ran == {"Custom::HyperPodQuotaGate", "Custom::ClusterSchedulerConfig"}
 
 
 @contextmanager

@@ -504,6 +504,50 @@ def test_wildcards_are_counted(statement: dict[str, Any], *, is_wildcard: bool) 
     assert (found.wildcards.before, found.wildcards.after) == (0, 2 if is_wildcard and allows else 0)
 
 
+@pytest.mark.parametrize(
+    ("statement", "is_grave"),
+    [
+        (allow("iam:PassRole", "arn:aws:iam::111122223333:role/nodes"), False),
+        (allow("iam:PassRole", "arn:aws:iam::111122223333:role/*"), True),
+        (allow("sts:AssumeRole", "arn:aws:iam::*:role/deploy"), True),
+        (allow("s3:GetObject", "arn:aws:s3:::b/*"), False),
+        (allow("iam:CreatePolicyVersion", "arn:aws:iam::111122223333:policy/own"), True),
+        (allow("eks:AssociateAccessPolicy", "arn:aws:eks:us-east-1:111122223333:cluster/eks"), True),
+        ({**allow("iam:PutRolePolicy", "arn:aws:iam::111122223333:role/own"), "Effect": "Deny"}, False),
+    ],
+)
+def test_what_a_role_can_give_itself_is_to_be_looked_at(statement: dict[str, Any], *, is_grave: bool) -> None:
+    found = judged(*sides({"Role": role()}, {"Role": role(Policies=inline(statement))}))
+    assert [grant.is_grave for grant in found.grants] == [is_grave]
+    found = judged(*sides({"Role": role(Policies=inline(statement))}, {"Role": role()}))
+    assert [grant.is_grave for grant in found.grants] == [False]
+
+
+@pytest.mark.parametrize(("name", "is_grave"), [("AdministratorAccess", True), ("AmazonS3ReadOnlyAccess", False)])
+def test_an_administrator_is_to_be_looked_at(name: str, *, is_grave: bool) -> None:
+    found = judged(*sides({"Role": role()}, {"Role": role(ManagedPolicyArns=[f"arn:aws:iam::aws:policy/{name}"])}))
+    assert [grant.is_grave for grant in found.grants] == [is_grave]
+
+
+@pytest.mark.parametrize(
+    ("principal", "is_grave"),
+    [
+        ("*", True),
+        ({"AWS": "*"}, True),
+        ({"AWS": "999988887777"}, True),
+        ({"AWS": "arn:aws:iam::999988887777:role/theirs"}, True),
+        ({"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, False),
+        ({"AWS": f"arn:aws:iam::{ACCOUNT}:role/ours"}, False),
+        ({"Service": "logs.amazonaws.com"}, False),
+    ],
+)
+def test_who_comes_from_outside_is_to_be_looked_at(principal: Any, *, is_grave: bool) -> None:
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "kms:Decrypt", "Resource": "*"}
+    key = resource("KMS::Key", KeyPolicy={"Statement": [statement]})
+    found = judged(*sides({"Key": resource("KMS::Key", KeyPolicy={"Statement": []})}, {"Key": key}))
+    assert [grant.is_grave for grant in found.grants] == [is_grave]
+
+
 def test_what_is_not_a_statement_is_noted() -> None:
     odd = ["no statement", {"Fn::If": ["Unknown", allow("*"), allow("s3:*")]}, {"Effect": "Maybe"}]
     found = judged(*sides({"Role": role()}, {"Role": role(Policies=[*inline(*odd), "x"], ManagedPolicyArns=5)}))

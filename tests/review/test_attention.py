@@ -400,6 +400,7 @@ def grant(**given: Any) -> Grant:
         (grant(kind="trust", who="service account a/b"), True),
         (grant(kind="trust", who="service lambda.amazonaws.com"), False),
         (grant(kind="cluster access"), False),
+        (grant(kind="cluster access", is_grave=True), True),
     ],
 )
 def test_access(given: Grant, is_told: bool) -> None:  # noqa: FBT001 - a table
@@ -576,3 +577,35 @@ def test_more_that_hold_nothing_are_one_line() -> None:
         message="4 IAM roles, which hold neither data nor nodes, lose what keeps them from being deleted.",
         causes=(CAUSE,),
     )
+
+
+def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
+    def grant(who: str, **given: Any) -> Grant:
+        values = {"what": ("s3:*",), "which": ("*",), "is_wildcard": True, "stack": "dev-x", "logical_id": "Id"}
+        return Grant(change="added", kind="permission", sentence=f"{who} may do it", who=who, **{**values, **given})
+
+    usual = tuple(grant(f"role {letter}") for letter in "abc")
+    grave = grant("role admin", is_grave=True)
+    way = Reach(change="added", sentence="it reaches out", is_world=True, stack="dev-x", logical_id="Id")
+    access = Access(grants=(*usual, grave), reach=(way,))
+
+    first = judged(resource(Effect.ADDED), access=access).attention
+    assert [(each.resource, each.message) for each in first] == [
+        (
+            "what a new environment brings along",
+            (
+                "3 statements with a wildcard or another trust, and 1 way to or from any address: "
+                "the part about access lists them."
+            ),
+        ),
+        ("dev-x / role admin", "Role admin may do it."),
+    ]
+    few = judged(resource(Effect.ADDED), access=Access(grants=(*usual[:2], grave), reach=(way,))).attention
+    assert [each.message for each in few] == [
+        "It reaches out.",
+        "Role admin may do it.",
+        "Role a may do it.",
+        "Role b may do it.",
+    ]
+    later = judged(resource(Effect.ADDED), resource(Effect.IN_PLACE), access=access).attention
+    assert len(later) == 5

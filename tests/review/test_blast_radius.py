@@ -31,6 +31,10 @@ EKS = "AWS::EKS::Cluster"
 LUSTRE = "AWS::FSx::FileSystem"
 VPC = "AWS::EC2::VPC"
 SUBNET = "AWS::EC2::Subnet"
+LUSTRE_LOST = (
+    "its files are lost unless they are in a data repository or in a backup that somebody made: automatic backups go "
+    "with it."
+)
 GRAVE = (CLUSTER, LUSTRE, EKS, VPC, SUBNET)
 UPDATE_CLUSTER = (
     "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster.html"
@@ -169,6 +173,8 @@ def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, eff
             {"ClusterRole": "b", "AutoScaling": {"Mode": "Disable"}},
             Effect.IN_PLACE,
         ),
+        # it goes along with autoscaling, which nobody refuses
+        (CLUSTER, {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}}, {}, Effect.UNKNOWN),
         (CLUSTER, {}, {"Tags": [{"Key": "a", "Value": "b"}]}, Effect.IN_PLACE),
         (EKS, {"Version": "1.33"}, {"Version": "1.34"}, Effect.IN_PLACE),
         (EKS, {"Version": "1.9"}, {"Version": "1.10"}, Effect.IN_PLACE),
@@ -481,10 +487,11 @@ def test_a_restricted_group_that_is_left_out_takes_its_file_system_along(count: 
     before = {"ClusterName": "prod", "RestrictedInstanceGroups": [group(InstanceCount=count)]}
     changed = updated(CLUSTER, before, {"ClusterName": "prod"})
     assert changed.effect is Effect.INTERRUPTED
-    assert [each.reason for each in changed.properties] == [
-        "A restricted group that is left out is deleted with its nodes, and with the file system that the service "
-        "made for it unless a deletion policy keeps that."
-    ]
+    (of_group,) = changed.properties
+    assert of_group.reason == (
+        "A restricted group that is left out is deleted with its nodes, and with the file system that the service made "
+        "for it unless a deletion policy keeps that."
+    )
 
 
 def test_a_group_at_0_has_nodes_where_karpenter_adds_them() -> None:
@@ -496,6 +503,23 @@ def test_a_group_at_0_has_nodes_where_karpenter_adds_them() -> None:
     assert [each.reason for each in changed.properties] == [
         "A group that is left out is deleted with the nodes that Karpenter has added to it."
     ]
+
+
+def test_any_update_of_an_autoscaled_cluster_sends_the_counts_of_its_template() -> None:
+    """Karpenter's nodes are not in a literal 0, and UpdateCluster brings a group to what it is given."""
+
+    def cluster(recovery: str, **more: Any) -> dict[str, Any]:
+        counted = groups(group("a", InstanceCount=0), group("b"), group("c", InstanceCount={"Ref": "N"}))
+        return {**counted, "NodeRecovery": recovery, **more}
+
+    scaled = {"AutoScaling": {"Mode": "Enable"}}
+    changed = updated(CLUSTER, cluster("Automatic", **scaled), cluster("None", **scaled))
+    assert [(each.path, each.before, each.after, each.effect) for each in changed.properties] == [
+        ("InstanceGroups[a].InstanceCount", "0", "0", Effect.UNKNOWN),
+        ("NodeRecovery", "Automatic", "None", Effect.IN_PLACE),
+    ]
+    assert changed.effect is Effect.UNKNOWN
+    assert updated(CLUSTER, cluster("Automatic"), cluster("None")).effect is Effect.IN_PLACE
 
 
 def test_groups_that_cannot_be_told_apart_are_unknown() -> None:
@@ -812,7 +836,11 @@ def test_deletion_protection(value: Any, head: Resources, effect: Effect, *, is_
 @pytest.mark.parametrize(
     ("attributes", "effect", "summary"),
     [
-        ({}, Effect.DELETED, "It is deleted: its files are lost unless they are in a data repository or a backup."),
+        (
+            {},
+            Effect.DELETED,
+            f"It is deleted: {LUSTRE_LOST}",
+        ),
         (
             {"DeletionPolicy": "Retain"},
             Effect.LEFT_BEHIND,
@@ -890,9 +918,7 @@ def test_a_replacement_is_kept_only_where_both_templates_say_so() -> None:
     base = one({"A": resource(LUSTRE, {"UpdateReplacePolicy": "Retain"}, SubnetIds=["a"])})
     head = one({"A": resource(LUSTRE, SubnetIds=["b"])})
     assert radius(base, head).left_behind == ()
-    assert found(base, head).summary.endswith(
-        "the old one is deleted: its files are lost unless they are in a data repository or a backup."
-    )
+    assert found(base, head).summary.endswith(f"the old one is deleted: {LUSTRE_LOST}")
 
 
 @pytest.mark.parametrize(

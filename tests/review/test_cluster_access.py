@@ -266,3 +266,57 @@ def test_manifest_that_is_not_json_is_noted() -> None:
     assert judged({}, {"Broken": broken}).notes == (
         "Kubernetes manifest Broken (prod-eks): not judged: its Manifest is not JSON",
     )
+
+
+@pytest.mark.parametrize(
+    ("after", "is_grave"),
+    [
+        (entry(AccessPolicies=[policy(ADMIN)]), True),
+        (entry(AccessPolicies=[policy(EDIT, "a")]), True),
+        (entry(KubernetesGroups=["system:masters"]), True),
+        (entry(), False),
+        # nodes join as what they are
+        (entry(Type="HYPERPOD_LINUX"), False),
+    ],
+)
+def test_a_way_into_a_cluster_is_to_be_looked_at(after: dict[str, Any], is_grave: bool) -> None:  # noqa: FBT001 - a table
+    assert [grant.is_grave for grant in judged({}, {"Entry": after}).grants] == [is_grave]
+    assert [grant.is_grave for grant in judged({"Entry": after}, {}).grants] == [False]
+
+
+@pytest.mark.parametrize(("name", "is_grave"), [("cluster-admin", True), ("admin", True), ("view", False)])
+def test_a_binding_that_administers_is_to_be_looked_at(name: str, is_grave: bool) -> None:  # noqa: FBT001 - a table
+    bound = manifest(binding("ClusterRoleBinding", ("ClusterRole", name), TEAM))
+    assert [grant.is_grave for grant in judged({}, {"Bound": bound}).grants] == [is_grave]
+
+
+def test_an_identity_provider_lets_in_whom_it_signs_in() -> None:
+    properties = {
+        "ClusterName": {"Ref": "Cluster"},
+        "Oidc": {"IssuerUrl": "https://id.example.com", "ClientId": "kubernetes"},
+    }
+    found = judged({}, {"Oidc": {"Type": "AWS::EKS::IdentityProviderConfig", "Properties": properties}})
+    assert [(grant.sentence, grant.is_grave) for grant in found.grants] == [
+        ("whoever https://id.example.com signs in for kubernetes may enter EKS cluster eks", True)
+    ]
+
+
+def test_a_function_that_takes_on_another_role() -> None:
+    def function(role: str) -> dict[str, Any]:
+        return {
+            "F": {"Type": "AWS::Lambda::Function", "Properties": {"Role": f"arn:aws:iam::111122223333:role/{role}"}}
+        }
+
+    assert grants(function("quiet"), function("admin")) == [
+        "function F (prod-eks) acts as role admin",
+        "function F (prod-eks) no longer acts as role quiet",
+    ]
+    # a new one has the role that its template says
+    assert grants({}, function("admin")) == []
+
+
+def test_a_share_lets_another_account_in() -> None:
+    share = {"Principals": ["999988887777"], "ResourceArns": ["arn:aws:ec2:us-east-1:111122223333:subnet/subnet-1"]}
+    assert grants({}, {"Share": {"Type": "AWS::RAM::ResourceShare", "Properties": share}}) == [
+        "AWS RAM principal 999988887777 is given a share of arn:aws:ec2:us-east-1:111122223333:subnet/subnet-1"
+    ]

@@ -410,6 +410,11 @@ def test_other_file_systems_have_no_price() -> None:
     ("kind", "properties", "expected"),
     [
         ("AWS::EC2::NatGateway", {}, [("1 NAT gateway", 32.85), ("1, paid by the data that passes", None)]),
+        (
+            "AWS::EC2::NatGateway",
+            {"AvailabilityMode": "regional"},
+            [("1 regional NAT gateway", None), ("1, paid by the data that passes", None)],
+        ),
         ("AWS::EC2::EIP", {"Domain": "vpc"}, [("1 public IPv4 address", 3.65)]),
         ("AWS::EC2::EIP", {"PublicIpv4Pool": "mine"}, [("1 public IPv4 address", None)]),
         ("AWS::EC2::VPCEndpoint", {"VpcEndpointType": "Gateway"}, []),
@@ -738,6 +743,7 @@ READ = {
     "AWS::FSx::FileSystem": ("FileSystemType", "StorageType", "StorageCapacity", "LustreConfiguration"),
     "AWS::EKS::Cluster": ("Version", "UpgradePolicy", "ControlPlaneScalingConfig", "ComputeConfig"),
     "AWS::EC2::EIP": ("PublicIpv4Pool",),
+    "AWS::EC2::NatGateway": ("AvailabilityMode",),
     "AWS::EC2::VPCEndpoint": ("VpcEndpointType", "SubnetIds"),
     "AWS::EC2::Volume": ("VolumeType", "Size", "Iops"),
     "AWS::CloudWatch::Alarm": ("Period", "Metrics"),

@@ -490,6 +490,32 @@ def test_an_endpoint_that_takes_the_calls_and_lets_nobody_in_breaks_them_beside_
     assert said(proofs(made)[APIS]) == ("holds", "S (lab) reaches them through Nat (lab)")
 
 
+def test_an_endpoint_that_may_take_the_calls_leaves_it_open_beside_nat() -> None:
+    made = {**closed(CidrIp={"Ref": "Param"}), "R": network()["R"]}
+    del made["Ests"]
+    found = proofs(made, Parameters={"Param": {"Type": "String"}})[APIS]
+    assert found.result == "unknown"
+    assert found.detail.startswith(
+        "S (lab) reaches others through Nat (lab), but whether interface endpoints for ec2, ecr.api,"
+    )
+
+
+OPEN_POLICY = {"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}
+NARROW_POLICY = {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "arn:mine"}]}
+DENYING_POLICY = {"Statement": [OPEN_POLICY["Statement"], {"Effect": "Deny", "Principal": "*", "Action": "*"}]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "result"), [(OPEN_POLICY, "holds"), (NARROW_POLICY, "unknown"), (DENYING_POLICY, "unknown")]
+)
+def test_the_policy_of_an_endpoint_may_hold_something_back(policy: dict[str, Any], result: str) -> None:
+    made = closed()
+    made["E"]["Properties"]["PolicyDocument"] = policy
+    made["Ests"]["Properties"]["PolicyDocument"] = policy
+    found = proofs(made)
+    assert (found[S3].result, found[APIS].result) == (result, result)
+
+
 PORTS = ((988, 988), (1018, 1023))
 
 

@@ -164,6 +164,53 @@ def test_the_sections_stand_in_the_order_of_their_weight() -> None:
     ]
 
 
+def test_a_reference_to_what_is_replaced_is_no_difference_to_read() -> None:
+    said = markdown(attended("It refers to Vpc, which is replaced.", before="Vpc1A2B", after="Vpc1A2B (replaced)"))
+    assert "  - It refers to Vpc, which is replaced.\n  - Caused by" in said
+    unsure = markdown(attended("It refers to Vpc.", before="Vpc1A2B", after="Vpc1A2B (perhaps another one)"))
+    assert "  - `Vpc1A2B` -> `Vpc1A2B (perhaps another one)`\n" in unsure
+
+
+@pytest.mark.parametrize(
+    ("about", "before", "after", "shown"),
+    [
+        ("access", None, "Allow", ""),
+        ("access", "Deny", None, ""),
+        ("fabric", None, "broken", ""),
+        ("fabric", "holds", "broken", "  - `holds` -> `broken`\n"),
+        ("quota", None, "16", "  - (none) -> `16`\n"),
+        ("protection", "Retain", None, "  - `Retain` -> (none)\n"),
+    ],
+)
+def test_what_the_sentence_says_is_not_said_again(
+    about: str, before: str | None, after: str | None, shown: str
+) -> None:
+    report = attended("It is so.", before=before, after=after)
+    item = report.verdict.attention[0].model_copy(update={"effect": None, "about": about, "causes": ()})
+    verdict = report.verdict.model_copy(update={"attention": (item,)})
+    said = markdown(report.model_copy(update={"verdict": verdict})).partition("### Blast radius")[0]
+
+    assert said.endswith(f"  - It is so.\n{shown}\n")
+
+
+def test_a_cause_that_all_changes_have_is_said_once() -> None:
+    line = "`environments/prod.yaml:31 hyperpod.instance_groups[1].count`"
+    once = f"### What to look at\n\nEvery resource below changes because of {line}.\n\n- "
+    two, three = (markdown(attended("It goes.", count=count)).partition("### Blast radius")[0] for count in (2, 3))
+
+    assert two.count(f"  - Caused by {line}\n") == 2
+    assert once in three
+    assert three.count(line) == 1
+
+    report = attended("It goes.", count=3)
+    first, *others = report.verdict.attention
+    other = first.model_copy(update={"causes": (first.causes[0].model_copy(update={"line": 32}),)})
+    report = report.model_copy(update={"verdict": report.verdict.model_copy(update={"attention": (other, *others)})})
+    mixed = markdown(report).partition("### Blast radius")[0]
+    assert "because of" not in mixed
+    assert mixed.count("  - Caused by ") == 3
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -175,7 +222,7 @@ def test_the_sections_stand_in_the_order_of_their_weight() -> None:
         "| \U0001f7e1 **unknown** | `$0 -> unknown` |",
         "statements with a wildcard 2 -> 3 (+1)",
         "35 min to 2 h 5 min for 6 steps, from published typical durations as of 2026-10-15.",
-        "1 broken, 1 unknown, 5 holds.",
+        "The network of 7 instance groups and file systems: broken for 1, unknown for 1, proved for 5.",
         "| \U0001f534 **short** | ml.p5.48xlarge for cluster usage `L-1234ABCD` | 16 -> 24 (+8) | 20 | 2026-11-01 |",
         "2 new, 2 standing, 2 resolved; 1 of them suppressed with a reason.",
     ],

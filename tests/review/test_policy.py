@@ -255,7 +255,7 @@ def test_the_report_of_a_synthesis_is_read_for_its_environment(tmp_path: Path) -
             "AwsSolutions-IAM5[Action::*]",
             "error",
             "dev-network / Role",
-            "is acknowledged here and for everything below",
+            "is acknowledged for this construct and what it holds",
             "new",
             "why",
         ),

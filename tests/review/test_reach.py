@@ -314,7 +314,10 @@ def test_bucket_that_opens_to_the_public() -> None:
         (f"{name} lets anyone read (ACL PublicRead)", True),
         (f"{name} lets itself be given a public policy (BlockPublicPolicy is off)", True),
     ]
-    assert not reach(closed, {"B": resource("S3::Bucket", "Data/Bucket")})
+    # S3 blocks by itself for a new bucket; what it does for one that had a block is the deployment's to tell
+    gone = f"{name} may no longer block public access: its template states no PublicAccessBlockConfiguration any more"
+    assert reach(closed, {"B": resource("S3::Bucket", "Data/Bucket")}) == [(gone, True)]
+    assert not reach({"B": resource("S3::Bucket", "Data/Bucket")}, closed)
 
 
 def test_what_else_is_open_to_the_world() -> None:

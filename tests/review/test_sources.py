@@ -119,6 +119,17 @@ def refusal(project: Path, base: str | None, head: str | None = None, name: str 
     return str(caught.value)
 
 
+def test_a_revision_that_a_shallow_clone_lacks(project: Path, tmp_path: Path) -> None:
+    (project / "data.txt").write_text("newer")
+    git(project, "commit", "-qam", "newer")
+    top = git(project, "rev-parse", "--show-toplevel")
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{top}", "shallow")
+    assert refusal(tmp_path / "shallow" / project.relative_to(top), "HEAD~1") == (
+        "--base: want the folder of a cloud assembly or a git revision, and 'HEAD~1' is neither here; "
+        "the clone is shallow: 'git fetch --unshallow' gets the rest"
+    )
+
+
 def test_a_revision_and_the_files_as_they_are(project: Path) -> None:
     first = git(project, "rev-parse", "HEAD")
     write(project / "environments" / "dev.yaml", "second: 2\n")
@@ -316,9 +327,7 @@ def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Pat
     assert refusal(project, "") == f"--base: {wanted}, got ''"
     assert refusal(project, "main", "--upload-pack=x") == f"--head: {wanted}, got '--upload-pack=x'"
     assert refusal(project, "a\nb") == f"--base: {wanted}, got 'a\\nb'"
-    assert refusal(project, "nowhere") == (
-        f"--base: {wanted}, and 'nowhere' is neither here; a shallow clone gets it by 'git fetch origin nowhere'"
-    )
+    assert refusal(project, "nowhere") == (f"--base: {wanted}, and 'nowhere' is neither here; 'git fetch' may get it")
     assert refusal(project, "x" * 5000).startswith(f"--base: {wanted}, and 'xxx")
     assert refusal(project, "HEAD:infra/app.py").startswith(f"--base: {wanted}, and 'HEAD:infra/app.py' is neither")
     assert refusal(project, str(folder)) == (

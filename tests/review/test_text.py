@@ -8,7 +8,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from hyperpod_cdk.review.model import Report
+from hyperpod_cdk.review.model import Effect, Report
+from hyperpod_cdk.review.page import Word
+from hyperpod_cdk.review.sections import page
 from hyperpod_cdk.review.text import text
 from tests.review.sample import ABOUT, quiet_report, rich_report
 
@@ -62,11 +64,28 @@ def test_the_verdict_and_what_to_look_at_stand_first() -> None:
     ]
     at = lines.index("WHAT TO LOOK AT")
     assert lines[at + 1 : at + 5] == [
+        "Every resource below changes because of environments/prod.yaml:31 hyperpod.instance_groups[1].count 16 -> 24.",
         "[replaced] prod-hyperpod / Lustre/scratch LustreConfiguration.DeploymentType",
         "    a | b (number 0)",
         "    a | b -> --> <h1>out of the comment</h1>",
-        "    Caused by environments/prod.yaml:31 hyperpod.instance_groups[1].count 16 -> 24",
     ]
+
+
+def test_a_refused_change_has_no_duration_to_promise() -> None:
+    report = rich_report(hostile=())
+    allowed = tuple(each for each in report.blast_radius.resources if each.effect is not Effect.REFUSED)
+    calm = report.model_copy(
+        update={"blast_radius": report.blast_radius.model_copy(update={"resources": allowed})}, deep=True
+    )
+    refused = "It does not come to its end: the service refuses a part of the change."
+
+    assert len(allowed) < len(report.blast_radius.resources)
+    assert refused in " ".join(printed(report).split())
+    assert refused not in " ".join(printed(calm).split())
+    figures = {each.title: each.value for each in page(report).figures}
+    assert figures["Deployment"] == (Word("refused"),)
+    figures = {each.title: each.value for each in page(calm).figures}
+    assert figures["Deployment"] == (Word("35 min to 2 h 5 min"),)
 
 
 @pytest.mark.parametrize("about", ABOUT)

@@ -351,3 +351,23 @@ def test_prod_is_deployed_in_the_order_of_its_stacks(assemblies: Path) -> None:
     assert {EKS, LUSTRE, CLUSTER, NAT} <= {each.type for each in found.steps if each.is_critical}
     assert 25 < found.total.low < 60 < found.total.high < 180
     assert found.durations_as_of == durations.AS_OF.isoformat()
+
+
+def test_what_is_replaced_only_because_of_another_is_a_step_too() -> None:
+    base = assembly(dev={"Vpc": resource(NAT, Name="old"), "Cluster": resource(CLUSTER, "Vpc")})
+    head = assembly(dev={"Vpc": resource(NAT, Name="new"), "Cluster": resource(CLUSTER, "Vpc")})
+    told = tuple(
+        ResourceEffect(
+            stack="dev", logical_id=name, type=kind, name=name, effect=Effect.REPLACED, stateful=True, summary=""
+        )
+        for name, kind in (("Vpc", NAT), ("Cluster", CLUSTER))
+    )
+
+    laid_out = timeline(base, head, compare(base, head), BlastRadius(resources=told))
+
+    assert [(step.name, step.action) for step in laid_out.steps] == [
+        ("Vpc", "replace"),
+        ("Cluster", "replace"),
+        ("Cluster (the old one)", "delete"),
+        ("Vpc (the old one)", "delete"),
+    ]

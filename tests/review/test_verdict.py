@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.model import Effect, Fabric, Level, Policy, ResourceEffect
+from hyperpod_cdk.review.model import Attention, Effect, Fabric, Level, Policy, ResourceEffect
 from hyperpod_cdk.review.verdict import sentence
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
 
@@ -185,3 +185,13 @@ def test_what_is_wrong_is_said(resources: list[ResourceEffect], sections: dict[s
 )
 def test_what_is_wrong(resources: list[ResourceEffect], sections: dict[str, Any], expected: bool) -> None:  # noqa: FBT001 - a table
     assert judged(*resources, **sections).is_wrong is expected
+
+
+def test_lifted_protection_is_a_change_even_where_no_template_differs() -> None:
+    lifted = Attention(effect=None, about="protection", resource="dev-x", message="It goes.")
+
+    alone = judged(protection=[lifted])
+    assert (alone.level, alone.sentence) == (Level.IN_PLACE, "Protection against deletion is lifted.")
+    beside = judged(resource(Effect.ADDED), protection=[lifted])
+    assert beside.level is Level.IN_PLACE
+    assert beside.sentence == "Adds 1 resource. Protection against deletion is lifted."

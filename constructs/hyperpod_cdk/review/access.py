@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from hyperpod_cdk.review import reach as reaching
 from hyperpod_cdk.review import words
-from hyperpod_cdk.review.assembly import Assembly
+from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.cluster_access import WHOLE_CLUSTER, ClusterAccess, Fact, Right, cluster_access, is_anybody
 from hyperpod_cdk.review.difference import ResourceChange
 from hyperpod_cdk.review.model import Access, Change, Grant, Reach
@@ -29,7 +29,25 @@ from hyperpod_cdk.review.words import Principal
 _MOST_ATOMS: Final = 200_000
 """Above it the statements of one principal are compared as they are written: no policy that IAM takes comes near."""
 
+_BUCKET: Final = "AWS::S3::Bucket"
+_PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
 _ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml")
+
+_ADMIN_POLICIES: Final = frozenset({"AdministratorAccess", "IAMFullAccess", "PowerUserAccess"})
+_ADMIN_ROLES: Final = frozenset({"ClusterRole cluster-admin", "ClusterRole admin"})
+_ESCALATES: Final = frozenset(
+    {
+        *("iam:addusertogroup", "iam:attachgrouppolicy", "iam:attachrolepolicy", "iam:attachuserpolicy"),
+        *("iam:putgrouppolicy", "iam:putrolepolicy", "iam:putuserpolicy"),
+        *("iam:createpolicyversion", "iam:setdefaultpolicyversion", "iam:updateassumerolepolicy"),
+        *("iam:createaccesskey", "iam:createloginprofile", "iam:updateloginprofile"),
+        *("iam:deleterolepermissionsboundary", "iam:deleteuserpermissionsboundary"),
+        *("eks:createaccessentry", "eks:updateaccessentry", "eks:associateaccesspolicy"),
+    }
+)
+"""Actions by which whoever has them can come to have more than a policy says."""
+_ESCALATES_ON_ANY: Final = frozenset({"iam:passrole", "sts:assumerole", "kms:putkeypolicy", "s3:putbucketpolicy"})
+"""The same where the resource is a pattern: on one role or bucket they are what is meant."""
 
 Atom = tuple[Term, Term]
 _Change = Literal["added", "removed"]
@@ -57,6 +75,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.paths(old.network, new.network),
         *words_.openings(old.network, new.network),
         *words_.memberships(changes),
+        *words_.blocks(changes),
     ]
     return Access(
         grants=tuple(found.grant for found in sorted(grants, key=_Found.order)),
@@ -202,6 +221,20 @@ class _Sentences:
                     sentence = f"{name} {_said(change, 'is', 'is no longer')} in {self._token(group, 'security group')}"
                     yield _reach(change, sentence, place_of(each.after), is_world=False)
 
+    def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
+        """Tell of buckets whose block of public access leaves the template: S3 has it by default for new ones only."""
+        for each in changes:
+            if each.before is None or each.after is None or not each.after.type == each.before.type == _BUCKET:
+                continue
+            stated = [_PUBLIC_BLOCK in view.properties(side) for view, side in self._sides(each.before, each.after)]
+            if stated == [True, False]:
+                name = self.after.name(each.after)
+                sentence = f"{name} may no longer block public access: its template states no {_PUBLIC_BLOCK} any more"
+                yield _reach("added", sentence, place_of(each.after), is_world=True)
+
+    def _sides(self, before: Resource, after: Resource) -> tuple[tuple[View, Resource], tuple[View, Resource]]:
+        return (self.before, before), (self.after, after)
+
     def _grant(
         self,
         *,
@@ -216,6 +249,7 @@ class _Sentences:
         condition: str | None = None,
         effect: Literal["Allow", "Deny"] = "Allow",
         is_wide: bool = False,
+        is_grave: bool = False,
     ) -> _Found:
         grant = Grant(
             change=change,
@@ -227,6 +261,7 @@ class _Sentences:
             condition=condition,
             effect=effect,
             is_wildcard=is_wide,
+            is_grave=is_grave and change == "added",
             stack=place[0],
             logical_id=place[1],
         )
@@ -294,7 +329,21 @@ class _Sentences:
             place=place,
             width=-1 if is_covered else self._width(heading, block),
             is_wide=is_wildcard(block),
+            is_grave=not is_covered and heading.effect == "Allow" and self._is_grave(heading, block),
         )
+
+    def _is_grave(self, heading: Heading, block: Block) -> bool:
+        """Whether a statement lets in somebody from outside, or lets somebody give himself more than it says."""
+        if heading.kind == "resource policy":
+            # what an endpoint's policy allows is no right yet
+            return not heading.through and words.is_outside(self.after, heading.who)
+        names = {each for kind, names in block.actions if kind != "but" for each in names}
+        if heading.kind == "cluster access":
+            return is_anybody(heading.who) or not names.isdisjoint(_ADMIN_ROLES)
+        if any(each.rpartition("/")[2] in _ADMIN_POLICIES for each in names) or not names.isdisjoint(_ESCALATES):
+            return True
+        is_any = any("*" in each for kind, names in block.resources for each in names)
+        return is_any and not names.isdisjoint(_ESCALATES_ON_ANY)
 
     def _permission(self, clause: str, heading: Heading, resources: str) -> str:
         if heading.kind == "cluster access":
@@ -352,6 +401,7 @@ class _Sentences:
             what=(*having, *(f"Kubernetes group {group}" for group in groups), *types),
             which=(cluster,),
             place=min(rights.items(), key=lambda item: item[0])[1],
+            is_grave=bool(having or groups),
             width=(5 if is_admin or "system:masters" in groups else 2) + (WHOLE_CLUSTER in scopes),
         )
 
@@ -364,6 +414,7 @@ class _Sentences:
             what=fact.what,
             which=fact.which,
             place=fact.place,
+            is_grave=fact.kind == "cluster access",
             width=3 if fact.kind == "cluster access" else 1,
         )
 

@@ -19,13 +19,15 @@ from hyperpod_cdk.review.model import (
     Cost,
     Effect,
     Fabric,
+    Grant,
     LeftBehind,
     Policy,
     PolicyFinding,
     PropertyEffect,
+    Reach,
     ResourceEffect,
 )
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, joined, noun, place
 from hyperpod_cdk.review.values import plain
 
 JUMP_SHARE: Final = 0.1
@@ -80,11 +82,15 @@ def attention(
         *_left_behind(radius),
         *_of_fabric(fabric),
         *_of_capacity(capacity),
-        *_of_access(access),
+        *_of_access(access, is_first=_is_first(radius)),
         *_of_policy(policy),
         *_of_cost(cost),
     ]
     return tuple(sorted(found, key=_weight))
+
+
+def _is_first(radius: BlastRadius) -> bool:
+    return bool(radius.resources) and all(each.effect is Effect.ADDED for each in radius.resources)
 
 
 def counted_as(each: ResourceEffect) -> Effect:
@@ -193,9 +199,15 @@ def _weight(item: Attention) -> int:
     return rank(item.effect or _WEIGHS_LIKE[item.about])
 
 
+def _place(each: ResourceEffect) -> tuple[int, bool, bool]:
+    """Order what is equally grave: what everything stands on, what the change itself asks for, what holds data."""
+    told = [change for change in each.properties if change.effect in _GRAVE]
+    return place(each.type), bool(told) and all(change.is_indirect for change in told), not each.stateful
+
+
 def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Attention]:
     folded: dict[Effect | None, list[tuple[ResourceEffect, Attention]]] = {}
-    for each in resources:
+    for each in sorted(resources, key=_place):
         lines = _of_resource(each)
         if not _merely_follows(each):
             yield from lines
@@ -379,28 +391,48 @@ def _of_capacity(capacity: Capacity) -> Iterator[Attention]:
             )
 
 
-def _of_access(access: Access) -> Iterator[Attention]:
-    for grant in access.grants:
-        is_new_wildcard = grant.change == "added" and grant.is_wildcard and grant.effect == "Allow"
-        # a role that a service of AWS takes on gives nobody else access
-        is_trust = grant.kind == "trust" and not _SERVICE.match(grant.who)
-        if is_new_wildcard or is_trust or (grant.change == "removed" and grant.effect == "Deny"):
+def _of_access(access: Access, *, is_first: bool) -> Iterator[Attention]:
+    grants = [each for each in access.grants if _is_worth_a_look(each)]
+    ways = [each for each in access.reach if each.change == "added" and each.is_world]
+    if is_first:
+        # nothing of it gains anything over what was there; the report's own part lists it
+        usual = [each for each in grants if not each.is_grave]
+        grants = [each for each in grants if each.is_grave]
+        if len(usual) + len(ways) > _FEW:
             yield Attention(
                 effect=None,
                 about="access",
-                resource=f"{grant.stack} / {grant.who}",
-                before=None if grant.change == "added" else grant.effect,
-                after=grant.effect if grant.change == "added" else None,
-                message=_begun(grant.sentence),
+                resource="what a new environment brings along",
+                message=f"{count(len(usual), 'statement')} with a wildcard or another trust, and "
+                f"{count(len(ways), 'way')} to or from any address: the part about access lists them.",
             )
-    for reach in access.reach:
-        if reach.change == "added" and reach.is_world:
-            yield Attention(
-                effect=None,
-                about="access",
-                resource=f"{reach.stack} / {reach.logical_id}",
-                message=_begun(reach.sentence),
-            )
+        else:
+            grants += usual
+            yield from map(_of_reach, ways)
+        ways = []
+    for grant in grants:
+        yield Attention(
+            effect=None,
+            about="access",
+            resource=f"{grant.stack} / {grant.who}",
+            before=None if grant.change == "added" else grant.effect,
+            after=grant.effect if grant.change == "added" else None,
+            message=_begun(grant.sentence),
+        )
+    yield from map(_of_reach, ways)
+
+
+def _is_worth_a_look(grant: Grant) -> bool:
+    is_new_wildcard = grant.change == "added" and grant.is_wildcard and grant.effect == "Allow"
+    # a role that a service of AWS takes on gives nobody else access
+    is_trust = grant.kind == "trust" and not _SERVICE.match(grant.who)
+    return is_new_wildcard or grant.is_grave or is_trust or (grant.change == "removed" and grant.effect == "Deny")
+
+
+def _of_reach(reach: Reach) -> Attention:
+    return Attention(
+        effect=None, about="access", resource=f"{reach.stack} / {reach.logical_id}", message=_begun(reach.sentence)
+    )
 
 
 def _of_policy(policy: Policy) -> Iterator[Attention]:

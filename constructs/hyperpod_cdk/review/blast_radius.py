@@ -198,6 +198,9 @@ class _Review:
         circumstances = circumstances_of(before)
         for each in change.properties:
             self._judge(entry, each, circumstances)
+        if AUTOSCALED in circumstances and change.properties:
+            for steps, judged in instance_group_effects.sent_as_none(before, after):
+                entry.findings.append(_Finding(steps, "0", "0", judged, f"instance group {steps[1].strip('[]')}"))
         entry.findings += [self._attribute(each, after) for each in change.attributes if each.steps != ("Condition",)]
         if not entry.findings:
             # another condition, which holds as the one before did

@@ -1,4 +1,8 @@
-"""Reads who may enter EKS clusters, and as what: access entries, aws-auth, pod identities and RBAC in manifests."""
+"""Reads who may enter EKS clusters, and as what: access entries, aws-auth, pod identities and RBAC in manifests.
+
+Beside them it reads what else lets somebody in without a policy: the roles that functions and clusters take on,
+identity providers and shares.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,13 @@ Right = tuple[str, str, str]
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AGGREGATION: Final = f"{_RBAC}/aggregate-to-"
 _ROLES: Final = ("Role", "ClusterRole")
+_ACTS_AS: Final = {
+    "AWS::Lambda::Function": "Role",
+    "AWS::SageMaker::Cluster": "ClusterRole",
+    "AWS::StepFunctions::StateMachine": "RoleArn",
+    "AWS::CodeBuild::Project": "ServiceRole",
+}
+"""The property by which what stays may take on another role."""
 _ANYBODY: Final = ("system:unauthenticated", "system:authenticated", "system:anonymous")
 
 
@@ -77,8 +88,62 @@ class _Reader:
             self._pod_identity(resource, properties, f"service account {account}", self._cluster_of(properties))
         for resource in self.view.of_type("AWS::EKS::Addon"):
             self._addon(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EKS::IdentityProviderConfig"):
+            self._identity_provider(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::RAM::ResourceShare"):
+            self._share(resource, self.view.properties(resource))
+        for type_, name in _ACTS_AS.items():
+            for resource in self.view.of_type(type_):
+                if role := self.view.properties(resource).get(name):
+                    self._acts_as(resource, text(role))
         self._manifests()
         return self.found
+
+    def _identity_provider(self, resource: Resource, properties: dict[str, Any]) -> None:
+        stated = properties.get("Oidc")
+        oidc = stated if isinstance(stated, dict) else {}
+        cluster = self._cluster_of(properties)
+        name, issuer = self._cluster_name(cluster), words.shown(self.view, text(oidc.get("IssuerUrl")))
+        audience = words.shown(self.view, text(oidc.get("ClientId")))
+        who = f"whoever {issuer} signs in for {audience}"
+        self.found.facts["identity provider", cluster, issuer, audience] = Fact(
+            kind="cluster access",
+            who=who,
+            what=("Kubernetes groups and users of the identity provider",),
+            which=(name,),
+            gained=f"{who} may enter {name}",
+            lost=f"{who} may no longer enter {name}",
+            place=place_of(resource),
+        )
+
+    def _share(self, resource: Resource, properties: dict[str, Any]) -> None:
+        for each in items(properties.get("Principals")):
+            who = f"AWS RAM principal {words.shown(self.view, text(each))}"
+            for arn in items(properties.get("ResourceArns")):
+                what = words.resource(self.view, text(arn))
+                self.found.facts["share", who, what] = Fact(
+                    kind="trust",
+                    who=who,
+                    what=("what the share permits",),
+                    which=(what,),
+                    gained=f"{who} is given a share of {what}",
+                    lost=f"{who} is no longer given a share of {what}",
+                    place=place_of(resource),
+                )
+
+    def _acts_as(self, resource: Resource, role: str) -> None:
+        token, name = self.view.token(resource), self._role_name(role)
+        who = self.view.label((resource.stack, resource.logical_id))
+        self.found.facts["acts as", token, role] = Fact(
+            kind="trust",
+            who=who,
+            what=("sts:AssumeRole",),
+            which=(name,),
+            gained=f"{who} acts as {name}",
+            lost=f"{who} no longer acts as {name}",
+            place=place_of(resource),
+            needs=token,
+        )
 
     def _cluster_of(self, properties: Mapping[str, Any]) -> str:
         stated = text(properties.get("ClusterName"))

@@ -474,7 +474,11 @@ class _Side:
         yield self._priced(resource, "other", "kms.key", 1, "1 KMS key", note=note)
 
     def _nat(self, resource: Resource) -> Iterator[_Item]:
-        yield self._priced(resource, "network", "nat_gateway", 1, "1 NAT gateway")
+        if self._get(resource, "AvailabilityMode") in (None, "zonal"):
+            yield self._priced(resource, "network", "nat_gateway", 1, "1 NAT gateway")
+            return
+        why = "a regional NAT gateway is paid for in every zone that it serves, which the template does not tell"
+        yield self._priced(resource, "network", "nat_gateway", None, "1 regional NAT gateway", why=why)
 
     def _volume(self, resource: Resource) -> Iterator[_Item]:
         if self._get(resource, "VolumeType") != "gp3":

@@ -217,8 +217,11 @@ class _Network:
                 continue
             label = endpoint.part.label
             if endpoint.is_gateway and table is not None and table.key in {each.key for each in endpoint.tables}:
-                if endpoint.is_certain:
-                    return self._through(S3, place, f"{place.label} reaches it by gateway endpoint {label}", groups)
+                if endpoint.is_certain or not endpoint.is_open:
+                    detail = f"{place.label} reaches it by gateway endpoint {label}"
+                    proof = self._through(S3, place, detail, groups)
+                    is_proven = endpoint.is_open or proof.result == "broken"
+                    return proof if is_proven else _unknown(S3, f"{detail}, if its policy lets it")
                 doubts.append(f"a condition decides about gateway endpoint {label}")
             elif not endpoint.is_gateway:
                 answer = self._admits(endpoint, subnet, groups)
@@ -243,6 +246,7 @@ class _Network:
         if subnet is None or not place.is_made_here(SUBNET):
             return _unknown(APIS, _elsewhere([place]))
         served: dict[str, bool | None] = dict.fromkeys(_NEEDED, False)
+        doubtful = []
         for endpoint in self.routes.of_vpc(subnet.vpc):
             service = next((each for each in _NEEDED if endpoint.is_for(each)), None)
             if service is None or endpoint.is_gateway:
@@ -256,13 +260,22 @@ class _Network:
                     f" {_HTTPS}",
                 )
             served[service] = any_of([served[service], answer])
+            if not answer and endpoint.private_dns is not False:
+                # it may take the calls, and then no other way counts
+                doubtful.append(service)
         if all(served.values()):
             return self._past_acl(APIS, place, f"{place.label} reaches them by interface endpoints")
-        return self._apis_by_route(place, groups, served)
+        taken = [service for service in doubtful if not served[service]]
+        return self._apis_by_route(place, groups, served, taken)
 
-    def _apis_by_route(self, place: Part, groups: Sequence[Part], served: Mapping[str, bool | None]) -> Proof:
+    def _apis_by_route(
+        self, place: Part, groups: Sequence[Part], served: Mapping[str, bool | None], taken: Sequence[str]
+    ) -> Proof:
         way = self.routes.way_out(place)
         if way.kind == "NAT gateway" and way.target is not None:
+            if taken:
+                detail = f"{place.label} reaches others through {way.target.label}, but whether interface endpoints for"
+                return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is not told")
             return self._through(APIS, place, f"{place.label} reaches them through {way.target.label}", groups)
         if way.is_doubtful:
             return _unknown(APIS, _on_from(way))
@@ -299,6 +312,7 @@ class _Network:
             [
                 endpoint.private_dns,
                 endpoint.is_certain or None,
+                endpoint.is_open or None,
                 self.rules.allows_ports(groups, "out", [_HTTPS], peers=own, cidrs=places),
                 self.rules.allows_ports(own, "in", [_HTTPS], peers=groups, cidrs=[subnet.cidr]),
             ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.review.assembly import Assembly
+from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.difference import MISSING, PropertyChange
 from hyperpod_cdk.review.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
 from hyperpod_cdk.review.model import Effect
@@ -51,6 +51,7 @@ def whole_groups(
 ) -> Iterator[tuple[WholeGroup, Judged]]:
     """Judge the groups of a change for which ``is_of_groups`` holds; in an autoscaled cluster a count says little."""
     is_new = change.before is MISSING
+    is_restricted = change.steps[0] == RESTRICTED
     for item in _items(change):
         steps = change.steps if len(change.steps) > 1 else (*change.steps, f"[{item[_NAME]}]")
         text = _text(head if is_new else base, item)
@@ -58,10 +59,32 @@ def whole_groups(
             judged = Judged(Effect.ADDED, "UpdateCluster adds the group and launches its nodes", _SOURCE)
             yield WholeGroup(steps, None, text), judged
         else:
-            judged = _going(item, is_restricted=change.steps[0] == RESTRICTED, is_autoscaled=is_autoscaled)
+            judged = _going(item, is_restricted=is_restricted, is_autoscaled=is_autoscaled)
             yield WholeGroup(steps, text, None), judged
 
 
+def sent_as_none(before: Resource, after: Resource) -> Iterator[tuple[tuple[str, ...], Judged]]:
+    """Judge the groups of an autoscaled cluster that stay and have 0 nodes in its template: any update sends that 0."""
+    # restricted groups are never Karpenter's
+    name = GROUPS[0]
+    stated, told = (_by_name(each.properties.get(name)) for each in (before, after))
+    for group, item in told.items():
+        if group in stated and _is_none(stated[group]) and _is_none(item):
+            reason = "this update sends 0 for a group to which Karpenter may have added nodes; whether they stay"
+            judged = Judged(Effect.UNKNOWN, f"{reason} is not documented", _SCALE_DOWN)
+            yield (name, f"[{group}]", "InstanceCount"), judged
+
+
+def _by_name(stated: Any) -> dict[str, Mapping[str, Any]]:
+    items = [each for each in stated if isinstance(each, dict)] if isinstance(stated, list) else []
+    return {each[_NAME]: each for each in items if isinstance(each.get(_NAME), str)}
+
+
+def _is_none(group: Mapping[str, Any]) -> bool:
+    return str(group.get("InstanceCount")) == "0"
+
+
+_SCALE_DOWN = updates.address("scale-down")
 _SOURCE = updates.address("update-cluster")
 
 
@@ -75,7 +98,7 @@ def _going(group: Mapping[str, Any], *, is_restricted: bool, is_autoscaled: bool
         # also at 0: the file system stays for as long as the group does
         reason = "a restricted group that is left out is deleted with its nodes, and with the file system that the "
         return Judged(Effect.DELETED, f"{reason}service made for it unless a deletion policy keeps that", _SOURCE)
-    if str(group.get("InstanceCount")) == "0":
+    if _is_none(group):
         if is_autoscaled:
             reason = "a group that is left out is deleted with the nodes that Karpenter has added to it"
             return Judged(Effect.DELETED, reason, _SOURCE)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from hyperpod_cdk.review.model import Report, Step, Timeline
 from hyperpod_cdk.review.page import (
@@ -77,24 +78,25 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
     parts = [replace(each, pieces=(*gantt, *each.pieces)) if each.key == "timeline" else each for each in parts]
     top = _top(laid_out)
     attention = [_entry(each) for each in laid_out.attention]
+    looked_at = partial(_attention, because=_cell(laid_out.because))
     texts = [""] * len(parts)
     # what cannot fit anyway need not be rendered
     if sum(len(piece.rows) for part in parts for piece in part.pieces) * _SHORTEST_ROW < limit:
         texts = [each.text(None) for each in parts]
-        if _fits(limit, top, *_attention(attention), *texts):
-            return _document(top, *_attention(attention), *texts)
+        if _fits(limit, top, *looked_at(attention), *texts):
+            return _document(top, *looked_at(attention), *texts)
     else:
         texts = [each.text(MOST_OPEN * 10) for each in parts]
     for cap in CAPS:
         for index in reversed(range(len(parts))):
             texts[index] = parts[index].text(cap)
-            if _fits(limit, top, *_attention(attention), *texts):
-                return _document(top, *_attention(attention), *texts)
+            if _fits(limit, top, *looked_at(attention), *texts):
+                return _document(top, *looked_at(attention), *texts)
     attention = [_entry(replace(each, lines=())) for each in laid_out.attention]
     kept = len(attention)
-    while not _fits(limit, top, *_attention(attention, kept), *texts):
+    while not _fits(limit, top, *looked_at(attention, kept), *texts):
         kept = kept * 3 // 4
-    return _document(top, *_attention(attention, kept), *texts)
+    return _document(top, *looked_at(attention, kept), *texts)
 
 
 def marker(environment: str) -> str:
@@ -166,13 +168,13 @@ def _top(laid_out: Page) -> str:
     return "\n".join([*lines, f"{_cell(laid_out.compared)}."])
 
 
-def _attention(entries: Sequence[str], kept: int | None = None) -> tuple[str, ...]:
+def _attention(entries: Sequence[str], kept: int | None = None, *, because: str) -> tuple[str, ...]:
     if not entries:
         return ("### What to look at\n\nNothing in particular.",)
     shown = entries if kept is None else entries[:kept]
     left = len(entries) - len(shown)
     after = [f"- … {_MORE.format(left)}"] if left else []
-    return ("\n".join(["### What to look at", "", *shown, *after]),)
+    return ("\n".join(["### What to look at", "", *([f"{because}.", ""] if because else []), *shown, *after]),)
 
 
 def _part(section: Section) -> _Part:

@@ -286,6 +286,9 @@ class Grant(Model):
     effect: Literal["Allow", "Deny"] = "Allow"
     is_wildcard: bool = False
     """Whether an action or a resource of it is a wildcard."""
+    is_grave: bool = False
+    """Whether it is a gain to look at by itself: an entry into an EKS cluster, another account or anybody in a resource
+    policy, an administrator's policy, an action by which a role can give itself more."""
     stack: str
     logical_id: str
 

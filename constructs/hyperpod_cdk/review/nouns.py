@@ -34,6 +34,12 @@ _NOUNS: Final = {
     "AWS::SNS::Topic": "SNS topic",
     "AWS::SQS::Queue": "SQS queue",
 }
+_NAMED_FIRST: Final = (
+    "AWS::SageMaker::Cluster",
+    "AWS::EKS::Cluster",
+    "AWS::FSx::FileSystem",
+    "AWS::EC2::VPC",
+)
 
 
 def noun(resource_type: str) -> str:
@@ -65,3 +71,8 @@ def _plural(name: str) -> str:
 def joined(parts: Sequence[str]) -> str:
     """Give ``a, b and c``."""
     return f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+
+
+def place(resource_type: str) -> int:
+    """Give a type's place among those that a reader wants to hear of first: what everything stands on, and its data."""
+    return _NAMED_FIRST.index(resource_type) if resource_type in _NAMED_FIRST else len(_NAMED_FIRST)

@@ -141,7 +141,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The whole report; ``attention`` is what a reviewer must look at."""
+    """The whole report; ``attention`` is what a reviewer must look at, ``because`` the cause that all of it has."""
 
     environment: str
     level: str
@@ -149,6 +149,7 @@ class Page:
     sentence: str
     needs_approval: bool
     compared: Cell
+    because: Cell
     attention: tuple[Entry, ...]
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]

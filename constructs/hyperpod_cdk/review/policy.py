@@ -253,7 +253,7 @@ def _acknowledged(assembly: Assembly, suppressions: Suppressions) -> Iterator[_F
                         severity=Severity.ERROR,
                         resource=f"{stack.name} / {name}",
                         place="",
-                        message="is acknowledged here and for everything below",
+                        message="is acknowledged for this construct and what it holds",
                         suppressed=reason or "no reason given",
                     )
 

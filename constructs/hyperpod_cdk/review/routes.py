@@ -34,7 +34,7 @@ class Endpoint:
     """A VPC endpoint that the templates make; ``service`` is its service's name, ``""`` where a parameter gives it.
 
     ``private_dns`` is None where the template leaves it to the service. ``is_certain`` is False where a condition that
-    nobody can tell decides about it.
+    nobody can tell decides about it, ``is_open`` where its policy may hold something back.
     """
 
     part: Part
@@ -46,6 +46,7 @@ class Endpoint:
     security_groups: tuple[Part, ...] = ()
     private_dns: bool | None = None
     is_certain: bool = True
+    is_open: bool = True
 
     def is_for(self, service: str) -> bool:
         """Whether it is for this service, by the end of the service's name (``ecr.api``)."""
@@ -223,6 +224,23 @@ def _endpoint(assembly: Assembly, resource: Resource) -> Endpoint:
         security_groups=parts(assembly, stack, properties.get("SecurityGroupIds")),
         private_dns=_truth(private_dns),
         is_certain=exists(assembly, resource) is True,
+        is_open=_is_open(resolve(assembly, stack, properties.get("PolicyDocument"))),
+    )
+
+
+def _is_open(policy: Any) -> bool:
+    """Whether an endpoint's policy is the one that it has without any: everybody may do everything."""
+    if policy is None:
+        return True
+    stated = policy.get("Statement") if isinstance(policy, dict) else None
+    written = stated if isinstance(stated, list) else [stated]
+    statements = [each for each in written if isinstance(each, dict) and each.get("Effect") == "Allow"]
+    return len(statements) == len(written) and any(
+        each.get("Principal") in ("*", {"AWS": "*"})
+        and each.get("Action") in ("*", ["*"])
+        and each.get("Resource") in ("*", ["*"])
+        and not each.get("Condition")
+        for each in statements
     )
 
 

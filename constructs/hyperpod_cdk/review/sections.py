@@ -55,6 +55,9 @@ from hyperpod_cdk.review.wording import (
     visible,
 )
 
+SAID_ONCE = 3
+"""From so many changes on, a cause that they all have is said above them, and not with each."""
+
 
 def page(report: Report) -> Page:
     """Lay the report out, most important first."""
@@ -64,10 +67,11 @@ def page(report: Report) -> Page:
         _cost(report.cost),
         _access(report.access),
         _fabric(report.fabric),
-        _timeline(report.timeline),
+        _timeline(report.timeline, ends_early=_is_refused(report.blast_radius)),
         _policy(report.policy),
     )
     lead = f"{counted(len(report.notes), 'thing')}, and why."
+    cause = _only_cause(report.verdict.attention)
     told = Section("notes", "What could not be told", _say(lead), _listing("", report.notes), len(report.notes))
     return Page(
         environment=visible(report.environment),
@@ -76,7 +80,8 @@ def page(report: Report) -> Page:
         sentence=visible(report.verdict.sentence),
         needs_approval=report.verdict.needs_approval,
         compared=(Word("Base"), *_side(report.base), Word(", head"), *_side(report.head)),
-        attention=tuple(_attention(each) for each in report.verdict.attention),
+        because=tuple(_because(cause)) if cause else (),
+        attention=tuple(_attention(each, cause) for each in report.verdict.attention),
         figures=tuple(_figures(report)),
         sections=(*sections, told) if report.notes else sections,
     )
@@ -91,7 +96,16 @@ def _figures(report: Report) -> Iterable[Figure]:
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
     broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
     yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
-    yield Figure("Deployment", _say(span(report.timeline.total) if report.timeline.steps else "none"))
+    lasts = span(report.timeline.total) if report.timeline.steps else "none"
+    yield Figure("Deployment", _say("refused" if _is_refused(report.blast_radius) else lasts))
+
+
+def _is_refused(blast: BlastRadius) -> bool:
+    """Whether the service refuses a part of it, so that the deployment does not come to its end."""
+    return any(
+        each.effect is Effect.REFUSED or any(one.effect is Effect.REFUSED for one in each.properties)
+        for each in blast.resources
+    )
 
 
 def _side(side: Side) -> Cell:
@@ -103,13 +117,30 @@ def _side(side: Side) -> Cell:
     return tuple(words)
 
 
-def _attention(item: Attention) -> Entry:
+def _only_cause(items: Iterable[Attention]) -> Cause | None:
+    """Give the line behind every change of a resource, where there is one and it would be repeated."""
+    causes = [each.causes for each in items if each.effect]
+    if len(causes) < SAID_ONCE or len(causes[0]) != 1 or any(each != causes[0] for each in causes):
+        return None
+    return causes[0][0]
+
+
+def _because(cause: Cause) -> Iterable[Word | Moved]:
+    yield from (Word("Every resource below changes because of"), Word(visible(place(cause)), "code"))
+    moved = _moved(cause.before, cause.after)
+    if moved:
+        yield moved
+
+
+def _attention(item: Attention, said: Cause | None) -> Entry:
     name: list[Word | Moved] = [Word(visible(item.resource), "code")]
     if item.property is not None:
         name.append(Word(visible(item.property), "code"))
-    moved = _moved(item.before, item.after)
+    # whether a grant or a broken network begins or ends, the sentence says
+    is_said = item.about in ("access", "fabric") and (item.before is None) != (item.after is None)
+    moved = None if is_said else _moved(item.before, item.after)
     lines: list[Cell] = [_say(item.message)] if item.message.strip() else []
-    lines += [*([(moved,)] if moved else []), *_causes(item.causes)]
+    lines += [*([(moved,)] if moved else []), *_causes(each for each in item.causes if each != said)]
     badge = _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES[item.about])
     return Entry(badge, tuple(name), tuple(lines))
 
@@ -122,7 +153,8 @@ def _causes(causes: Iterable[Cause]) -> Iterable[Cell]:
 
 
 def _moved(before: str | None, after: str | None) -> Moved | None:
-    if before is None and after is None:
+    # a reference to what is made anew reads the same afterwards, and the sentence beside it says what happens to that
+    if before == after is None or (before is not None and after == f"{before} ({Effect.REPLACED})"):
         return None
     return Moved(None if before is None else visible(before), None if after is None else visible(after))
 
@@ -374,12 +406,14 @@ def _flags(change: str, *flags: tuple[str, bool]) -> Cell:
 
 
 _PROOF_TONES: dict[str, Tone] = {"broken": "grave", UNKNOWN: "doubt", "holds": "good"}
+_PROOF_WORDS = {"broken": "broken", UNKNOWN: UNKNOWN, "holds": "proved"}
 
 
 def _fabric(fabric: Fabric) -> Section:
     results = [_result(each) for each in fabric.subjects]
-    named = [f"{results.count(result):,} {result}" for result in _PROOF_TONES if result in results]
-    lead = f"Of {counted(len(results), 'group or file system', 'groups and file systems')}: {', '.join(named)}."
+    each = counted(len(results), "instance group or file system", "instance groups and file systems")
+    named = [f"{word} for {results.count(result):,}" for result, word in _PROOF_WORDS.items() if result in results]
+    lead = f"The network of {each}: {', '.join(named)}."
     ordered = sorted(fabric.subjects, key=lambda each: list(_PROOF_TONES).index(_result(each)))
     entries = Entries("Proofs", tuple(_subject(each) for each in ordered))
     if not results:
@@ -404,11 +438,13 @@ def _subject(subject: FabricSubject) -> Entry:
     return Entry(Word(result, "badge", _PROOF_TONES[result]), tuple(name), tuple(lines), folded=result == "holds")
 
 
-def _timeline(timeline: Timeline) -> Section:
+def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
     if not timeline.steps:
         return Section("timeline", "Timeline", _say("Nothing to deploy."), tuple(_listing("Notes", timeline.notes)))
     lead = f"{span(timeline.total)} for {counted(len(timeline.steps), 'step')}, from published typical durations"
     lead += f" as of {timeline.durations_as_of}." if timeline.durations_as_of else "."
+    if ends_early:
+        lead += " It does not come to its end: the service refuses a part of the change."
     blocks: list[Block] = []
     if timeline.critical_path:
         items = tuple(_code(each) for each in timeline.critical_path)

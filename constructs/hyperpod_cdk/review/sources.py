@@ -261,9 +261,9 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
     except AssemblyError:
         if is_there:
             raise _no_assembly(given, option) from None
-        raise AssemblyError(
-            f"{option}: {wanted}, and {given!r} is neither here; a shallow clone gets it by 'git fetch origin {given}'"
-        ) from None
+        is_shallow = _git(project, "rev-parse", "--is-shallow-repository").strip() == "true"
+        mend = "the clone is shallow: 'git fetch --unshallow' gets the rest" if is_shallow else "'git fetch' may get it"
+        raise AssemblyError(f"{option}: {wanted}, and {given!r} is neither here; {mend}") from None
     return _Revision(
         root=out / "tree" / prefix,
         label=given,

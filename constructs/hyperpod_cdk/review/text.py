@@ -40,6 +40,8 @@ def text(report: Report, console: Console) -> None:
         _print(console, Text("A person must approve this before it is deployed.", "bold"))
     _print(console, Text.assemble(_cell(laid_out.compared), ".", style="dim"))
     _heading(console, "What to look at")
+    if laid_out.because:
+        _print(console, Text.assemble(_cell(laid_out.because), "."))
     for entry in laid_out.attention:
         _entry(console, entry)
     if not laid_out.attention:

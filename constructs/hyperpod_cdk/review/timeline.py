@@ -13,7 +13,7 @@ from typing import Final, Literal
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.catalog.durations import Duration
 from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.review.difference import ResourceChange
+from hyperpod_cdk.review.difference import PropertyChange, ResourceChange
 from hyperpod_cdk.review.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
 from hyperpod_cdk.review.values import references
@@ -34,7 +34,7 @@ def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], 
     """
     effects = {(each.stack, each.logical_id): each.effect for each in blast.resources}
     work: dict[str, list[_Work]] = {}
-    for change in changes:
+    for change in (*changes, *_consequences(base, head, changes, blast)):
         for item in _work(change, head, effects):
             work.setdefault(item.resource.stack, []).append(item)
     stacks = [
@@ -87,6 +87,24 @@ class _StackWork:
         """What is made or changed, and what is deleted once all of that is done."""
         made = [item for item in self.items if item.action != "delete"]
         return made, [item for item in self.items if item.action == "delete"]
+
+
+def _consequences(
+    base: Assembly, head: Assembly, changes: Sequence[ResourceChange], blast: BlastRadius
+) -> Iterator[ResourceChange]:
+    """Give what changes only because something that it refers to is replaced."""
+    told = {(change.resource.stack, change.resource.logical_id) for change in changes}
+    for each in blast.resources:
+        before, after = (assembly.find(each.stack, each.logical_id) for assembly in (base, head))
+        if (each.stack, each.logical_id) not in told and before and after:
+            yield ResourceChange(
+                before=before,
+                after=after,
+                properties=tuple(
+                    PropertyChange(steps=tuple(change.path.split(".")), before=change.before, after=change.after)
+                    for change in each.properties
+                ),
+            )
 
 
 def _work(change: ResourceChange, head: Assembly, effects: Mapping[tuple[str, str], Effect]) -> Iterator[_Work]:

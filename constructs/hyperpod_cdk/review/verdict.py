@@ -23,18 +23,12 @@ from hyperpod_cdk.review.model import (
     ResourceEffect,
     Verdict,
 )
-from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.nouns import count, joined, noun, place
 
 NEEDS_APPROVAL: Final = frozenset({Level.REPLACED, Level.DELETED, Level.REFUSED, Level.INTERRUPTED})
 
 _LEVELS: Final = tuple(Level)
 _KINDS_NAMED: Final = 3
-_NAMED_FIRST: Final = (
-    "AWS::SageMaker::Cluster",
-    "AWS::EKS::Cluster",
-    "AWS::FSx::FileSystem",
-    "AWS::EC2::VPC",
-)
 
 
 def verdict(
@@ -53,12 +47,14 @@ def verdict(
     place; one that keeps data, nodes or an address in the account but takes them out of their stack counts as deleted.
     A person is also asked where nobody knows what happens to something that holds data, nodes or an address.
     """
-    level = min((_level(each) for each in radius.resources), key=_LEVELS.index, default=Level.NONE)
+    # a stack's own protection stands in no template, and is deployed all the same
+    least = Level.IN_PLACE if protection else Level.NONE
+    level = min([least, *(_level(each) for each in radius.resources)], key=_LEVELS.index)
     is_uncertain = any(each.stateful and each.effect is Effect.UNKNOWN for each in radius.resources)
     wrong = _wrong(radius, fabric, policy)
     return Verdict(
         level=level,
-        sentence=" ".join([sentence(radius.resources), *wrong]),
+        sentence=" ".join([*_said(radius, protection), *wrong]),
         needs_approval=level in NEEDS_APPROVAL or is_uncertain,
         is_wrong=bool(wrong) or any(each.effect is Effect.REFUSED for each in radius.resources),
         attention=attention(
@@ -71,6 +67,16 @@ def verdict(
             protection=protection,
         ),
     )
+
+
+def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
+    if not protection:
+        return [sentence(radius.resources)]
+    lifted = "Protection against deletion is lifted."
+    added = [each for each in radius.resources if counted_as(each) is Effect.ADDED]
+    if len(added) == len(radius.resources):
+        return [f"Adds {count(len(added), 'resource')}.", lifted] if added else [lifted]
+    return [sentence(radius.resources), lifted]
 
 
 def sentence(resources: Sequence[ResourceEffect]) -> str:
@@ -160,7 +166,7 @@ def _named(resources: Sequence[ResourceEffect]) -> str:
     ordered = sorted(
         resources,
         key=lambda each: (
-            _NAMED_FIRST.index(each.type) if each.type in _NAMED_FIRST else len(_NAMED_FIRST),
+            place(each.type),
             not each.stateful,
         ),
     )

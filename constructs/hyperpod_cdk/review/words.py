@@ -154,6 +154,16 @@ def is_external(view: View, who: Principal) -> bool:
     return bool(account) and _whose(view, account) == "another account"
 
 
+def is_outside(view: View, who: Principal) -> bool:
+    """Whether it is anybody, or of an account that the template does not tell to be its own."""
+    kind, value = who
+    if value == "*" or kind == "but":
+        return True
+    parts = _IAM_ARN.fullmatch(value) if kind == "AWS" else None
+    account = value if kind == "account" else parts[1] if parts else ""
+    return bool(account) and _whose(view, account) != "this account"
+
+
 def conditions(view: View, stated: Any) -> str | None:
     """Give a statement's conditions: ``aws:SecureTransport is false and aws:SourceAccount is 111122223333``."""
     if not stated:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,7 @@ def _pieces(stack: Stack) -> Iterator[_Piece]:
         and len(groups) > 2 * _GROUPS_AT_ONCE
     ]
     if len(large) != 1:
-        yield _Piece(source=str(stack.file) if stack.file else _encoded(stack.template))
+        yield _Piece(source=_whole(stack))
         return
     (cluster,) = large
     name = cluster.logical_id
@@ -95,6 +96,15 @@ def _pieces(stack: Stack) -> Iterator[_Piece]:
         few = {**cluster.properties, "InstanceGroups": groups[first : first + _GROUPS_AT_ONCE]}
         resources = {**stack.template["Resources"], name: {**cluster.body, "Properties": few}}
         yield _Piece(source=_encoded({**stack.template, "Resources": resources}), cluster=name, first_group=first)
+
+
+def _whole(stack: Stack) -> str | bytes:
+    if stack.file is None:
+        return _encoded(stack.template)
+    with stack.file.open("rb") as stream:
+        # the engine takes the mark that Windows' editors write first for a part of the template
+        is_marked = stream.read(len(BOM_UTF8)) == BOM_UTF8
+        return stream.read() if is_marked else str(stack.file)
 
 
 def _encoded(template: Mapping[str, Any]) -> bytes:
