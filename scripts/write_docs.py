@@ -12,7 +12,7 @@ from typing import Any
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
-from hyperpod_cdk.review.schema import report_schema_text
+from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.template_rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
 
 ROOT = Path(__file__).parent.parent

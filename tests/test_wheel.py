@@ -85,7 +85,10 @@ def test_the_wheel_carries_its_data_and_nothing_else_of_the_repository(wheel: Pa
         names = archive.namelist()
     assert "hyperpod_cdk/py.typed" in names
     assert "hyperpod_cdk/catalog/data/instance_types.json" in names
-    assert {"hyperpod_cdk/review/templates/report.html.jinja", "hyperpod_cdk/review/templates/report.css"} <= set(names)
+    assert {
+        "hyperpod_cdk/review/pages/templates/report.html.jinja",
+        "hyperpod_cdk/review/pages/templates/report.css",
+    } <= set(names)
     assert "hyperpod_cdk/_charts/charts.lock.yaml" in names
     assert {name.split("/")[0].removesuffix(".dist-info").split("-")[0] for name in names} == {"hyperpod_cdk"}
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk.review.causes import property_paths
+from hyperpod_cdk.review.changes.causes import property_paths
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
 
 HERE = Path(__file__).parent

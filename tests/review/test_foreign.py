@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, read_template
-from hyperpod_cdk.review.capacity import capacity
-from hyperpod_cdk.review.fabric import fabric
+from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.model import Policy
+from hyperpod_cdk.review.network.fabric import fabric
 from hyperpod_cdk.review.policy import policy
 
 FOLDER = Path(__file__).parent / "foreign"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.review.assembly import parse_template, read_assembly
-from hyperpod_cdk.review.diagram import diagram
+from hyperpod_cdk.review.pictures.diagram import diagram
 from hyperpod_cdk.review.sources import sources
 from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, template_yaml, write_files
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped

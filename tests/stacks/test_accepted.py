@@ -211,7 +211,7 @@ def accepted(file: Mapping[str, Any]) -> Environment | None:
 
 # without shrinking, which would synthesize for minutes; the file that fails is printed as it is
 @settings(
-    max_examples=16,
+    max_examples=10,
     derandomize=True,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],

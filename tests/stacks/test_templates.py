@@ -24,7 +24,7 @@ from hyperpod_cdk.config import EnvironmentFileError, load_environment
 from hyperpod_cdk.node import use_packaged_node
 from hyperpod_cdk.template_checks import check_templates
 from stacks.app import read_environments, synthesize
-from tests.support.assembly import ENVIRONMENTS, Synthesized
+from tests.support.assembly import ENVIRONMENTS, Synthesized, few_and_others, shipped
 
 OFFLINE_PYTHON = """
 import os, socket
@@ -93,7 +93,9 @@ def lint_of(text: str, region: str, rules: RulesCollection) -> list[str]:
     return [f"{match.rule.id} line {match.linenumber}: {match.message}" for match in found]
 
 
-def test_cfn_lint_finds_nothing(synthesized: Synthesized, lint_rules: RulesCollection) -> None:
+@pytest.mark.parametrize("name", few_and_others())
+def test_cfn_lint_finds_nothing(name: str, assemblies: Path, lint_rules: RulesCollection) -> None:
+    synthesized = shipped(assemblies, name)
     found = {
         stack: lint_of(file.read_text(encoding="utf-8"), synthesized.environment.region, lint_rules)
         for stack, file in synthesized.template_files.items()

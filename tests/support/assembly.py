@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import pytest
 import yaml
 
 from hyperpod_cdk import HyperPodChart
@@ -42,6 +43,16 @@ ENVIRONMENTS: dict[str, str] = {values["name"]: file for file, values in _FOUND.
 
 OF_THEIR_OWN = tuple(values["name"] for values in _FOUND.values() if _is_of_its_own(values))
 """The environments that make their network and their EKS cluster themselves."""
+
+FEW = ("prod", "two-teams", "closed", "three-zones")
+"""Those that `make test` takes where one environment takes seconds; `make examples` takes all others."""
+
+
+def few_and_others() -> list[Any]:
+    """Give the names of ENVIRONMENTS as parameters of a test of which only FEW run in `make test`."""
+    others = pytest.mark.examples
+    return [name if name in FEW else pytest.param(name, marks=others) for name in ENVIRONMENTS]
+
 
 Node = tuple[str, str]
 

@@ -15,7 +15,7 @@ from hyperpod_cdk._cli.output import Format, print_json, table
 
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.prices import Price, Prices
-    from hyperpod_cdk.review.price_list import Fetched, Pages
+    from hyperpod_cdk.review.figures.price_list import Fetched, Pages
 
 app = typer.Typer(
     help="What AWS charges, as a dated file that 'review' counts with.", no_args_is_help=True, rich_markup_mode=None
@@ -51,7 +51,7 @@ def refresh(
     """
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - 'schema --help' need not read the tables
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review import price_list  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.figures import price_list  # noqa: PLC0415 - as above
 
     root = root_of(project)
     wanted = _regions(region, root)
@@ -119,7 +119,7 @@ def show(
 
 
 def _shown(found: Prices, rows: Sequence[Price], region: str | None) -> Iterator[str]:
-    from hyperpod_cdk.review.cost import thing  # noqa: PLC0415 - as in refresh
+    from hyperpod_cdk.review.figures.cost import thing  # noqa: PLC0415 - as in refresh
 
     yield f"{found.where}, as of {found.as_of}"
     if not rows:
@@ -227,6 +227,6 @@ def _access(context: typer.Context) -> Access:
 def _open() -> Pages:
     from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.price_list import REGION  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.figures.price_list import REGION  # noqa: PLC0415 - as above
 
     return LiveAws.open(region=REGION, account="", own=Own()).pages

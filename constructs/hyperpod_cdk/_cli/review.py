@@ -130,7 +130,7 @@ def diagram(
         _check_file(out, (".svg",))
     _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
     with _failures(), _sides(project, environment, base=base, head=head, template=template, region=region) as found:
-        from hyperpod_cdk.review.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
+        from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
 
         old, new = found
         if not new.assembly.stacks:
@@ -278,18 +278,18 @@ def _compared(base: Source, head: Source, project: Path) -> Report:
 
 def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str:
     if kind == ".md":
-        from hyperpod_cdk.review.markdown import markdown  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pages.markdown import markdown  # noqa: PLC0415 - as above
 
         return markdown(report)
     if kind == ".html":
-        from hyperpod_cdk.review.diagram import diagram as drawn  # noqa: PLC0415 - as above
-        from hyperpod_cdk.review.gantt import gantt  # noqa: PLC0415 - as above
-        from hyperpod_cdk.review.html import html  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pages.html import html  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pictures.gantt import gantt  # noqa: PLC0415 - as above
 
         shown, before = (head, base) if head.stacks else (base, None)
         bars = gantt(report.timeline) if report.timeline.steps else None
         return html(report, diagram=drawn(shown, before if before and before.stacks else None), gantt=bars)
-    from hyperpod_cdk.review.schema import report_json  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.pages.schema import report_json  # noqa: PLC0415 - as above
 
     return report_json(report)
 
@@ -304,12 +304,12 @@ def _print(report: Report, files: Sequence[Path], output: Format) -> None:
     for file in files:
         print(f"wrote {file}", file=sys.stderr)
     if output is Format.JSON:
-        from hyperpod_cdk.review.schema import report_json  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pages.schema import report_json  # noqa: PLC0415 - as above
 
         sys.stdout.write(report_json(report))
     elif files:
         print(f"{report.environment}: {report.verdict.sentence}")
     else:
-        from hyperpod_cdk.review.text import text  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pages.text import text  # noqa: PLC0415 - as above
 
         text(report, console())

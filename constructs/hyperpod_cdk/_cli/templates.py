@@ -44,7 +44,7 @@ def templates(
     """
     from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.diagram import diagram  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.sources import SynthesisError, sources  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.changes.effects import rank
 from hyperpod_cdk.review.difference import ResourceChange
-from hyperpod_cdk.review.effects import rank
 from hyperpod_cdk.review.model import (
     Access,
     Attention,

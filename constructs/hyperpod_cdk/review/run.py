@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.review.access import access
 from hyperpod_cdk.review.assembly import Assembly
 from hyperpod_cdk.review.attention import lifted_protection
-from hyperpod_cdk.review.blast_radius import blast_radius
-from hyperpod_cdk.review.capacity import capacity
-from hyperpod_cdk.review.causes import with_causes
-from hyperpod_cdk.review.cost import cost
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.difference import compare
-from hyperpod_cdk.review.fabric import fabric
+from hyperpod_cdk.review.figures.capacity import capacity
+from hyperpod_cdk.review.figures.cost import cost
+from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import Report, Side
+from hyperpod_cdk.review.network.fabric import fabric
 from hyperpod_cdk.review.policy import policy
-from hyperpod_cdk.review.timeline import timeline
+from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.values import plain
 from hyperpod_cdk.review.verdict import verdict
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hyperpod_cdk.review.attention import attention, counted_as, policy_errors
-from hyperpod_cdk.review.effects import GRAVEST_FIRST
+from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.model import (
     Access,
     Attention,

@@ -1,0 +1,574 @@
+"""What a change does to every resource: replaced, deleted, refused, nodes interrupted, in place - or not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import create_only, updates
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.changes import instance_group_effects
+from hyperpod_cdk.review.changes.effects import (
+    ANOTHER_VPC,
+    AUTOSCALED,
+    GRAVEST_FIRST,
+    SCHEMA,
+    Judged,
+    circumstances_of,
+    gravest,
+    judge,
+    rank,
+)
+from hyperpod_cdk.review.changes.excerpts import Excerpts, differing
+from hyperpod_cdk.review.changes.uses import Key, Uses
+from hyperpod_cdk.review.difference import MISSING, PropertyChange, ResourceChange
+from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
+from hyperpod_cdk.review.values import Reference, Unknown, imports, plain, resolve
+
+IN_SUMMARY: Final = 3
+"""Changed properties that a summary names."""
+IN_SUMMARY_CHARACTERS: Final = 60
+EXPORT: Final = "CloudFormation export"
+"""The type of an output that stands for no resource of its own."""
+
+_NESTED: Final = "AWS::CloudFormation::Stack"
+_WORDS: Final = {
+    Effect.REPLACED: "replaces it",
+    Effect.DELETED: "is deleted",
+    Effect.REFUSED: "is refused",
+    Effect.INTERRUPTED: "interrupts nodes",
+    Effect.UNKNOWN: "does something that is not known",
+    Effect.LEFT_BEHIND: "leaves it behind",
+    Effect.IN_PLACE: "changes in place",
+    Effect.ADDED: "is added",
+}
+
+
+def blast_radius(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> BlastRadius:
+    """Tell what deploying ``head`` over ``base`` does to each resource, gravest first.
+
+    ``changes`` are ``difference.compare``'s. Resources that do not differ are in it too where they refer to one that is
+    replaced. Nothing is ever called safe: what neither the CloudFormation schemas nor the catalog's table tell is
+    ``unknown``.
+    """
+    return _Review(base, head).of(changes)
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """One property's effect before it is put in words; ``before`` and ``after`` are ready to be shown."""
+
+    steps: tuple[str, ...]
+    before: str | None
+    after: str | None
+    judged: Judged
+    subject: str = ""
+    is_indirect: bool = False
+    """Whether the property reads as before, and only what it stands for is another."""
+
+    @property
+    def path(self) -> str:
+        return ".".join(self.steps).replace(".[", "[")
+
+
+@dataclass(eq=False)
+class _Entry:
+    """One resource and what is found out about it."""
+
+    before: Resource | None
+    after: Resource | None
+    fate: Effect | None = None
+    why: str = ""
+    findings: list[_Finding] = field(default_factory=list)
+    kept: str = ""
+
+    @property
+    def resource(self) -> Resource:
+        found = self.after or self.before
+        assert found is not None  # noqa: S101 - an entry is made of a side
+        return found
+
+    @property
+    def key(self) -> Key:
+        return self.resource.stack, self.resource.logical_id
+
+    @property
+    def effect(self) -> Effect:
+        if self.fate is not None:
+            return self.fate
+        # what comes or goes inside of a resource happens to its nodes, not to the resource
+        inside = {Effect.DELETED: Effect.INTERRUPTED, Effect.ADDED: Effect.IN_PLACE}
+        effects = (each.judged.effect for each in self.findings)
+        return gravest(inside.get(each, each) for each in effects) or Effect.IN_PLACE
+
+    @property
+    def is_update(self) -> bool:
+        return self.fate is None and self.before is not None and self.after is not None
+
+
+class _Review:
+    def __init__(self, base: Assembly, head: Assembly) -> None:
+        self.base = base
+        self.head = head
+        self.entries: dict[Key, _Entry] = {}
+        self.excerpts = Excerpts(base, head)
+        self.uses = Uses(head)
+        self.order = {stack.name: place for place, stack in enumerate(head.stacks)}
+
+    def of(self, changes: Sequence[ResourceChange]) -> BlastRadius:
+        for change in (*changes, *self._switched(changes)):
+            self._enter(change)
+        self._cascade()
+        for entry in list(self.entries.values()):
+            self._check_name(entry)
+        self._check_moved()
+        self._check_exports()
+        for entry in self.entries.values():
+            self._check_kept(entry)
+            self._check_protection(entry)
+        entries = sorted(self.entries.values(), key=lambda each: (rank(each.effect), not _is_stateful(each.resource)))
+        counts = Counter(entry.effect for entry in entries)
+        return BlastRadius(
+            resources=tuple(self._told(entry) for entry in entries),
+            left_behind=tuple(_left_behind(entry) for entry in entries if entry.kept),
+            counts={effect: counts[effect] for effect in GRAVEST_FIRST if counts[effect]},
+            schemas_as_of=create_only.SCHEMAS_AS_OF.isoformat(),
+        )
+
+    def _enter(self, change: ResourceChange) -> None:
+        was = change.before is not None and _is_there(self.base, change.before)
+        will_be = change.after is not None and _is_there(self.head, change.after)
+        if was is False and will_be is False:
+            return
+        entry = _Entry(change.before, change.after)
+        self.entries[entry.key] = entry
+        if was is False:
+            self._added(entry)
+        elif will_be is False:
+            self._removed(entry)
+        elif change.before is not None and change.after is not None:
+            self._changed(entry, change)
+
+    def _switched(self, changes: Iterable[ResourceChange]) -> Iterator[ResourceChange]:
+        """Resources that are written as before, but whose condition has turned."""
+        known = {(change.resource.stack, change.resource.logical_id) for change in changes}
+        for after in self.head.resources():
+            if "Condition" not in after.body or (after.stack, after.logical_id) in known:
+                continue
+            before = self.base.find(after.stack, after.logical_id)
+            if before is not None and _is_there(self.base, before) is not _is_there(self.head, after):
+                yield ResourceChange(before=before, after=after)
+
+    def _added(self, entry: _Entry) -> None:
+        entry.fate = Effect.ADDED
+        there = _is_there(self.head, entry.resource)
+        entry.why = "it is made" if there else "it is made if its condition holds, which the template does not tell"
+
+    def _removed(self, entry: _Entry) -> None:
+        resource = entry.before
+        assert resource is not None  # noqa: S101 - what leaves was there
+        if resource.stack not in self.head.by_name:
+            entry.fate = Effect.LEFT_BEHIND
+            entry.why = f"the stack {resource.stack} is in the app no more, and {updates.SHAPES['stack'].sentence}"
+        elif resource.is_kept_on_delete:
+            entry.fate = Effect.LEFT_BEHIND
+            entry.why = f"it leaves its stack and stays in the account: its DeletionPolicy is {_policy(resource)}"
+        else:
+            entry.fate = Effect.DELETED
+            entry.why = next(iter(_lost(resource.type, "it is deleted")), "it is deleted")
+            if resource.body.get("DeletionPolicy") == "Snapshot":
+                entry.why = "it is deleted, and a snapshot of it is kept: its DeletionPolicy is Snapshot"
+        if entry.fate is Effect.LEFT_BEHIND:
+            entry.kept = entry.why
+
+    def _changed(self, entry: _Entry, change: ResourceChange) -> None:
+        before, after = entry.before, entry.after
+        assert before is not None  # noqa: S101 - of(): both sides are there
+        assert after is not None  # noqa: S101
+        if before.type != after.type:
+            shape = updates.SHAPES["type"]
+            judged = Judged(Effect.REFUSED, shape.sentence, shape.source)
+            entry.findings.append(_Finding(("Type",), before.type, after.type, judged))
+            return
+        if _is_there(self.base, before) is not _is_there(self.head, after):
+            reason = "whether it is there depends on a condition that the template does not tell"
+            entry.findings.append(_Finding(("Condition",), None, None, Judged(Effect.UNKNOWN, reason, None)))
+        circumstances = circumstances_of(before)
+        for each in change.properties:
+            self._judge(entry, each, circumstances)
+        if AUTOSCALED in circumstances and change.properties:
+            for steps, judged in instance_group_effects.sent_as_none(before, after):
+                entry.findings.append(_Finding(steps, "0", "0", judged, f"instance group {steps[1].strip('[]')}"))
+        entry.findings += [self._attribute(each, after) for each in change.attributes if each.steps != ("Condition",)]
+        if not entry.findings:
+            # another condition, which holds as the one before did
+            del self.entries[entry.key]
+
+    def _judge(self, entry: _Entry, change: PropertyChange, circumstances: frozenset[str]) -> None:
+        resource_type = entry.resource.type
+        if instance_group_effects.is_of_groups(resource_type, change):
+            is_autoscaled = AUTOSCALED in circumstances
+            whole = instance_group_effects.whole_groups(self.base, self.head, change, is_autoscaled=is_autoscaled)
+            for group, judged in whole:
+                subject = f"instance group {group.item}"
+                entry.findings.append(_Finding(group.steps, group.before, group.after, judged, subject))
+            return
+        subject = instance_group_effects.subject(resource_type, change)
+        judged = judge(self.base, self.head, resource_type, change, circumstances)
+        entry.findings.append(_Finding(change.steps, *self.excerpts.of(change), judged, subject))
+
+    def _attribute(self, change: PropertyChange, resource: Resource) -> _Finding:
+        name = change.steps[0]
+        when = "leaves its stack" if name == "DeletionPolicy" else "is replaced"
+        is_kept = resource.is_kept_on_delete if name == "DeletionPolicy" else resource.is_kept_on_replacement
+        reason = f"from now on it is {'kept' if is_kept else 'not kept'} when it {when}"
+        before, after = self.excerpts.of(change)
+        return _Finding(change.steps, before, after, Judged(Effect.IN_PLACE, reason, updates.SHAPES["name"].source))
+
+    # what follows from a replacement
+
+    def _cascade(self) -> None:
+        """Judge what refers to a replaced resource as changed, and so on until nothing more follows."""
+        pending: list[tuple[_Entry, bool]] = []
+        for entry in self.entries.values():
+            is_certain = _gives_other_values(entry)
+            if is_certain is not None:
+                pending.append((entry, is_certain))
+        seen: set[tuple[Key, bool]] = set()
+        while pending:
+            entry, is_certain = pending.pop(0)
+            if (entry.key, True) in seen or (entry.key, is_certain) in seen:
+                continue
+            seen.add((entry.key, is_certain))
+            for user in self.uses.of(*entry.key):
+                found = self._follow(entry, user, is_certain=is_certain)
+                if found is not None and found.effect is Effect.REPLACED:
+                    pending.append((found, True))
+                elif found is not None and not is_certain and found.effect is Effect.UNKNOWN:
+                    pending.append((found, False))
+
+    def _follow(self, replaced: _Entry, user: Resource, *, is_certain: bool) -> _Entry | None:
+        """Judge what of ``user`` refers to ``replaced``; give its entry if something was found."""
+        before = self.base.find(user.stack, user.logical_id)
+        if before is None or before.type != user.type or _is_there(self.head, user) is False:
+            return None
+        entry = self.entries.get((user.stack, user.logical_id)) or _Entry(before, user)
+        if entry.fate is not None:
+            return None
+        found = list(self._findings(replaced, entry, is_certain=is_certain))
+        if not found:
+            return None
+        entry.findings += found
+        self.entries.setdefault(entry.key, entry)
+        return entry
+
+    def _findings(self, replaced: _Entry, entry: _Entry, *, is_certain: bool) -> Iterator[_Finding]:
+        told = {each.steps for each in entry.findings}
+        name = replaced.resource.name
+        moves = any(each.steps == ("VpcId",) for each in replaced.findings)
+        circumstances = circumstances_of(entry.resource) | ({ANOTHER_VPC} if moves else set())
+        for steps, reference in self.uses.places(entry.resource, *replaced.key):
+            if any(steps[: len(each)] == each for each in told) or self._is_steady(replaced, reference.attribute):
+                continue
+            change = PropertyChange(steps=steps, before=reference, after=reference)
+            judged = judge(self.base, self.head, entry.resource.type, change, circumstances)
+            if not is_certain and judged.effect is Effect.IN_PLACE:
+                continue
+            told.add(steps)
+            what = "is replaced" if is_certain else "may give another value"
+            effect = judged.effect if is_certain else Effect.UNKNOWN
+            reason = f"it refers to {name}, which {what}: {judged.reason}"
+            yield _Finding(
+                steps,
+                plain(reference),
+                f"{plain(reference)} ({'replaced' if is_certain else 'perhaps another one'})",
+                Judged(effect, reason, judged.source),
+                instance_group_effects.subject(entry.resource.type, change),
+                is_indirect=True,
+            )
+
+    def _is_steady(self, entry: _Entry, attribute: str) -> bool:
+        """Whether an attribute is a property that the old and the new one have in common."""
+        before, after = entry.before, entry.after
+        if not attribute or before is None or after is None or before.type != after.type:
+            return False
+        if attribute not in before.properties or attribute not in after.properties:
+            return False
+        return not any(each.steps[0] == attribute for each in entry.findings)
+
+    # shapes that CloudFormation refuses
+
+    def _check_name(self, entry: _Entry) -> None:
+        """A resource that is made anew under the name that the old one still has."""
+        before, after = entry.before, entry.after
+        if before is None or after is None or not entry.is_update or entry.effect is not Effect.REPLACED:
+            return
+        rule = create_only.update_rule(after.type)
+        if rule is not None and rule.deletes_first:
+            return
+        name, changed = self._name(self.head, after), {each.steps for each in entry.findings}
+        paths = updates.name_of(after.type)
+        if name is None or name != self._name(self.base, before):
+            return
+        if any(steps[: len(path)] == path or path[: len(steps)] == steps for steps in changed for path in paths):
+            return
+        shape = updates.SHAPES["name"]
+        reason = f"{shape.sentence} {_listed(paths)}; change that too"
+        entry.findings.append(_Finding(paths[0], name[0], name[0], Judged(Effect.REFUSED, reason, shape.source)))
+
+    def _check_moved(self) -> None:
+        """A resource that is made while another of its name, which goes, is still there."""
+        gone: dict[tuple[str, tuple[str, ...]], _Entry] = {}
+        for entry in self.entries.values():
+            if entry.fate in (Effect.DELETED, Effect.LEFT_BEHIND) and entry.before is not None:
+                name = self._name(self.base, entry.before)
+                if name is not None:
+                    gone[entry.before.type, name] = entry
+        for entry in self.entries.values():
+            if entry.fate is not Effect.ADDED or not gone:
+                continue
+            name = self._name(self.head, entry.resource)
+            old = gone.get((entry.resource.type, name)) if name is not None else None
+            if old is None or name is None or self._is_gone_before(old, entry):
+                continue
+            shape = updates.SHAPES["moved"]
+            paths = updates.name_of(entry.resource.type)
+            reason = f"{old.resource.logical_id} of {old.resource.stack} {shape.sentence} {_listed(paths)}"
+            entry.findings.append(_Finding(paths[0], None, name[0], Judged(Effect.REFUSED, reason, shape.source)))
+            entry.fate = None
+
+    def _is_gone_before(self, old: _Entry, new: _Entry) -> bool:
+        """Whether the old one is deleted before the new one is made: by a stack that is deployed earlier."""
+        if old.fate is not Effect.DELETED:
+            return False
+        return self.order[old.resource.stack] < self.order[new.resource.stack]
+
+    def _name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
+        """The values of a resource's name, None where it has none that the template tells."""
+        paths = updates.name_of(resource.type)
+        if not paths:
+            return None
+        values = [resolve(assembly, resource.stack, _at(resource.properties, path)) for path in paths]
+        if values[0] is MISSING or any(isinstance(each, Unknown) for each in values):
+            return None
+        rule = create_only.update_rule(resource.type)
+        if rule is not None and rule.name == paths and MISSING in values:
+            return None
+        return tuple(self.excerpts.text(each) or "" for each in values)
+
+    def _check_exports(self) -> None:
+        """Exports that change or go while a stack that is deployed imports them."""
+        importers: dict[str, list[str]] = {}
+        for stack in self.base.stacks:
+            for name in dict.fromkeys(imports(stack.template)):
+                importers.setdefault(name, []).append(stack.name)
+        still = {(stack.name, name) for stack in self.head.stacks for name in imports(stack.template)}
+        for name, (stack, value) in self.base.exports.items():
+            if stack.name not in self.head.by_name:
+                continue
+            users = [
+                each
+                for each in importers.get(name, ())
+                if each != stack.name and ((each, name) in still or not self._lets_go_first(each, stack.name))
+            ]
+            word = self._export_change(name, stack.name, value) if users else None
+            if word is not None:
+                verb = "imports" if len(users) == 1 else "import"
+                self._refuse_export(name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it")
+
+    def _lets_go_first(self, importer: str, exporter: str) -> bool:
+        """Whether the importing stack, which imports no more, is deployed before the exporting one."""
+        return importer in self.order and self.order[importer] < self.order[exporter]
+
+    def _export_change(self, name: str, stack: str, value: Any) -> str | None:
+        found = self.head.exports.get(name)
+        if found is None or found[0].name != stack:
+            return "goes"
+        before, after = resolve(self.base, stack, value), resolve(self.head, stack, found[1])
+        if before != after:
+            return "changes"
+        entry = self.entries.get((before.stack, before.logical_id)) if isinstance(before, Reference) else None
+        if entry is None or not entry.is_update or entry.effect is not Effect.REPLACED:
+            return None
+        return None if self._is_steady(entry, before.attribute) else "changes"
+
+    def _refuse_export(self, name: str, stack: str, value: Any, what: str) -> None:
+        reference = resolve(self.base, stack, value)
+        shape = updates.SHAPES["export"]
+        judged = Judged(Effect.REFUSED, f"the export {what}; {shape.sentence}", shape.source)
+        finding = _Finding((f"Export {name}",), self.excerpts.text(reference), None, judged, is_indirect=True)
+        key = (reference.stack, reference.logical_id) if isinstance(reference, Reference) else (stack, name)
+        entry = self.entries.get(key)
+        if entry is None:
+            before = self.base.find(*key) or Resource(stack=stack, logical_id=name, type=EXPORT, body={})
+            entry = self.entries[key] = _Entry(before, self.head.find(*key) or before)
+        entry.findings.append(finding)
+
+    def _check_kept(self, entry: _Entry) -> None:
+        """A replaced resource whose old one stays; a policy that changes along with it does not count."""
+        before, after = entry.before, entry.after
+        if before is None or after is None or not entry.is_update or entry.effect is not Effect.REPLACED:
+            return
+        if before.is_kept_on_replacement and after.is_kept_on_replacement:
+            entry.kept = "the old one stays in the account: its UpdateReplacePolicy is Retain"
+
+    def _check_protection(self, entry: _Entry) -> None:
+        """A resource that is to be deleted and that its service does not delete."""
+        before = entry.before
+        protection = updates.PROTECTIONS.get(before.type) if before is not None else None
+        if before is None or protection is None or entry.effect not in (Effect.DELETED, Effect.REPLACED):
+            return
+        if resolve(self.base, before.stack, before.properties.get(protection.name)) not in (
+            protection.value,
+            str(protection.value).lower(),
+        ):
+            return
+        reason = "the service does not delete it while this is on; switch it off in a deployment of its own before"
+        judged = Judged(Effect.REFUSED, reason, protection.source)
+        value = str(protection.value).lower() if protection.value is True else protection.value
+        entry.findings.append(_Finding((protection.name,), value, None, judged))
+        entry.kept = entry.kept or f"the service refuses to delete it: its {protection.name} is {value}"
+
+    # words
+
+    def _told(self, entry: _Entry) -> ResourceEffect:
+        resource, effect = entry.resource, entry.effect
+        findings = sorted(entry.findings, key=lambda each: rank(each.judged.effect))
+        return ResourceEffect(
+            stack=resource.stack,
+            logical_id=resource.logical_id,
+            type=resource.type,
+            name=resource.name,
+            effect=effect,
+            stateful=_is_stateful(resource),
+            summary=_sentence("; ".join(self._clauses(entry, findings))),
+            properties=tuple(
+                PropertyEffect(
+                    path=each.path,
+                    before=each.before,
+                    after=each.after,
+                    effect=each.judged.effect,
+                    reason=_sentence(each.judged.reason),
+                    source=each.judged.source,
+                    is_indirect=each.is_indirect,
+                )
+                for each in findings
+            ),
+        )
+
+    def _clauses(self, entry: _Entry, findings: Sequence[_Finding]) -> Iterator[str]:
+        if entry.why:
+            yield entry.why
+        shown = [each for each in findings if each.judged.effect is not Effect.IN_PLACE] or list(findings)
+        for each in shown[:IN_SUMMARY]:
+            yield _clause(each)
+        more = len(findings) - len(shown[:IN_SUMMARY])
+        if more:
+            yield f"and {more} more {'property changes' if more == 1 else 'properties change'}"
+        note = updates.ON_REPLACEMENT.get(entry.resource.type)
+        if entry.effect is Effect.REPLACED and note is not None:
+            yield note.sentence
+        if entry.effect is Effect.REPLACED and _has_snapshot(entry):
+            yield "a snapshot of the old one is kept: its UpdateReplacePolicy is Snapshot"
+        elif entry.effect is Effect.REPLACED and not entry.kept:
+            yield from _lost(entry.resource.type, "the old one is deleted")
+        if entry.kept and entry.kept != entry.why:
+            yield entry.kept
+        harmless = updates.MADE_ANEW.get(entry.resource.type)
+        if entry.effect in (Effect.REPLACED, Effect.DELETED) and harmless is not None:
+            yield harmless.sentence
+
+
+def _has_snapshot(entry: _Entry) -> bool:
+    sides = [each.body.get("UpdateReplacePolicy") for each in (entry.before, entry.after) if each is not None]
+    return all(each == "Snapshot" for each in sides)
+
+
+def _lost(resource_type: str, what: str) -> Iterator[str]:
+    """Say what goes with a resource of a type that holds something."""
+    holds = updates.STATEFUL.get(resource_type)
+    if holds is not None:
+        yield f"{what}: {holds.deleted or f'with it goes what it holds, {holds.holds}'}"
+
+
+def _clause(finding: _Finding) -> str:
+    path = finding.path
+    if finding.subject:
+        path = path.partition("]")[2].removeprefix(".")
+    subject = f"{finding.subject}: " if finding.subject and path else finding.subject
+    before, after = differing(finding.before, finding.after, IN_SUMMARY_CHARACTERS)
+    if finding.is_indirect:
+        change = ""
+    elif before is not None and after is not None:
+        change = f" {before} -> {after}" if before != after else f" {after}"
+    else:
+        change = f" {after if before is None else before}" if (after or before) else ""
+    if finding.subject and not path:
+        change = f" ({change.strip()})" if change else ""
+    return f"{subject}{path}{change} {_WORDS[finding.judged.effect]}: {finding.judged.reason}"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def _gives_other_values(entry: _Entry) -> bool | None:
+    """Whether the attributes of a resource are others afterwards: True, perhaps (False), or no (None)."""
+    if not entry.is_update:
+        return None
+    effect, resource_type = entry.effect, entry.resource.type
+    if effect is Effect.REPLACED:
+        return True
+    rule = create_only.update_rule(resource_type)
+    if rule is None and not updates.is_told(resource_type):
+        return False
+    if resource_type == _NESTED:
+        return False
+    if effect is Effect.UNKNOWN and any(
+        each.judged.effect is Effect.UNKNOWN and each.judged.source == SCHEMA for each in entry.findings
+    ):
+        return False
+    return None
+
+
+def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
+    """Whether a resource's condition holds, None where the template does not tell."""
+    condition = resource.body.get("Condition")
+    if not isinstance(condition, str):
+        return True
+    holds = resolve(assembly, resource.stack, {"Fn::If": [condition, True, False]})
+    return holds if isinstance(holds, bool) else None
+
+
+def _is_stateful(resource: Resource) -> bool:
+    return resource.type in updates.STATEFUL
+
+
+def _policy(resource: Resource) -> str:
+    return str(resource.body.get("DeletionPolicy"))
+
+
+def _left_behind(entry: _Entry) -> LeftBehind:
+    resource = entry.before or entry.resource
+    return LeftBehind(
+        stack=resource.stack,
+        logical_id=resource.logical_id,
+        type=resource.type,
+        name=resource.name,
+        why=_sentence(entry.kept),
+        costs_money=updates.costs_money(resource.type),
+    )
+
+
+def _listed(paths: Sequence[tuple[str, ...]]) -> str:
+    return " and ".join(".".join(path) for path in paths)
+
+
+def _at(properties: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(properties, dict) or step not in properties:
+            return MISSING
+        properties = properties[step]
+    return properties

@@ -1,0 +1,117 @@
+"""What happens to the nodes of whole instance groups that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
+from hyperpod_cdk.review.difference import MISSING, PropertyChange
+from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.review.values import plain
+
+_NAME = "InstanceGroupName"
+
+
+@dataclass(frozen=True)
+class WholeGroup:
+    """A group that comes or goes: its place, and what it has as ``2 x ml.p5.48xlarge``."""
+
+    steps: tuple[str, ...]
+    before: str | None
+    after: str | None
+
+    @property
+    def item(self) -> str:
+        """Its name."""
+        return self.steps[-1].strip("[]")
+
+
+def subject(resource_type: str, change: PropertyChange) -> str:
+    """Give ``instance group h100`` for a change inside of a cluster's group, nothing for any other."""
+    if resource_type != CLUSTER or change.steps[0] not in GROUPS or not change.item:
+        return ""
+    return f"instance group {change.item}"
+
+
+def is_of_groups(resource_type: str, change: PropertyChange) -> bool:
+    """Whether whole groups of a cluster come or go with a change."""
+    if resource_type != CLUSTER or change.steps[0] not in GROUPS or MISSING not in (change.before, change.after):
+        return False
+    if len(change.steps) == 1:
+        return all(isinstance(item, dict) and isinstance(item.get(_NAME), str) for item in _items(change))
+    return len(change.steps) == 2
+
+
+def whole_groups(
+    base: Assembly, head: Assembly, change: PropertyChange, *, is_autoscaled: bool
+) -> Iterator[tuple[WholeGroup, Judged]]:
+    """Judge the groups of a change for which ``is_of_groups`` holds; in an autoscaled cluster a count says little."""
+    is_new = change.before is MISSING
+    is_restricted = change.steps[0] == RESTRICTED
+    for item in _items(change):
+        steps = change.steps if len(change.steps) > 1 else (*change.steps, f"[{item[_NAME]}]")
+        text = _text(head if is_new else base, item)
+        if is_new:
+            judged = Judged(Effect.ADDED, "UpdateCluster adds the group and launches its nodes", _SOURCE)
+            yield WholeGroup(steps, None, text), judged
+        else:
+            judged = _going(item, is_restricted=is_restricted, is_autoscaled=is_autoscaled)
+            yield WholeGroup(steps, text, None), judged
+
+
+def sent_as_none(before: Resource, after: Resource) -> Iterator[tuple[tuple[str, ...], Judged]]:
+    """Judge the groups of an autoscaled cluster that stay and have 0 nodes in its template: any update sends that 0."""
+    # restricted groups are never Karpenter's
+    name = GROUPS[0]
+    stated, told = (_by_name(each.properties.get(name)) for each in (before, after))
+    for group, item in told.items():
+        if group in stated and _is_none(stated[group]) and _is_none(item):
+            reason = "this update sends 0 for a group to which Karpenter may have added nodes; whether they stay"
+            judged = Judged(Effect.UNKNOWN, f"{reason} is not documented", _SCALE_DOWN)
+            yield (name, f"[{group}]", "InstanceCount"), judged
+
+
+def _by_name(stated: Any) -> dict[str, Mapping[str, Any]]:
+    items = [each for each in stated if isinstance(each, dict)] if isinstance(stated, list) else []
+    return {each[_NAME]: each for each in items if isinstance(each.get(_NAME), str)}
+
+
+def _is_none(group: Mapping[str, Any]) -> bool:
+    return str(group.get("InstanceCount")) == "0"
+
+
+_SCALE_DOWN = updates.address("scale-down")
+_SOURCE = updates.address("update-cluster")
+
+
+def _items(change: PropertyChange) -> list[Any]:
+    value = change.after if change.before is MISSING else change.before
+    return value if isinstance(value, list) else [value]
+
+
+def _going(group: Mapping[str, Any], *, is_restricted: bool, is_autoscaled: bool) -> Judged:
+    if is_restricted:
+        # also at 0: the file system stays for as long as the group does
+        reason = "a restricted group that is left out is deleted with its nodes, and with the file system that the "
+        return Judged(Effect.DELETED, f"{reason}service made for it unless a deletion policy keeps that", _SOURCE)
+    if _is_none(group):
+        if is_autoscaled:
+            reason = "a group that is left out is deleted with the nodes that Karpenter has added to it"
+            return Judged(Effect.DELETED, reason, _SOURCE)
+        return Judged(Effect.IN_PLACE, "UpdateCluster deletes the group, which has no nodes", _SOURCE)
+    reason = "a group that is left out is deleted with its nodes and all that is on their volumes"
+    return Judged(Effect.DELETED, reason, _SOURCE)
+
+
+def _text(assembly: Assembly, group: Mapping[str, Any]) -> str:
+    requirements = group.get("InstanceRequirements")
+    types = requirements.get("InstanceTypes") if isinstance(requirements, dict) else None
+    kind = " or ".join(plain(each) for each in types) if isinstance(types, list) else plain(group.get("InstanceType"))
+    count = group.get("InstanceCount")
+    if is_read(assembly, count):
+        return f"{kind}, as many as Karpenter sets"
+    return f"{plain(count) or 'an unknown number of'} x {kind or 'unknown type'}"

@@ -1,0 +1,1 @@
+"""Numbers before and after: nodes and accelerators, addresses, quotas, US dollars, minutes."""

@@ -1,0 +1,563 @@
+"""Proves from the templates that the traffic of nodes and file systems gets through: EFA, Lustre, S3, AWS's APIs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+from hyperpod_cdk.catalog import instance_types, lustre, regions
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.groups import (
+    FILE_SYSTEM,
+    SUBNET,
+    InstanceGroup,
+    Part,
+    Subnet,
+    exists,
+    instance_groups,
+    part,
+    parts,
+    resolved_part,
+    subnets,
+)
+from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
+from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
+from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
+from hyperpod_cdk.review.values import Reference, resolve
+
+EFA: Final = "EFA"
+EFA_IN: Final = "EFA traffic from itself"
+EFA_OUT: Final = "EFA traffic to itself"
+ONE_ZONE: Final = "one availability zone"
+PLAN_ZONE: Final = "one zone for its training plan"
+S3: Final = "S3"
+APIS: Final = "ECR and AWS APIs"
+SERVERS: Final = "Lustre traffic among its servers"
+CLIENTS: Final = "Lustre traffic with the nodes"
+SAME_ZONE: Final = "same zone as its nodes"
+
+_HTTPS: Final = 443
+_MOST_NAMED: Final = 6
+_SUBNET_ID: Final = re.compile(r"subnet-[0-9a-f]+")
+_PREFLIGHT: Final = "run 'hyperpod-cdk preflight'"
+
+
+def fabric(base: Assembly, head: Assembly) -> Fabric:
+    """Prove the network of every instance group and every Lustre file system of ``head``.
+
+    A proof ``holds`` only where rules, routes and endpoints of the templates show it, is ``broken`` where the templates
+    make everything that decides and do not allow it, and ``unknown`` with its reason in all other cases: a security
+    group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` names what held in ``base``.
+    """
+    before = {
+        (subject.kind, subject.stack, subject.logical_id, subject.subject): {
+            proof.name for proof in subject.proofs if proof.result == "holds"
+        }
+        for subject in (_Network(base).subjects() if base is not head else ())
+    }
+    found = []
+    for subject in _Network(head).subjects():
+        held = before.get((subject.kind, subject.stack, subject.logical_id, subject.subject), set())
+        broken = tuple(proof.name for proof in subject.proofs if proof.result == "broken" and proof.name in held)
+        found.append(subject.model_copy(update={"newly_broken": broken}) if broken else subject)
+    return Fabric(subjects=tuple(found))
+
+
+def efa_proofs(rules: SecurityGroups, groups: Sequence[Part]) -> tuple[Proof, Proof]:
+    """Prove that nodes which all carry these security groups may send EFA traffic to each other, in and out.
+
+    It takes one security group that allows all traffic from and to itself, by its id. Where one group has the one side
+    and another group the other, AWS's documents do not say whether that does.
+    """
+    if not groups:
+        why = "the template names no security group for its nodes"
+        return Proof(name=EFA_IN, result="unknown", detail=why), Proof(name=EFA_OUT, result="unknown", detail=why)
+    sides: dict[Direction, dict[str, bool | None]] = {
+        side: {group.key: rules.allows_itself(group, side) for group in groups} for side in ("in", "out")
+    }
+    both = [group for group in groups if sides["in"][group.key] and sides["out"][group.key]]
+    if both:
+        label = both[0].label
+        return (
+            Proof(name=EFA_IN, result="holds", detail=f"{label} allows all traffic from itself"),
+            Proof(name=EFA_OUT, result="holds", detail=f"{label} allows all traffic to itself"),
+        )
+    found_in = _itself(rules, groups, "in", sides["in"])
+    found_out = _itself(rules, groups, "out", sides["out"])
+    if found_in.result == found_out.result == "holds":
+        detail = f"{found_in.detail}, and {found_out.detail}: whether two groups do what one should is not documented"
+        return Proof(name=EFA_IN, result="unknown", detail=detail), Proof(name=EFA_OUT, result="unknown", detail=detail)
+    return found_in, found_out
+
+
+def _itself(rules: SecurityGroups, groups: Sequence[Part], side: Direction, answers: dict[str, bool | None]) -> Proof:
+    name, word, verb = (EFA_IN, "from", "receive") if side == "in" else (EFA_OUT, "to", "send")
+    holding = [group for group in groups if answers[group.key]]
+    if holding:
+        return Proof(name=name, result="holds", detail=f"{holding[0].label} allows all traffic {word} itself")
+    untold = [group for group in groups if answers[group.key] is None]
+    if untold:
+        return Proof(name=name, result="unknown", detail=_untold(untold))
+    is_open = side == "out" and any(
+        rule.cidr == ANYWHERE and rule.protocol == "-1" for group in groups for rule in rules.rules(group, side)
+    )
+    instead = f": {ANYWHERE} does not replace it" if is_open else ""
+    detail = f"no rule lets {_or(groups)} {verb} {word} itself{instead}; EFA health checks fail"
+    return Proof(name=name, result="broken", detail=detail)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _System:
+    """A Lustre file system and where it stands."""
+
+    resource: Resource
+    places: tuple[Part, ...]
+    security_groups: tuple[Part, ...]
+    has_efa: bool
+
+    @property
+    def traffic(self) -> str:
+        return "all traffic" if self.has_efa else f"TCP {' and '.join(_range(*ports) for ports in lustre.TCP_PORTS)}"
+
+
+@dataclass(frozen=True)
+class _Network:
+    """One assembly, with what several proofs read of it."""
+
+    assembly: Assembly
+
+    @cached_property
+    def rules(self) -> SecurityGroups:
+        return SecurityGroups(self.assembly)
+
+    @cached_property
+    def routes(self) -> Routes:
+        return Routes(self.assembly)
+
+    @cached_property
+    def groups(self) -> list[InstanceGroup]:
+        return instance_groups(self.assembly)
+
+    @cached_property
+    def subnets(self) -> dict[str, Subnet]:
+        return {subnet.part.key: subnet for subnet in subnets(self.assembly)}
+
+    @cached_property
+    def by_plan(self) -> dict[str, list[InstanceGroup]]:
+        found: dict[str, list[InstanceGroup]] = {}
+        for group in self.groups:
+            if group.plan:
+                found.setdefault(group.plan, []).append(group)
+        return found
+
+    @cached_property
+    def standing(self) -> dict[str, list[str]]:
+        """Give the blocks in which nodes with a security group stand, by its key; "" for one that is not told."""
+        found: dict[str, list[str]] = {}
+        for group in self.groups:
+            for each in group.security_groups:
+                found.setdefault(each.key, []).extend(self.cidrs(group.subnets))
+        return found
+
+    def cidrs(self, places: Iterable[Part]) -> list[str]:
+        return [self.subnets[each.key].cidr if each.key in self.subnets else "" for each in places]
+
+    def subjects(self) -> Iterator[FabricSubject]:
+        proven: dict[tuple[str, tuple[Part, ...], tuple[Part, ...]], Proof] = {}
+        for group in self.groups:
+            yield FabricSubject(
+                subject=group.name,
+                kind="instance group",
+                stack=group.cluster.stack,
+                logical_id=group.cluster.logical_id,
+                proofs=tuple(self._of_group(group, proven)),
+            )
+        for system in _file_systems(self.assembly):
+            yield FabricSubject(
+                subject=system.resource.name,
+                kind="file system",
+                stack=system.resource.stack,
+                logical_id=system.resource.logical_id,
+                proofs=tuple(self._of_file_system(system)),
+            )
+
+    def _of_group(
+        self, group: InstanceGroup, proven: dict[tuple[str, tuple[Part, ...], tuple[Part, ...]], Proof]
+    ) -> Iterator[Proof]:
+        has_efa = _has_efa(group)
+        is_fast = has_efa is not False or _is_accelerated(group)
+        if has_efa is not False:
+            yield from efa_proofs(self.rules, group.security_groups)
+        elif is_fast:
+            yield _holds(EFA, f"no EFA on {_few(group.types)}: nothing to let through")
+        if is_fast:
+            yield _one_zone(group)
+        sharing = self.by_plan.get(group.plan or "", [])
+        if len(sharing) > 1:
+            yield _plan_zone(group, sharing)
+        for name, prove in ((S3, self._s3), (APIS, self._apis)):
+            # groups in the same subnets with the same security groups are proven once
+            key = (name, group.subnets, group.security_groups)
+            if key not in proven:
+                proven[key] = _gravest(name, [prove(each, group.security_groups) for each in group.subnets])
+            yield proven[key]
+
+    def _s3(self, place: Part, groups: Sequence[Part]) -> Proof:
+        subnet = self.subnets.get(place.key)
+        if subnet is None or not place.is_made_here(SUBNET):
+            return _unknown(S3, _elsewhere([place]))
+        table = self.routes.table_of(place)
+        doubts = []
+        for endpoint in self.routes.of_vpc(subnet.vpc):
+            if not endpoint.is_for("s3"):
+                continue
+            label = endpoint.part.label
+            if endpoint.is_gateway and table is not None and table.key in {each.key for each in endpoint.tables}:
+                if endpoint.is_certain or not endpoint.is_open:
+                    detail = f"{place.label} reaches it by gateway endpoint {label}"
+                    proof = self._through(S3, place, detail, groups)
+                    is_proven = endpoint.is_open or proof.result == "broken"
+                    return proof if is_proven else _unknown(S3, f"{detail}, if its policy lets it")
+                doubts.append(f"a condition decides about gateway endpoint {label}")
+            elif not endpoint.is_gateway:
+                answer = self._admits(endpoint, subnet, groups)
+                if answer:
+                    detail = f"{place.label} reaches it by interface endpoint {label}"
+                    return self._past_acl(S3, place, detail)
+                if answer is None:
+                    doubts.append(f"whether interface endpoint {label} serves {place.label} is not told")
+        way = self.routes.way_out(place)
+        if way.kind == "NAT gateway" and way.target is not None:
+            detail = (
+                f"{place.label} reaches it through {way.target.label}, which bills every gigabyte, as a gateway"
+                " endpoint does not"
+            )
+            return self._through(S3, place, detail, groups)
+        if doubts or way.is_doubtful:
+            return _unknown(S3, doubts[0] if doubts else _on_from(way))
+        return _broken(S3, f"no gateway endpoint for {place.label}, and {_no_way(way, place)}")
+
+    def _apis(self, place: Part, groups: Sequence[Part]) -> Proof:
+        subnet = self.subnets.get(place.key)
+        if subnet is None or not place.is_made_here(SUBNET):
+            return _unknown(APIS, _elsewhere([place]))
+        served: dict[str, bool | None] = dict.fromkeys(_NEEDED, False)
+        doubtful = []
+        for endpoint in self.routes.of_vpc(subnet.vpc):
+            service = next((each for each in _NEEDED if endpoint.is_for(each)), None)
+            if service is None or endpoint.is_gateway:
+                continue
+            answer = self._admits(endpoint, subnet, groups)
+            if answer is False and endpoint.private_dns and endpoint.is_certain:
+                # the service's usual name leads to the endpoint, whatever other way there is
+                return _broken(
+                    APIS,
+                    f"calls of {service} go to {endpoint.part.label}, and no rules let {_or(groups)} reach it on port"
+                    f" {_HTTPS}",
+                )
+            served[service] = any_of([served[service], answer])
+            if not answer and endpoint.private_dns is not False:
+                # it may take the calls, and then no other way counts
+                doubtful.append(service)
+        if all(served.values()):
+            return self._past_acl(APIS, place, f"{place.label} reaches them by interface endpoints")
+        taken = [service for service in doubtful if not served[service]]
+        return self._apis_by_route(place, groups, served, taken)
+
+    def _apis_by_route(
+        self, place: Part, groups: Sequence[Part], served: Mapping[str, bool | None], taken: Sequence[str]
+    ) -> Proof:
+        way = self.routes.way_out(place)
+        if way.kind == "NAT gateway" and way.target is not None:
+            if taken:
+                detail = f"{place.label} reaches others through {way.target.label}, but whether interface endpoints for"
+                return _unknown(APIS, f"{detail} {_few(taken)} take calls and let nodes in is not told")
+            return self._through(APIS, place, f"{place.label} reaches them through {way.target.label}", groups)
+        if way.is_doubtful:
+            return _unknown(APIS, _on_from(way))
+        missing = [service for service, answer in served.items() if answer is False]
+        if missing:
+            return _broken(APIS, f"no interface endpoint for {_few(missing)}, and {_no_way(way, place)}")
+        doubtful = [service for service, answer in served.items() if answer is None]
+        return _unknown(APIS, f"whether interface endpoints for {_few(doubtful)} serve {place.label} is not told")
+
+    def _through(self, name: str, place: Part, detail: str, groups: Sequence[Part]) -> Proof:
+        """Judge a way that is there: security groups and the network ACL must let traffic take it."""
+        answer = self._reaches_out(groups)
+        if answer is False:
+            return _broken(name, f"no rule lets {_or(groups)} send to any address on port {_HTTPS}")
+        if answer is None:
+            return _unknown(name, f"{detail}, if security groups let it: {self._untold(groups, 'out')}")
+        return self._past_acl(name, place, detail)
+
+    def _past_acl(self, name: str, place: Part, detail: str) -> Proof:
+        acl = self.routes.acl_of(place)
+        return _unknown(name, f"{detail}, if network ACL {acl.label} lets it") if acl else _holds(name, detail)
+
+    def _reaches_out(self, groups: Sequence[Part]) -> bool | None:
+        if not groups:
+            return None
+        return self.rules.allows_ports(groups, "out", [_HTTPS], cidrs=[ANYWHERE])
+
+    def _admits(self, endpoint: Endpoint, subnet: Subnet, groups: Sequence[Part]) -> bool | None:
+        """Say whether nodes with these security groups reach an interface endpoint by the service's usual name."""
+        if not groups or not endpoint.security_groups:
+            return None
+        own, places = endpoint.security_groups, self.cidrs(endpoint.subnets)
+        return all_of(
+            [
+                endpoint.private_dns,
+                endpoint.is_certain or None,
+                endpoint.is_open or None,
+                self.rules.allows_ports(groups, "out", [_HTTPS], peers=own, cidrs=places),
+                self.rules.allows_ports(own, "in", [_HTTPS], peers=groups, cidrs=[subnet.cidr]),
+            ]
+        )
+
+    def _of_file_system(self, system: _System) -> Iterator[Proof]:
+        yield self._servers(system)
+        # restricted groups have file systems of the service's own
+        clients = [group for group in self.groups if not group.is_restricted]
+        if clients:
+            yield self._clients(system, clients)
+            yield self._same_zone(system, clients)
+
+    def _servers(self, system: _System) -> Proof:
+        own = system.security_groups
+        answer = self._passes(system, own, own)
+        if answer is None:
+            return _unknown(SERVERS, self._untold(own, "in", "out"))
+        if answer:
+            return _holds(SERVERS, f"{_or(own)} allows {system.traffic} from and to itself")
+        return _broken(SERVERS, f"no rules let {_or(own)} send {system.traffic} to itself and receive it")
+
+    def _clients(self, system: _System, clients: Sequence[InstanceGroup]) -> Proof:
+        own = system.security_groups
+        by_nodes: dict[tuple[Part, ...], list[InstanceGroup]] = {}
+        for group in clients:
+            by_nodes.setdefault(group.security_groups, []).append(group)
+        proofs = []
+        for nodes, members in by_nodes.items():
+            names = _few([group.name for group in members])
+            answer = all_of([self._passes(system, nodes, own), self._passes(system, own, nodes)])
+            if answer is None:
+                proofs.append(_unknown(CLIENTS, self._untold([*nodes, *own], "in", "out")))
+                continue
+            between = f"{system.traffic} pass both ways between {_or(nodes)} of {names} and {_or(own)}"
+            if not answer:
+                proofs.append(_broken(CLIENTS, f"no rules let {between}"))
+                continue
+            acl = self._acl_between(system, members)
+            lets = f"rules let {between}"
+            proofs.append(
+                _unknown(CLIENTS, f"{lets}, if network ACL {acl.label} does") if acl else _holds(CLIENTS, lets)
+            )
+        return _gravest(CLIENTS, proofs)
+
+    def _acl_between(self, system: _System, members: Sequence[InstanceGroup]) -> Part | None:
+        """Give a network ACL that may stop traffic; none does within one subnet."""
+        own = {each.key for each in system.places}
+        apart = [each for group in members for each in group.subnets if each.key not in own]
+        places = [*apart, *system.places] if apart else []
+        return next((acl for each in places if (acl := self.routes.acl_of(each))), None)
+
+    def _same_zone(self, system: _System, clients: Sequence[InstanceGroup]) -> Proof:
+        own = {each.key for each in system.places}
+        zone = next((self.subnets[key].zone for key in sorted(own) if key in self.subnets), "")
+        here, apart, untold = [], [], []
+        for group in clients:
+            if own & {each.key for each in group.subnets} or (zone and zone in group.zones):
+                here.append(group.name)
+            elif group.zones and _are_told([zone, *group.zones]):
+                apart.append(group.name)
+            else:
+                untold.append(group.name)
+        where = zone if _are_told([zone]) else labels(system.places)
+        if here:
+            stand = f"{_few(here)} {_stands(here)} in {where} with it"
+            crossing = f"; what {_few(apart)} {_reads(apart)} of it crosses zones, which costs" if apart else ""
+            doubt = f"; where {_few(untold)} {_stands(untold)} is not told" if untold else ""
+            return _holds(SAME_ZONE, f"{stand}{crossing}{doubt}")
+        if untold:
+            return _unknown(SAME_ZONE, f"whether {_few(untold)} {_stands(untold)} in the zone of {where} is not told")
+        slow = "and EFA does not leave a zone" if system.has_efa else "which costs and is slow"
+        return _broken(SAME_ZONE, f"no instance group stands in {where}: what they read crosses zones, {slow}")
+
+    def _passes(self, system: _System, senders: Sequence[Part], receivers: Sequence[Part]) -> bool | None:
+        """Say whether Lustre's traffic goes from one side to the other, by the rules of both."""
+        if not senders or not receivers:
+            return None
+        sides: tuple[tuple[Direction, Sequence[Part], Sequence[Part]], ...] = (
+            ("out", senders, receivers),
+            ("in", receivers, senders),
+        )
+        if system.has_efa:
+            # by id: with EFA a block of addresses does not do
+            return all_of(
+                any_of(self.rules.allows_all_of(each, side, peers) for each in own) for side, own, peers in sides
+            )
+        return all_of(
+            self.rules.allows_ports(own, side, _LUSTRE_PORTS, peers=peers, cidrs=self._blocks(peers, system))
+            for side, own, peers in sides
+        )
+
+    def _blocks(self, side: Sequence[Part], system: _System) -> list[str]:
+        """Give the blocks in which those who carry these security groups stand."""
+        carried = {each.key for each in side}
+        blocks = [block for key in sorted(carried) for block in self.standing.get(key, [])]
+        if carried & {each.key for each in system.security_groups}:
+            blocks += self.cidrs(system.places)
+        return list(dict.fromkeys(blocks))
+
+    def _untold(self, groups: Sequence[Part], *sides: Direction) -> str:
+        if not groups:
+            return "the template names no security group"
+        blurred = [each for each in groups if not all(self.rules.is_known(each, side) for side in sides)]
+        return _untold(blurred or groups)
+
+
+_NEEDED: Final = tuple(
+    row.service for row in catalog.ENDPOINTS if row.caller == catalog.NODES and not row.is_dispensable
+)
+
+
+_LUSTRE_PORTS: Final = tuple(port for first, last in lustre.TCP_PORTS for port in range(first, last + 1))
+
+
+def _file_systems(assembly: Assembly) -> Iterator[_System]:
+    for resource in assembly.of_type(FILE_SYSTEM):
+        properties, stack = resource.properties, resource.stack
+        kind = resolve(assembly, stack, properties.get("FileSystemType"))
+        if exists(assembly, resource) is False or not (kind == "LUSTRE" or "LustreConfiguration" in properties):
+            continue
+        settings = resolve(assembly, stack, properties.get("LustreConfiguration"))
+        places = parts(assembly, stack, properties.get("SubnetIds"))
+        own = parts(assembly, stack, properties.get("SecurityGroupIds")) or _default_groups(assembly, places)
+        efa = settings.get("EfaEnabled") if isinstance(settings, dict) else None
+        yield _System(resource=resource, places=places, security_groups=own, has_efa=str(efa).lower() == "true")
+
+
+def _default_groups(assembly: Assembly, places: Sequence[Part]) -> tuple[Part, ...]:
+    """Give the security group that FSx takes where none is named: the default one of the VPC."""
+    for place in places:
+        if place.resource is not None and place.is_made_here(SUBNET):
+            vpc = part(assembly, place.resource.stack, place.resource.properties.get("VpcId")).resource
+            if vpc is not None:
+                default = Reference(vpc.stack, vpc.logical_id, "DefaultSecurityGroup")
+                return (resolved_part(assembly, vpc.stack, default),)
+    return ()
+
+
+def _has_efa(group: InstanceGroup) -> bool | None:
+    rows = [instance_types.get(name) for name in group.types]
+    return any_of(row.efa_supported if row else None for row in rows) if rows else None
+
+
+def _is_accelerated(group: InstanceGroup) -> bool:
+    return any(row is not None and row.is_accelerated for row in map(instance_types.get, group.types))
+
+
+def _one_zone(group: InstanceGroup) -> Proof:
+    places, zones = group.subnets, list(dict.fromkeys(group.zones))
+    if not places:
+        return _unknown(ONE_ZONE, "the template names no subnet for its nodes")
+    if len(zones) == 1 and zones[0]:
+        return _holds(ONE_ZONE, f"all its nodes stand in {zones[0] if _are_told(zones) else 'one zone'}")
+    if len(places) == 1:
+        if places[0].is_made_here(SUBNET) or _SUBNET_ID.fullmatch(places[0].label):
+            return _holds(ONE_ZONE, f"all its nodes stand in one subnet, {places[0].label}")
+        return _unknown(ONE_ZONE, _elsewhere(places))
+    if _are_told(zones):
+        return _broken(ONE_ZONE, f"its nodes stand in {' and '.join(zones)}: EFA traffic does not leave a zone")
+    return _unknown(ONE_ZONE, f"whether {labels(places)} are in one zone is not told")
+
+
+def _plan_zone(group: InstanceGroup, sharing: Sequence[InstanceGroup]) -> Proof:
+    names = _few([each.name for each in sharing])
+    zones = list(dict.fromkeys(zone for each in sharing for zone in each.zones or ("",)))
+    if len(zones) == 1 and zones[0]:
+        return _holds(PLAN_ZONE, f"{names} stand in {zones[0] if _are_told(zones) else 'one zone'}")
+    if len({each.key for other in sharing for each in other.subnets}) == 1:
+        return _holds(PLAN_ZONE, f"{names} stand in one subnet")
+    if not _are_told(zones):
+        return _unknown(PLAN_ZONE, f"whether {names} stand in one zone is not told")
+    where = " and ".join(zones)
+    return _broken(
+        PLAN_ZONE, f"{names} share {group.plan_name} and stand in {where}: EFA traffic does not leave a zone"
+    )
+
+
+def _are_told(zones: Sequence[str]) -> bool:
+    """Say whether zones can be compared: all of them IDs, or all of them names."""
+    return bool(zones) and (all(map(regions.is_az_id, zones)) or all(map(regions.is_az_name, zones)))
+
+
+def _gravest(name: str, proofs: Sequence[Proof]) -> Proof:
+    gravest: tuple[Literal["broken", "unknown", "holds"], ...] = ("broken", "unknown", "holds")
+    for result in gravest:
+        details = dict.fromkeys(proof.detail for proof in proofs if proof.result == result)
+        if details:
+            return Proof(name=name, result=result, detail="; ".join(details))
+    return _unknown(name, "the template names no subnet for its nodes")
+
+
+def _holds(name: str, detail: str) -> Proof:
+    return Proof(name=name, result="holds", detail=detail)
+
+
+def _broken(name: str, detail: str) -> Proof:
+    return Proof(name=name, result="broken", detail=detail)
+
+
+def _unknown(name: str, detail: str) -> Proof:
+    return Proof(name=name, result="unknown", detail=detail)
+
+
+def _untold(groups: Sequence[Part]) -> str:
+    outside = [each for each in groups if each.resource is None]
+    if outside:
+        return _elsewhere(outside)
+    return f"the templates do not tell every rule of {labels(groups)}"
+
+
+def _elsewhere(named: Sequence[Part]) -> str:
+    distinct = dict.fromkeys(each.label for each in named)
+    return f"{labels(named)} {'is' if len(distinct) == 1 else 'are'} not in these templates; {_PREFLIGHT}"
+
+
+def _on_from(way: Way) -> str:
+    return f"{way.why}, of which these templates tell nothing" if way.kind == "other" else f"{way.why}; {_PREFLIGHT}"
+
+
+def _no_way(way: Way, place: Part) -> str:
+    if way.kind == "internet gateway":
+        return f"{place.label} leads to an internet gateway, which nodes without public addresses cannot use"
+    return way.why
+
+
+def _or(groups: Sequence[Part]) -> str:
+    return " or ".join(dict.fromkeys(each.label for each in groups))
+
+
+def _few(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) > _MOST_NAMED:
+        return f"{', '.join(distinct[:_MOST_NAMED])} and {len(distinct) - _MOST_NAMED} more"
+    *most, last = distinct
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _reads(names: Sequence[str]) -> str:
+    return "reads" if len(names) == 1 else "read"
+
+
+def _stands(names: Sequence[str]) -> str:
+    return "stands" if len(names) == 1 else "stand"
+
+
+def _range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"

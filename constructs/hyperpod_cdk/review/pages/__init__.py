@@ -1,0 +1,1 @@
+"""The report as Markdown, as one HTML file, as text and as JSON."""

@@ -1,0 +1,308 @@
+"""The report as a comment on a pull request, in the Markdown that GitHub and GitLab render."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from hyperpod_cdk.review.model import Report, Step, Timeline
+from hyperpod_cdk.review.pages.page import (
+    Block,
+    Cell,
+    Entry,
+    Listing,
+    Moved,
+    Page,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Word,
+    joined,
+)
+from hyperpod_cdk.review.pages.sections import page
+from hyperpod_cdk.review.pages.wording import shortened, shortened_pair, visible
+
+GITHUB_LIMIT = 65_536
+"""GitHub refuses a comment of more characters."""
+
+SMALLEST_LIMIT = 16_384
+"""Below this the verdict alone may not fit, whatever a template holds."""
+
+ICONS: dict[Tone, str] = {
+    "grave": "\U0001f534",
+    "warning": "\U0001f7e0",
+    "doubt": "\U0001f7e1",
+    "calm": "\U0001f535",
+    "good": "\U0001f7e2",
+    "plain": "",
+}
+MOST_OPEN = 12
+"""A table or list with more rows is folded into ``<details>``."""
+
+CAPS = (40, 10, 0)
+"""So many rows of each table are left, step by step, until the comment fits; with 0 a section is its lead alone."""
+
+VALUE = 240
+TEXT = 600
+SENTENCE = 1_200
+_TASKS = 30
+_SHORTEST_ROW = 16
+_MORE = "and {:,} more (see the HTML report)"
+
+_SPECIAL = re.compile(r"[\\`*_\[\]~|<>&]")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "&#124;"}
+_BLOCK_START = re.compile(r"^(\d+(?=[.)])|(?=[#+=-]))(.)")
+_LIVE = re.compile(
+    r"@|\$|#\d|\bgh-\d|://|\bwww\.|\bmailto:|\bxmpp:|:[a-z0-9_+-]+:|^\W*[0-9a-f]{7,40}\W*$", re.IGNORECASE
+)
+"""A word that GitHub makes something of after Markdown is done (mention, mathematics, issue, commit, address, emoji):
+as a code span it stays what it is."""
+_ADDRESS = re.compile(r"https://[\w./?=&%#~+,:;@-]+")
+
+
+def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
+    """Give the comment, shorter than ``limit`` characters and UTF-16 units, with the least important cut first.
+
+    Its first line is ``marker(report.environment)``. The verdict and what a reviewer must look at are kept in full as
+    long as they fit on their own. Raises ValueError for a limit below ``SMALLEST_LIMIT``.
+    """
+    if limit < SMALLEST_LIMIT:
+        raise ValueError(f"limit: want {SMALLEST_LIMIT} or more, got {limit}")
+    laid_out = page(report)
+    parts = [_part(section) for section in laid_out.sections]
+    gantt = _gantt(report.timeline)
+    parts = [replace(each, pieces=(*gantt, *each.pieces)) if each.key == "timeline" else each for each in parts]
+    top = _top(laid_out)
+    attention = [_entry(each) for each in laid_out.attention]
+    looked_at = partial(_attention, because=_cell(laid_out.because))
+    texts = [""] * len(parts)
+    # what cannot fit anyway need not be rendered
+    if sum(len(piece.rows) for part in parts for piece in part.pieces) * _SHORTEST_ROW < limit:
+        texts = [each.text(None) for each in parts]
+        if _fits(limit, top, *looked_at(attention), *texts):
+            return _document(top, *looked_at(attention), *texts)
+    else:
+        texts = [each.text(MOST_OPEN * 10) for each in parts]
+    for cap in CAPS:
+        for index in reversed(range(len(parts))):
+            texts[index] = parts[index].text(cap)
+            if _fits(limit, top, *looked_at(attention), *texts):
+                return _document(top, *looked_at(attention), *texts)
+    attention = [_entry(replace(each, lines=())) for each in laid_out.attention]
+    kept = len(attention)
+    while not _fits(limit, top, *looked_at(attention, kept), *texts):
+        kept = kept * 3 // 4
+    return _document(top, *looked_at(attention, kept), *texts)
+
+
+def marker(environment: str) -> str:
+    """Give the hidden first line by which a workflow finds its comment and updates it in place."""
+    name = re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9_.-]", "-", environment))[:100].strip("-")
+    return f"<!-- hyperpod-cdk review: {name} -->"
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A table or list: ``rows`` can be cut at the end, ``folded`` puts it into ``<details>``."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[Row | Cell | Entry | str]
+    tail: tuple[str, ...] = ()
+    folded: bool = False
+
+    def text(self, cap: int | None) -> str:
+        shown = [_rendered(each) for each in self.rows[:cap]]
+        left = len(self.rows) - len(shown)
+        # a table's last row would have to have its columns, so the rest is a line below it
+        after = ["", f"*… {_MORE.format(left)}*"] if left else []
+        lines = "\n".join([*self.head, *shown, *self.tail, *after])
+        if not self.folded:
+            return f"**{self.title}**\n\n{lines}" if self.title else lines
+        title = self.title or "All"
+        return f"<details>\n<summary>{title} ({len(self.rows):,})</summary>\n\n{lines}\n\n</details>"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A section."""
+
+    key: str
+    title: str
+    lead: str
+    pieces: tuple[_Piece, ...]
+
+    def text(self, cap: int | None) -> str:
+        heading = f"### {self.title}\n\n{self.lead}"
+        if cap == 0 and self.pieces:
+            return f"{heading} (See the HTML report.)"
+        return "\n\n".join([heading, *(piece.text(cap) for piece in self.pieces)])
+
+
+def _document(*texts: str) -> str:
+    return "\n\n".join(texts) + "\n"
+
+
+def _fits(limit: int, *texts: str) -> bool:
+    # GitHub counts characters; a database that counts UTF-16 units counts an emoji twice
+    return len(_document(*texts).encode("utf-16-le")) // 2 < limit
+
+
+def _top(laid_out: Page) -> str:
+    icon = ICONS[laid_out.tone]
+    environment = _text(shortened(laid_out.environment, 100))
+    lines = [
+        marker(laid_out.environment),
+        "",
+        f"## {icon} {laid_out.level}: review of {environment}",
+        "",
+        f"**{_text(shortened(laid_out.sentence, SENTENCE))}**",
+        "",
+    ]
+    if laid_out.needs_approval:
+        lines += ["A person must approve this before it is deployed.", ""]
+    return "\n".join([*lines, f"{_cell(laid_out.compared)}."])
+
+
+def _attention(entries: Sequence[str], kept: int | None = None, *, because: str) -> tuple[str, ...]:
+    if not entries:
+        return ("### What to look at\n\nNothing in particular.",)
+    shown = entries if kept is None else entries[:kept]
+    left = len(entries) - len(shown)
+    after = [f"- … {_MORE.format(left)}"] if left else []
+    return ("\n".join(["### What to look at", "", *([f"{because}.", ""] if because else []), *shown, *after]),)
+
+
+def _part(section: Section) -> _Part:
+    pieces = [piece for block in section.blocks for piece in _pieces(block)]
+    return _Part(section.key, section.title, _cell(section.lead), tuple(pieces))
+
+
+def _pieces(block: Block) -> Iterable[_Piece]:
+    if isinstance(block, Table):
+        yield _table(block)
+    elif isinstance(block, Listing):
+        yield _Piece(block.title, (), block.items, folded=len(block.items) > MOST_OPEN)
+    else:
+        opened = [each for each in block.entries if not each.folded]
+        others = [each for each in block.entries if each.folded]
+        if opened:
+            yield _Piece("" if len(opened) <= MOST_OPEN else block.title, (), opened, folded=len(opened) > MOST_OPEN)
+        if others:
+            yield _Piece("Others" if opened else block.title, (), others, folded=True)
+
+
+def _table(table: Table) -> _Piece:
+    head = (
+        f"| {' | '.join(column.title for column in table.columns)} |",
+        f"|{'|'.join('---:' if column.is_number else '---' for column in table.columns)}|",
+    )
+    return _Piece(table.title, head, table.rows, folded=len(table.rows) > MOST_OPEN)
+
+
+def _rendered(row: Row | Cell | Entry | str) -> str:
+    if isinstance(row, Row):
+        return f"| {' | '.join(_cell(cell, in_table=True) for cell in row.cells)} |"
+    if isinstance(row, Entry):
+        return _entry(row)
+    return row if isinstance(row, str) else f"- {_cell(row)}"
+
+
+def _entry(entry: Entry) -> str:
+    first = f"- {_cell((entry.badge, *entry.name))}"
+    return "\n".join([first, *(f"  - {_cell(line)}" for line in entry.lines)])
+
+
+def _cell(cell: Cell, *, in_table: bool = False) -> str:
+    return joined(cell, lambda piece: _piece(piece, in_table=in_table))
+
+
+def _piece(piece: Word | Moved, *, in_table: bool) -> str:
+    if isinstance(piece, Moved):
+        return _moved(piece, in_table=in_table)
+    text = shortened(piece.text, VALUE if piece.style == "code" else TEXT)
+    if piece.style in ("code", "amount"):
+        return _code(text, in_table=in_table)
+    if piece.style == "badge":
+        return f"{ICONS[piece.tone]} **{_text(text, in_table=in_table)}**".lstrip()
+    if piece.style == "strong":
+        return f"**{_text(text, in_table=in_table)}**"
+    if piece.style == "source":
+        return f"([source]({text}))" if _ADDRESS.fullmatch(text) else f"({_text(text, in_table=in_table)})"
+    return _text(text, in_table=in_table)
+
+
+def _moved(moved: Moved, *, in_table: bool) -> str:
+    before, after = moved.before, moved.after
+    unit = f" {moved.unit}" if moved.unit else ""
+    if moved.style == "value":
+        if before is not None and after is not None:
+            before, after = shortened_pair(before, after, VALUE)
+        ends = [
+            "(none)" if each is None else _code(shortened(each, VALUE), in_table=in_table) for each in (before, after)
+        ]
+        return " -> ".join(ends)
+    shown = str(after) if before == after else f"{before} -> {after}"
+    if moved.style == "number":
+        return f"{shown}{unit}{f' ({moved.difference})' if moved.difference else ''}"
+    # two dollar signs in a line would be mathematics to GitHub; not so in a code span
+    return f"`{shown}`{unit}{f' (`{moved.difference}`)' if moved.difference else ''}"
+
+
+def _text(text: str, *, in_table: bool = False) -> str:
+    words = [_code(word, in_table=in_table) if _LIVE.search(word) else _escaped(word) for word in text.split()]
+    return _BLOCK_START.sub(r"\1\\\2", " ".join(words))
+
+
+def _escaped(word: str) -> str:
+    return _SPECIAL.sub(lambda found: _ENTITIES.get(found[0]) or f"\\{found[0]}", word)
+
+
+def _code(text: str, *, in_table: bool) -> str:
+    if not text.strip():
+        return "(empty)"
+    if "`" in text:
+        runs = {len(run) for run in re.findall("`+", text)}
+        fence = "`" * next(length for length in range(1, len(runs) + 2) if length not in runs)
+        text = f"{fence} {text} {fence}"
+    else:
+        text = f"`{text}`"
+    # a table is split into cells before code spans are looked for
+    return text.replace("|", "\\|") if in_table else text
+
+
+def _gantt(timeline: Timeline) -> tuple[_Piece, ...]:
+    steps = sorted((each for each in timeline.steps if each.is_critical), key=lambda each: each.starts.high)[:_TASKS]
+    if not steps:
+        return ()
+    head = (
+        "```mermaid",
+        "gantt",
+        "    title Critical path at its longest, as hours and minutes after the start",
+        "    dateFormat YYYY-MM-DD HH:mm:ss",
+        "    axisFormat %H:%M",
+        "    todayMarker off",
+    )
+    rows: list[str] = []
+    stack = None
+    for count, step in enumerate(steps, start=1):
+        section = f"    section {_label(step.stack)}\n" if step.stack != stack else ""
+        stack = step.stack
+        rows.append(f"{section}    {_task(count, step)}")
+    return (_Piece("", head, tuple(rows), tail=("```",)),)
+
+
+def _task(count: int, step: Step) -> str:
+    # any day will do: a chart has no other axis than the time of day
+    starts = datetime(2000, 1, 1) + timedelta(minutes=step.starts.high)  # noqa: DTZ001 - mermaid shows local time
+    seconds = max(round(step.lasts.high * 60), 1)
+    return f"{count} {_label(step.name)} :{starts:%Y-%m-%d %H:%M:%S}, {seconds}s"
+
+
+def _label(text: str) -> str:
+    """Give text without what mermaid's grammar or a fenced block would take for its own."""
+    return " ".join(re.sub(r"[^\w./ -]", " ", visible(text)).split())[:60].rstrip() or "unnamed"

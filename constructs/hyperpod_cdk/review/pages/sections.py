@@ -1,0 +1,593 @@
+"""Lays a report out: what it says and in which order, the same for every rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hyperpod_cdk.review.model import (
+    Access,
+    Attention,
+    BlastRadius,
+    Capacity,
+    Cause,
+    Change,
+    Cost,
+    Effect,
+    Fabric,
+    FabricSubject,
+    Policy,
+    PolicyFinding,
+    Report,
+    ResourceEffect,
+    Side,
+    Step,
+    Timeline,
+)
+from hyperpod_cdk.review.pages.page import (
+    ABOUT_TONES,
+    FIRST_LOOK,
+    TONES,
+    Block,
+    Cell,
+    Column,
+    Entries,
+    Entry,
+    Figure,
+    Listing,
+    Moved,
+    Page,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Word,
+)
+from hyperpod_cdk.review.pages.wording import (
+    UNKNOWN,
+    changes,
+    counted,
+    difference,
+    money,
+    number,
+    place,
+    span,
+    unit_price,
+    visible,
+)
+
+SAID_ONCE = 3
+"""From so many changes on, a cause that they all have is said above them, and not with each."""
+
+
+def page(report: Report) -> Page:
+    """Lay the report out, most important first."""
+    sections = (
+        _blast_radius(report.blast_radius),
+        _capacity(report.capacity),
+        _cost(report.cost),
+        _access(report.access),
+        _fabric(report.fabric),
+        _timeline(report.timeline, ends_early=_is_refused(report.blast_radius)),
+        _policy(report.policy),
+    )
+    lead = f"{counted(len(report.notes), 'thing')}, and why."
+    cause = _only_cause(report.verdict.attention)
+    told = Section("notes", "What could not be told", _say(lead), _listing("", report.notes), len(report.notes))
+    return Page(
+        environment=visible(report.environment),
+        level=str(report.verdict.level),
+        tone="grave" if report.verdict.is_wrong else TONES[report.verdict.level],
+        sentence=visible(report.verdict.sentence),
+        needs_approval=report.verdict.needs_approval,
+        compared=(Word("Base"), *_side(report.base), Word(", head"), *_side(report.head)),
+        because=tuple(_because(cause)) if cause else (),
+        attention=tuple(_attention(each, cause) for each in report.verdict.attention),
+        figures=tuple(_figures(report)),
+        sections=(*sections, told) if report.notes else sections,
+    )
+
+
+def _figures(report: Report) -> Iterable[Figure]:
+    nodes = [each.nodes for each in report.capacity.groups]
+    accelerators = [each.accelerators for each in report.capacity.groups]
+    yield Figure(f"Nodes{_at_least(nodes)}", (_count(_sum(nodes)),))
+    yield Figure(f"Accelerators{_at_least(accelerators)}", (_count(_sum(accelerators)),))
+    yield Figure(f"A month{' at least' if report.cost.is_lower_bound else ''}", (_dollars(report.cost.monthly),))
+    yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
+    broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
+    yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
+    lasts = span(report.timeline.total) if report.timeline.steps else "none"
+    yield Figure("Deployment", _say("refused" if _is_refused(report.blast_radius) else lasts))
+
+
+def _is_refused(blast: BlastRadius) -> bool:
+    """Whether the service refuses a part of it, so that the deployment does not come to its end."""
+    return any(
+        each.effect is Effect.REFUSED or any(one.effect is Effect.REFUSED for one in each.properties)
+        for each in blast.resources
+    )
+
+
+def _side(side: Side) -> Cell:
+    words = [Word(visible(side.label), "code")]
+    if side.commit and side.commit != side.label:
+        words += [Word("at commit"), Word(visible(side.commit), "code")]
+    if side.environment_file:
+        words += [Word("with"), Word(visible(side.environment_file), "code")]
+    return tuple(words)
+
+
+def _only_cause(items: Iterable[Attention]) -> Cause | None:
+    """Give the line behind every change of a resource, where there is one and it would be repeated."""
+    causes = [each.causes for each in items if each.effect]
+    if len(causes) < SAID_ONCE or len(causes[0]) != 1 or any(each != causes[0] for each in causes):
+        return None
+    return causes[0][0]
+
+
+def _because(cause: Cause) -> Iterable[Word | Moved]:
+    yield from (Word("Every resource below changes because of"), Word(visible(place(cause)), "code"))
+    moved = _moved(cause.before, cause.after)
+    if moved:
+        yield moved
+
+
+def _attention(item: Attention, said: Cause | None) -> Entry:
+    name: list[Word | Moved] = [Word(visible(item.resource), "code")]
+    if item.property is not None:
+        name.append(Word(visible(item.property), "code"))
+    # whether a grant or a broken network begins or ends, the sentence says
+    is_said = item.about in ("access", "fabric") and (item.before is None) != (item.after is None)
+    moved = None if is_said else _moved(item.before, item.after)
+    lines: list[Cell] = [_say(item.message)] if item.message.strip() else []
+    lines += [*([(moved,)] if moved else []), *_causes(each for each in item.causes if each != said)]
+    badge = _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES[item.about])
+    return Entry(badge, tuple(name), tuple(lines))
+
+
+def _causes(causes: Iterable[Cause]) -> Iterable[Cell]:
+    for cause in causes:
+        words: list[Word | Moved] = [Word("Caused by"), Word(visible(place(cause)), "code")]
+        moved = _moved(cause.before, cause.after)
+        yield (*words, moved) if moved else tuple(words)
+
+
+def _moved(before: str | None, after: str | None) -> Moved | None:
+    # a reference to what is made anew reads the same afterwards, and the sentence beside it says what happens to that
+    if before == after is None or (before is not None and after == f"{before} ({Effect.REPLACED})"):
+        return None
+    return Moved(None if before is None else visible(before), None if after is None else visible(after))
+
+
+def _badge(effect: Effect) -> Word:
+    return Word(str(effect), "badge", TONES[effect])
+
+
+def _blast_radius(blast: BlastRadius) -> Section:
+    named = [f"{blast.counts[effect]:,} {effect}" for effect in Effect if blast.counts.get(effect)]
+    lead = f"{', '.join(named)}." if named else "No resource changes."
+    if blast.schemas_as_of:
+        lead += f" Decided by the CloudFormation schemas of {blast.schemas_as_of}."
+    blocks: list[Block] = []
+    if blast.resources:
+        blocks.append(Entries("Resources", tuple(_resource(each) for each in blast.resources)))
+    if blast.left_behind:
+        rows = tuple(
+            Row(
+                (
+                    _code(f"{each.stack} / {each.name}"),
+                    _code(each.type),
+                    _say(each.why),
+                    _say({True: "yes", False: "no", None: UNKNOWN}[each.costs_money]),
+                )
+            )
+            for each in blast.left_behind
+        )
+        columns = (Column("resource"), Column("type"), Column("why it stays"), Column("costs money"))
+        blocks.append(Table("Left behind in the account", columns, rows))
+    return Section("blast-radius", "Blast radius", _say(lead), tuple(blocks), len(blast.resources))
+
+
+def _resource(resource: ResourceEffect) -> Entry:
+    name: list[Word | Moved] = [Word(visible(f"{resource.stack} / {resource.name}"), "code")]
+    name.append(Word(visible(resource.type), "faint"))
+    if resource.stateful:
+        name.append(Word("stateful", "badge"))
+    lines: list[Cell] = [_say(resource.summary)]
+    for each in resource.properties:
+        words: list[Word | Moved] = [Word(visible(each.path), "code"), _badge(each.effect)]
+        moved = _moved(each.before, each.after)
+        words += [moved] if moved else []
+        words.append(Word(visible(each.reason)))
+        words += [Word(visible(each.source), "source")] if each.source else []
+        lines.append(tuple(words))
+    lines += _causes(resource.causes)
+    return Entry(_badge(resource.effect), tuple(name), tuple(lines), folded=resource.effect not in FIRST_LOOK)
+
+
+def _capacity(capacity: Capacity) -> Section:
+    groups = capacity.groups
+    counted_by = {
+        "nodes": [each.nodes for each in groups],
+        "accelerators": [each.accelerators for each in groups],
+        "EFA interfaces": [each.efa_interfaces for each in groups],
+    }
+    lead: list[Word | Moved] = []
+    for title, numbers in counted_by.items():
+        said = f"{title}{_at_least(numbers)}"
+        lead += [Word(f", {said}" if lead else f"{said[0].upper()}{said[1:]}"), _count(_sum(numbers))]
+    blocks: list[Block] = []
+    if groups:
+        rows = [
+            _capacity_row(
+                (
+                    _code(each.name),
+                    _codes(each.instance_types),
+                    _codes(each.zone_ids),
+                    _say(each.capacity),
+                    _say(each.accelerator or "none"),
+                ),
+                (each.nodes, each.accelerators, each.efa_interfaces),
+            )
+            for each in groups
+        ]
+        blocks.append(
+            _table("Instance groups", ("group", "type", "zone", "capacity", "accelerator", *_numbers(counted_by)), rows)
+        )
+    if capacity.totals:
+        rows = [
+            _capacity_row(
+                (_code(each.instance_type), _code(each.zone_id)), (each.nodes, each.accelerators, each.efa_interfaces)
+            )
+            for each in capacity.totals
+        ]
+        blocks.append(_table("By type and zone", ("type", "zone", *_numbers(counted_by)), rows))
+    blocks += [*_plans(capacity), *_blocks(capacity), *_quotas(capacity), *_listing("Notes", capacity.notes)]
+    told = tuple(lead) if groups else _say("There is no instance group.")
+    return Section("capacity", "Capacity", told, tuple(blocks), len(groups))
+
+
+def _capacity_row(cells: tuple[Cell, ...], numbers: tuple[Change, ...]) -> Row:
+    return Row((*cells, *((_count(each),) for each in numbers)), any(changes(each) for each in numbers))
+
+
+def _plans(capacity: Capacity) -> Iterable[Block]:
+    rows = [
+        Row(
+            (
+                _code(each.plan),
+                _code(each.instance_type),
+                _part(each.used, each.seats),
+                _code(each.recorded_on) if each.recorded_on else _say("never"),
+                (Word("problem", "badge", "grave"), Word(visible(each.problem))) if each.problem else _say("none"),
+            ),
+            changes(each.used) or each.problem is not None,
+        )
+        for each in capacity.plans
+    ]
+    if rows:
+        yield _table(
+            "Training plans", ("plan", "type", Column("seats used", is_number=True), "recorded", "problem"), rows
+        )
+
+
+def _blocks(capacity: Capacity) -> Iterable[Block]:
+    rows = [
+        Row(
+            (
+                _code(each.subnet),
+                _code(each.cidr),
+                _code(each.zone_id),
+                _part(each.used, each.usable),
+                _say(each.note),
+            ),
+            changes(each.used),
+        )
+        for each in capacity.blocks
+    ]
+    if rows:
+        yield _table("Addresses", ("subnet", "block", "zone", Column("used", is_number=True), "note"), rows)
+
+
+def _quotas(capacity: Capacity) -> Iterable[Block]:
+    tones: dict[str, Tone] = {"short": "grave", UNKNOWN: "doubt", "enough": "good"}
+    ordered = sorted(capacity.quotas, key=lambda each: list(tones).index(each.result))
+    rows = [
+        Row(
+            (
+                (Word(each.result, "badge", tones[each.result]),),
+                (Word(visible(each.name)), *([Word(visible(each.code), "code")] if each.code else [])),
+                (_count(each.needed),),
+                _say(UNKNOWN if each.recorded is None else number(each.recorded)),
+                _say(each.recorded_on or ("" if each.recorded is None else "AWS's default")),
+            ),
+            changes(each.needed) or each.result != "enough",
+        )
+        for each in ordered
+    ]
+    if rows:
+        numbers = (Column("needed", is_number=True), Column("quota", is_number=True))
+        yield _table("Quotas", ("result", "quota of", *numbers, "recorded"), rows)
+
+
+def _cost(cost: Cost) -> Section:
+    ending = ", at least." if cost.is_lower_bound else "."
+    lead: list[Word | Moved] = [_dollars(cost.monthly, "a month"), Word(ending)]
+    region = f" in {cost.region}" if cost.region else ""
+    lead.append(Word(visible(f"Prices{region} as of {cost.prices_as_of or UNKNOWN}.")))
+    blocks: list[Block] = []
+    if cost.lines:
+        ordered = sorted(cost.lines, key=lambda each: -abs(difference(each.monthly) or 0))
+        rows = [
+            Row(
+                (
+                    _code(each.resource),
+                    _say(each.what),
+                    (Word(UNKNOWN, "badge", "doubt"),)
+                    if each.unit_price is None
+                    else (Word(unit_price(each.unit_price), "amount"), Word(visible(f"per {each.unit}"))),
+                    (_dollars(each.monthly),),
+                    _say(each.note),
+                ),
+                changes(each.monthly),
+            )
+            for each in ordered
+        ]
+        columns = ("resource", "what", Column("price", is_number=True), Column("a month", is_number=True), "note")
+        blocks.append(_table("By resource", columns, rows))
+    if cost.plans:
+        rows = [
+            Row(
+                (
+                    _code(each.plan),
+                    (_dollars(each.fee),),
+                    _say(f"{each.starts or UNKNOWN} to {each.ends or UNKNOWN}"),
+                    (_dollars(each.environment_during_window),),
+                    _say(each.note),
+                ),
+                changes(each.fee) or changes(each.environment_during_window),
+            )
+            for each in cost.plans
+        ]
+        numbers = (Column("upfront fee, once", is_number=True), "window", Column("all else meanwhile", is_number=True))
+        blocks.append(_table("Training plans", ("plan", *numbers, "note"), rows))
+    blocks += _listing("Without a known price, or priced by use", cost.unknown)
+    blocks += _listing("Notes", cost.notes)
+    return Section("cost", "Cost", tuple(lead), tuple(blocks), len(cost.lines))
+
+
+def _access(access: Access) -> Section:
+    added = sum(each.change == "added" for each in access.grants)
+    removed = len(access.grants) - added
+    reach = f", {counted(len(access.reach), 'change')} of network reach" if access.reach else ""
+    lead: list[Word | Moved] = [
+        Word(f"{counted(added, 'grant')} added, {removed:,} removed{reach}; statements with a wildcard"),
+        _count(access.wildcards),
+    ]
+    blocks: list[Block] = []
+    for change in ("added", "removed"):
+        rows = [
+            Row(
+                (
+                    _flags(each.change, ("wildcard", each.is_wildcard), ("deny", each.effect == "Deny")),
+                    _say(each.kind),
+                    (
+                        Word(visible(each.sentence)),
+                        *([Word("if"), Word(visible(each.condition), "code")] if each.condition else []),
+                    ),
+                    _code(f"{each.stack} / {each.logical_id}"),
+                )
+            )
+            for each in sorted(access.grants, key=lambda each: not each.is_wildcard)
+            if each.change == change
+        ]
+        if rows:
+            blocks.append(_table(f"Grants {change}", ("change", "kind", "who can do what to which", "where"), rows))
+    rows = [
+        Row(
+            (
+                _flags(each.change, ("any address", each.is_world)),
+                _say(each.sentence),
+                _code(f"{each.stack} / {each.logical_id}"),
+            )
+        )
+        for each in sorted(access.reach, key=lambda each: (each.change != "added", not each.is_world))
+    ]
+    if rows:
+        blocks.append(_table("Network reach", ("change", "what reaches what", "where"), rows))
+    blocks += _listing("Notes", access.notes)
+    return Section("access", "Access", tuple(lead), tuple(blocks), len(access.grants) + len(access.reach))
+
+
+def _flags(change: str, *flags: tuple[str, bool]) -> Cell:
+    tone: Tone = "warning" if change == "added" else "calm"
+    marks = tuple(Word(name, "badge", "grave" if change == "added" else "plain") for name, is_so in flags if is_so)
+    return (Word(change, "badge", tone), *marks)
+
+
+_PROOF_TONES: dict[str, Tone] = {"broken": "grave", UNKNOWN: "doubt", "holds": "good"}
+_PROOF_WORDS = {"broken": "broken", UNKNOWN: UNKNOWN, "holds": "proved"}
+
+
+def _fabric(fabric: Fabric) -> Section:
+    results = [_result(each) for each in fabric.subjects]
+    each = counted(len(results), "instance group or file system", "instance groups and file systems")
+    named = [f"{word} for {results.count(result):,}" for result, word in _PROOF_WORDS.items() if result in results]
+    lead = f"The network of {each}: {', '.join(named)}."
+    ordered = sorted(fabric.subjects, key=lambda each: list(_PROOF_TONES).index(_result(each)))
+    entries = Entries("Proofs", tuple(_subject(each) for each in ordered))
+    if not results:
+        return Section("fabric", "EFA network proof", _say("There is no instance group and no file system."))
+    return Section("fabric", "EFA network proof", _say(lead), (entries,), len(results))
+
+
+def _result(subject: FabricSubject) -> str:
+    found = {proof.result for proof in subject.proofs}
+    return next((result for result in _PROOF_TONES if result in found), UNKNOWN)
+
+
+def _subject(subject: FabricSubject) -> Entry:
+    result = _result(subject)
+    name: list[Word | Moved] = [Word(visible(subject.subject), "code"), Word(subject.kind, "faint")]
+    name.append(Word(visible(f"{subject.stack} / {subject.logical_id}"), "faint"))
+    lines: list[Cell] = []
+    for proof in sorted(subject.proofs, key=lambda each: list(_PROOF_TONES).index(each.result)):
+        newly = [Word("held before", "badge", "grave")] if proof.name in subject.newly_broken else []
+        words = (Word(proof.result, "badge", _PROOF_TONES[proof.result]), *newly, Word(visible(proof.name), "strong"))
+        lines.append((*words, Word(visible(proof.detail))))
+    return Entry(Word(result, "badge", _PROOF_TONES[result]), tuple(name), tuple(lines), folded=result == "holds")
+
+
+def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
+    if not timeline.steps:
+        return Section("timeline", "Timeline", _say("Nothing to deploy."), tuple(_listing("Notes", timeline.notes)))
+    lead = f"{span(timeline.total)} for {counted(len(timeline.steps), 'step')}, from published typical durations"
+    lead += f" as of {timeline.durations_as_of}." if timeline.durations_as_of else "."
+    if ends_early:
+        lead += " It does not come to its end: the service refuses a part of the change."
+    blocks: list[Block] = []
+    if timeline.critical_path:
+        items = tuple(_code(each) for each in timeline.critical_path)
+        blocks.append(
+            Listing("Critical path: the deployment takes longer if one of these does", items, is_ordered=True)
+        )
+    ordered = sorted(timeline.steps, key=lambda each: not each.is_critical)
+    blocks.append(
+        _table(
+            "Steps",
+            ("step", "action", "starts after", "lasts", "source of the duration"),
+            [_step(each) for each in ordered],
+        )
+    )
+    blocks.append(_failures(timeline))
+    blocks += _listing("Notes", timeline.notes)
+    return Section("timeline", "Timeline", _say(lead), tuple(blocks), len(timeline.steps))
+
+
+def _failures(timeline: Timeline) -> Table:
+    """Say what is there if a step fails, once for all steps where that is the same."""
+    names: dict[str, list[str]] = {}
+    for step in timeline.steps:
+        names.setdefault(step.if_it_fails, []).append(f"{step.stack} / {step.name}")
+    rows = [
+        Row(((*_code(first), *([Word(f"and {counted(len(others), 'other step')}")] if others else [])), _say(text)))
+        for text, (first, *others) in names.items()
+    ]
+    return _table("If a step fails", ("step", "what there is by then"), rows)
+
+
+def _step(step: Step) -> Row:
+    tones: dict[str, Tone] = {"replace": "grave", "delete": "grave", "update": "calm", "create": "good"}
+    critical = [Word("critical", "badge", "warning")] if step.is_critical else []
+    return Row(
+        (
+            (Word(visible(f"{step.stack} / {step.name}"), "code"), *critical),
+            (Word(step.action, "badge", tones[step.action]),),
+            _say(span(step.starts)),
+            _say(span(step.lasts)),
+            (Word(visible(step.source), "source" if step.source.startswith("https://") else "faint"),),
+        ),
+        step.is_critical,
+    )
+
+
+def _policy(policy: Policy) -> Section:
+    order = ("new", "standing", "resolved")
+    named = [
+        f"{count:,} {status}" for status in order if (count := sum(each.status == status for each in policy.findings))
+    ]
+    suppressed = sum(each.suppressed is not None for each in policy.findings)
+    lead = f"{', '.join(named)}" if named else "No finding"
+    lead += f"; {suppressed:,} of them suppressed with a reason." if suppressed else "."
+    ordered = sorted(
+        policy.findings,
+        key=lambda each: (each.suppressed is not None, order.index(each.status), each.severity != "error"),
+    )
+    blocks: list[Block] = []
+    if ordered:
+        columns = ("status", "severity", "rule", "resource", "finding")
+        blocks.append(_table("Findings", columns, [_finding(each) for each in ordered]))
+    blocks += _listing("Not checked", policy.skipped)
+    return Section("policy", "Policy", _say(lead), tuple(blocks), len(ordered))
+
+
+def _finding(finding: PolicyFinding) -> Row:
+    tones: dict[str, Tone] = {"new": "warning", "standing": "plain", "resolved": "good"}
+    counts = finding.status == "new" and finding.suppressed is None
+    tone: Tone = "grave" if counts and finding.severity == "error" else tones[finding.status]
+    return Row(
+        (
+            (Word(finding.status, "badge", tone),),
+            _say(finding.severity),
+            _code(finding.rule),
+            _code(finding.resource),
+            (
+                Word(visible(finding.message)),
+                *(
+                    [Word("suppressed", "badge"), Word(visible(finding.suppressed))]
+                    if finding.suppressed is not None
+                    else []
+                ),
+            ),
+        ),
+        finding.status == "new",
+    )
+
+
+def _table(title: str, columns: Sequence[str | Column], rows: Iterable[Row]) -> Table:
+    # what the change touches stands first; Python's sort keeps the order otherwise
+    ordered = sorted(rows, key=lambda row: not row.changes)
+    return Table(title, tuple(Column(each) if isinstance(each, str) else each for each in columns), tuple(ordered))
+
+
+def _numbers(titles: Iterable[str]) -> tuple[Column, ...]:
+    return tuple(Column(each, is_number=True) for each in titles)
+
+
+def _listing(title: str, sentences: Iterable[str]) -> tuple[Listing, ...]:
+    items = tuple(_say(each) for each in sentences)
+    return (Listing(title, items),) if items else ()
+
+
+def _say(text: str) -> Cell:
+    return (Word(visible(text)),)
+
+
+def _code(text: str) -> Cell:
+    return (Word(visible(text), "code"),)
+
+
+def _codes(texts: Iterable[str]) -> Cell:
+    return tuple(Word(visible(each), "code") for each in texts) or (Word(UNKNOWN),)
+
+
+def _part(used: Change, whole: int | None) -> Cell:
+    if used.before is None and used.after is None and whole is None:
+        return _say(UNKNOWN)
+    return (_count(used), Word(f"of {UNKNOWN if whole is None else number(whole)}"))
+
+
+def _sum(numbers: Iterable[Change]) -> Change:
+    """Add what is known on both sides: a number that is known on one only would look like a change."""
+    known = [(each.before, each.after) for each in numbers if each.before is not None and each.after is not None]
+    return Change(before=sum(before for before, _ in known), after=sum(after for _, after in known))
+
+
+def _at_least(numbers: Iterable[Change]) -> str:
+    return " at least" if any(each.before is None or each.after is None for each in numbers) else ""
+
+
+def _count(change: Change) -> Moved:
+    before, after = (UNKNOWN if each is None else number(each) for each in (change.before, change.after))
+    more = difference(change)
+    return Moved(before, after, "number", "" if not more else f"{'+' if more > 0 else ''}{number(more)}")
+
+
+def _dollars(change: Change, period: str = "") -> Moved:
+    more = difference(change)
+    exact = max(abs(each) for each in (change.before or 0, change.after or 0)) < 100
+    # two amounts that differ must not read the same
+    cents = None if not more else exact or abs(more) < 100
+    before, after = (UNKNOWN if each is None else money(each, cents=cents) for each in (change.before, change.after))
+    sign = "+" if more and more > 0 else ""
+    return Moved(before, after, "amount", f"{sign}{money(more, cents=cents)}" if more else "", period)

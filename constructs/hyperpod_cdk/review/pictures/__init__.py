@@ -1,0 +1,1 @@
+"""The architecture diagram and the Gantt chart, as SVG."""

@@ -1,0 +1,601 @@
+"""Who gains and who loses access, in plain words: IAM, trust, resource policies, Kubernetes, the network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.difference import ResourceChange
+from hyperpod_cdk.review.model import Access, Change, Grant, Reach
+from hyperpod_cdk.review.rights import reach as reaching
+from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights.cluster_access import (
+    WHOLE_CLUSTER,
+    ClusterAccess,
+    Fact,
+    Right,
+    cluster_access,
+    is_anybody,
+)
+from hyperpod_cdk.review.rights.reach import Network, Path, Rule
+from hyperpod_cdk.review.rights.statements import (
+    Block,
+    Heading,
+    Permissions,
+    Term,
+    is_covered_by,
+    is_wildcard,
+    permissions,
+)
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of, views
+from hyperpod_cdk.review.rights.words import Principal
+
+_MOST_ATOMS: Final = 200_000
+"""Above it the statements of one principal are compared as they are written: no policy that IAM takes comes near."""
+
+_BUCKET: Final = "AWS::S3::Bucket"
+_PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
+_ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml")
+
+_ADMIN_POLICIES: Final = frozenset({"AdministratorAccess", "IAMFullAccess", "PowerUserAccess"})
+_ADMIN_ROLES: Final = frozenset({"ClusterRole cluster-admin", "ClusterRole admin"})
+_ESCALATES: Final = frozenset(
+    {
+        *("iam:addusertogroup", "iam:attachgrouppolicy", "iam:attachrolepolicy", "iam:attachuserpolicy"),
+        *("iam:putgrouppolicy", "iam:putrolepolicy", "iam:putuserpolicy"),
+        *("iam:createpolicyversion", "iam:setdefaultpolicyversion", "iam:updateassumerolepolicy"),
+        *("iam:createaccesskey", "iam:createloginprofile", "iam:updateloginprofile"),
+        *("iam:deleterolepermissionsboundary", "iam:deleteuserpermissionsboundary"),
+        *("eks:createaccessentry", "eks:updateaccessentry", "eks:associateaccesspolicy"),
+    }
+)
+"""Actions by which whoever has them can come to have more than a policy says."""
+_ESCALATES_ON_ANY: Final = frozenset({"iam:passrole", "sts:assumerole", "kms:putkeypolicy", "s3:putbucketpolicy"})
+"""The same where the resource is a pattern: on one role or bucket they are what is meant."""
+
+Atom = tuple[Term, Term]
+_Change = Literal["added", "removed"]
+_T = TypeVar("_T")
+
+
+def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> Access:
+    """Compare what both sides permit, action by action and resource by resource.
+
+    How statements are ordered, split, merged or spread over policies of one principal makes no difference. Additions
+    to access come first, widest first: what is newly allowed, and what is no longer denied.
+    """
+    before, after = views(base, head, changes)
+    old, new = _Side(before), _Side(after)
+    words_ = _Sentences(before, after)
+    grants = [
+        *words_.permissions(old.permissions, new.permissions),
+        *words_.boundaries(old.permissions, new.permissions),
+        *words_.entries(old.clusters, new.clusters),
+        *words_.facts(old.clusters, new.clusters),
+    ]
+    reach = [
+        *words_.rules(old.network, new.network),
+        *words_.egress(old.network, new.network),
+        *words_.paths(old.network, new.network),
+        *words_.openings(old.network, new.network),
+        *words_.memberships(changes),
+        *words_.blocks(changes),
+    ]
+    return Access(
+        grants=tuple(found.grant for found in sorted(grants, key=_Found.order)),
+        reach=tuple(sorted(reach, key=_order_of_reach)),
+        wildcards=Change(before=old.permissions.wildcards, after=new.permissions.wildcards),
+        notes=tuple(_notes(old, new, changes)),
+    )
+
+
+@dataclass
+class _Side:
+    view: View
+
+    def __post_init__(self) -> None:
+        self.permissions = permissions(self.view)
+        self.clusters = cluster_access(self.view, self.permissions)
+        self.network = reaching.network(self.view)
+
+
+@dataclass(frozen=True)
+class _Found:
+    grant: Grant
+    width: int
+
+    def order(self) -> tuple[Any, ...]:
+        grant = self.grant
+        is_gain = (grant.change == "added") == (grant.effect == "Allow")
+        return not is_gain, -self.width, grant.kind, grant.who, grant.sentence, grant.stack, grant.logical_id
+
+
+class _Sentences:
+    def __init__(self, before: View, after: View) -> None:
+        self.before = before
+        self.after = after
+        self._old = {before.token(each) for each in before.resources}
+        self._new = {after.token(each) for each in after.resources}
+
+    def permissions(self, old: Permissions, new: Permissions) -> Iterator[_Found]:
+        spelling = old.spelling | new.spelling
+        attached = old.attached | new.attached
+        for heading in dict.fromkeys((*new.blocks, *old.blocks)):
+            if heading.who[0] == "holders" and heading.who[1] in attached:
+                # whoever has it now, or had it, is told by name
+                continue
+            was, will = old.blocks.get(heading, {}), new.blocks.get(heading, {})
+            # an endpoint that comes or goes is told as reach: what its policy does not hold back is no right
+            if was.keys() == will.keys() or (heading.through and not self._is_on_both(heading.through)):
+                continue
+            removed, added = _atoms(was, will)
+            for change, (atoms, others) in _both((added, old.blocks), (removed, new.blocks)):
+                bare = heading._replace(condition="")
+                wider = [*others.get(heading, ()), *(others.get(bare, ()) if heading.condition else ())]
+                for block, place in _grouped(atoms):
+                    is_covered = heading.effect == "Allow" and is_covered_by(block, wider)
+                    yield self._statement(change, heading, block, place, spelling, is_covered=is_covered)
+
+    def boundaries(self, old: Permissions, new: Permissions) -> Iterator[_Found]:
+        for token in dict.fromkeys((*new.boundaries, *old.boundaries)):
+            was, will = old.boundaries.get(token), new.boundaries.get(token)
+            if (was and was[0]) == (will and will[0]) or (will is None and token not in self._new):
+                continue
+            who = self._who(("resource", token))
+            names = [self._policy_name(each[0]) for each in (was, will) if each]
+            place = (will or was or ("", ("", "")))[1]
+            if was is None:
+                sentence = f"{self._as_subject(who, token)} is limited by permissions boundary {names[0]}"
+            elif will is None:
+                sentence = f"{who} is no longer limited by permissions boundary {names[0]}: all its policies now count"
+            else:
+                sentence = f"{who} is limited by permissions boundary {names[1]} instead of {names[0]}"
+            yield self._grant(
+                change="removed" if will is None else "added",
+                kind="permission",
+                sentence=sentence,
+                who=who,
+                what=(f"permissions boundary {names[-1]}",),
+                which=(),
+                effect="Deny",
+                place=place,
+                width=6 if will is None else 1,
+            )
+
+    def entries(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
+        for key in dict.fromkeys((*new.entries, *old.entries)):
+            was, will = old.entries.get(key, {}), new.entries.get(key, {})
+            for change, (rights, others) in _both((will, was), (was, will)):
+                different = {right: place for right, place in rights.items() if right not in others}
+                if different:
+                    yield self._entry(change, key, different, is_whole=not others)
+
+    def facts(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
+        for change, (some, others) in _both((new.facts, old.facts), (old.facts, new.facts)):
+            for key, fact in some.items():
+                if key not in others and (not fact.needs or (fact.needs in self._old and fact.needs in self._new)):
+                    yield self._fact(change, fact)
+
+    def rules(self, old: Network, new: Network) -> Iterator[Reach]:
+        different: dict[tuple[_Change, Rule], list[tuple[str, Place]]] = {}
+        for rule in dict.fromkeys((*new.rules, *old.rules)):
+            was, will = old.rules.get(rule, []), new.rules.get(rule, [])
+            for change, (some, others) in _both((will, was), (was, will)):
+                for ports in reaching.difference([each[0] for each in some], [each[0] for each in others]):
+                    place = next(place for each, place in some if each[0] <= ports[1] and ports[0] <= each[1])
+                    what = reaching.traffic(rule.protocol, rule.detail, ports)
+                    # rules of one group with one peer are read together
+                    together = rule._replace(protocol="", detail="")
+                    different.setdefault((change, together), []).append((what, place))
+        for (change, rule), found in different.items():
+            yield self._rule(change, rule, found)
+
+    def egress(self, old: Network, new: Network) -> Iterator[Reach]:
+        """Tell of groups without egress rules: EC2 lets all out of a new one, and nothing once rules are gone."""
+        for group in sorted(new.without_egress - old.groups):
+            yield self._default_egress("added", group, "lets out all traffic to any address")
+        for group in sorted(old.without_egress - new.without_egress):
+            yield self._default_egress("removed", group, "no longer lets out all traffic to any address")
+
+    def paths(self, old: Network, new: Network) -> Iterator[Reach]:
+        for path in dict.fromkeys((*new.paths, *old.paths)):
+            was, will = old.paths.get(path, {}), new.paths.get(path, {})
+            for change, (some, others) in _both((will, was), (was, will)):
+                origins = {origin: place for origin, place in some.items() if origin not in others}
+                if origins:
+                    yield self._path(change, path, origins)
+
+    def openings(self, old: Network, new: Network) -> Iterator[Reach]:
+        for change, (some, others) in _both((new.openings, old.openings), (old.openings, new.openings)):
+            for key, opening in some.items():
+                if key not in others:
+                    sentence = opening.gained if change == "added" else opening.lost
+                    yield _reach(change, sentence, opening.place, is_world=opening.is_world)
+
+    def memberships(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
+        """Tell which security groups' rules newly hold, or no longer, for what stays."""
+        for each in changes:
+            if each.before is None or each.after is None or each.before.type != each.after.type:
+                continue
+            was = reaching.security_groups(self.before.properties(each.before))
+            will = reaching.security_groups(self.after.properties(each.after))
+            name = self.after.name(each.after)
+            for change, groups in _both(will - was, was - will):
+                for group in sorted(groups):
+                    sentence = f"{name} {_said(change, 'is', 'is no longer')} in {self._token(group, 'security group')}"
+                    yield _reach(change, sentence, place_of(each.after), is_world=False)
+
+    def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
+        """Tell of buckets whose block of public access leaves the template: S3 has it by default for new ones only."""
+        for each in changes:
+            if each.before is None or each.after is None or not each.after.type == each.before.type == _BUCKET:
+                continue
+            stated = [_PUBLIC_BLOCK in view.properties(side) for view, side in self._sides(each.before, each.after)]
+            if stated == [True, False]:
+                name = self.after.name(each.after)
+                sentence = f"{name} may no longer block public access: its template states no {_PUBLIC_BLOCK} any more"
+                yield _reach("added", sentence, place_of(each.after), is_world=True)
+
+    def _sides(self, before: Resource, after: Resource) -> tuple[tuple[View, Resource], tuple[View, Resource]]:
+        return (self.before, before), (self.after, after)
+
+    def _grant(
+        self,
+        *,
+        change: _Change,
+        kind: Literal["permission", "trust", "cluster access", "resource policy"],
+        sentence: str,
+        who: str,
+        what: Iterable[str],
+        which: Iterable[str],
+        place: Place,
+        width: int,
+        condition: str | None = None,
+        effect: Literal["Allow", "Deny"] = "Allow",
+        is_wide: bool = False,
+        is_grave: bool = False,
+    ) -> _Found:
+        grant = Grant(
+            change=change,
+            kind=kind,
+            sentence=sentence,
+            who=who,
+            what=tuple(what),
+            which=tuple(which),
+            condition=condition,
+            effect=effect,
+            is_wildcard=is_wide,
+            is_grave=is_grave and change == "added",
+            stack=place[0],
+            logical_id=place[1],
+        )
+        return _Found(grant, width)
+
+    def _statement(
+        self,
+        change: _Change,
+        heading: Heading,
+        block: Block,
+        place: Place,
+        spelling: Mapping[str, str],
+        *,
+        is_covered: bool,
+    ) -> _Found:
+        who = self._who(heading.who)
+        subject = self._as_subject(who, heading.who[1] if heading.who[0] == "resource" else "")
+        if heading.effect == "Deny" and heading.who == ("AWS", "*"):
+            subject = who = "everybody"
+        condition = words.conditions(self.before, json.loads(heading.condition)) if heading.condition else None
+        actions = _spelled(block.actions, spelling)
+        resources = [*_names(block.resources)]
+        if heading.kind == "cluster access":
+            what = ["every verb (*)" if each == "*" else each for each in actions]
+            which = ["every kind (*)" if each == "*" else each for each in resources]
+        else:
+            what = [words.action(each) for each in actions]
+            which = [words.resource(self.before, each) for each in resources]
+        special = next(iter(block.actions))[0]
+        if special == "policy":
+            which = []
+            what = sorted(self._policy_name(each) for each in actions)
+            sentence = f"{subject} {_said(change, 'has', 'no longer has')} {words.listed(what, 'policies')}"
+        elif special == "member":
+            which = []
+            what = [self._group_name(each) for each in actions]
+            sentence = f"{subject} {_said(change, 'is', 'is no longer')} in {words.listed(what, 'groups')}"
+        elif special == "role":
+            which = [heading.through]
+            verb = _said(change, "has", "no longer has")
+            sentence = f"{subject} {verb} {words.listed(what, 'roles')} in {heading.through}"
+        elif heading.kind == "trust":
+            sentence = self._trust(change, heading, who, actions, resources)
+            which = [self._who(("resource", each)) for each in resources]
+        else:
+            verb = _verb(change, heading, what)
+            sentence = self._permission(
+                f"{subject} {verb} {words.listed(_everything_but(block.actions, what), 'actions')}",
+                heading,
+                words.listed(_everything_but(block.resources, which), "resources"),
+            )
+        if condition:
+            sentence = f"{sentence}, if {condition}"
+        if is_covered:
+            sentence = f"{sentence}; a wider statement {_said(change, 'allowed that already', 'still allows that')}"
+        return self._grant(
+            change=change,
+            kind=heading.kind,
+            sentence=sentence,
+            who=who,
+            what=_everything_but(block.actions, what),
+            which=_everything_but(block.resources, which),
+            condition=condition,
+            effect=heading.effect,
+            place=place,
+            width=-1 if is_covered else self._width(heading, block),
+            is_wide=is_wildcard(block),
+            is_grave=not is_covered and heading.effect == "Allow" and self._is_grave(heading, block),
+        )
+
+    def _is_grave(self, heading: Heading, block: Block) -> bool:
+        """Whether a statement lets in somebody from outside, or lets somebody give himself more than it says."""
+        if heading.kind == "resource policy":
+            # what an endpoint's policy allows is no right yet
+            return not heading.through and words.is_outside(self.after, heading.who)
+        names = {each for kind, names in block.actions if kind != "but" for each in names}
+        if heading.kind == "cluster access":
+            return is_anybody(heading.who) or not names.isdisjoint(_ADMIN_ROLES)
+        if any(each.rpartition("/")[2] in _ADMIN_POLICIES for each in names) or not names.isdisjoint(_ESCALATES):
+            return True
+        is_any = any("*" in each for kind, names in block.resources for each in names)
+        return is_any and not names.isdisjoint(_ESCALATES_ON_ANY)
+
+    def _permission(self, clause: str, heading: Heading, resources: str) -> str:
+        if heading.kind == "cluster access":
+            # "may get pods", but "may use every verb on pods"
+            on = "on " if " use every " in clause or clause.endswith(" more actions") else ""
+            return f"{clause} {on}{resources} in {heading.through}"
+        through = f"through {words.resource(self.before, heading.through)}, " if heading.through else ""
+        return f"{through}{clause} on {resources}"
+
+    def _trust(
+        self, change: _Change, heading: Heading, who: str, actions: Sequence[str], resources: Sequence[str]
+    ) -> str:
+        role = words.listed([self._as_subject(self._who(("resource", each)), each) for each in resources], "roles")
+        names = {each.lower() for each in actions}
+        assumes = names & {*_ASSUMES} or names & {"*", "sts:*"}
+        others = [words.action(each) for each in actions if each.lower() not in _ASSUMES]
+        if heading.who[0] == "resource" and "instance profile" in who:
+            return f"instances with {who} {_said(change, 'act', 'no longer act')} as {role}"
+        if heading.effect == "Deny":
+            verb = _said(change, "is denied", "is no longer denied")
+            return f"{who} {verb} {words.listed([words.action(each) for each in actions], 'actions')} on {role}"
+        if not assumes:
+            return f"{who} {_said(change, 'may', 'may no longer')} {words.listed(others, 'actions')} on {role}"
+        also = f", with {words.listed(others, 'actions')}" if others else ""
+        return f"{who} {_said(change, 'may', 'may no longer')} assume {role}{also}"
+
+    def _entry(
+        self, change: _Change, key: tuple[Principal, str], rights: Mapping[Right, Place], *, is_whole: bool
+    ) -> _Found:
+        found = TOKEN.fullmatch(key[1])
+        cluster = reaching.token_name(self.before, key[1], with_stack=False) if found else f"EKS cluster {key[1]}"
+        who = self._who(key[0])
+        policies: dict[str, list[str]] = {}
+        for kind, name, scope in sorted(rights):
+            if kind == "policy":
+                policies.setdefault(name, []).append(scope)
+        having = [f"{name} in {words.listed(scopes, 'namespaces')}" for name, scopes in policies.items()]
+        groups = sorted(name for kind, name, _ in rights if kind == "group")
+        types = sorted(name for kind, name, _ in rights if kind == "type")
+        parts = [f"with {words.listed(having, 'policies')}"] if having else []
+        if groups:
+            parts.append(f"in Kubernetes group{'s' if len(groups) > 1 else ''} {words.listed(groups, 'groups')}")
+        if types:
+            parts.append(f"as {types[0]}")
+        enters = "may enter" if is_whole else "enters"
+        no_longer = "may no longer enter" if is_whole else "no longer enters"
+        rest = f" {', '.join(parts)}" if parts else ", without any right of its own"
+        scopes = [scope for kind, _, scope in rights if kind == "policy"]
+        is_admin = any(kind == "policy" and "ClusterAdmin" in name for kind, name, _ in rights)
+        return self._grant(
+            change=change,
+            kind="cluster access",
+            sentence=f"{who} {_said(change, enters, no_longer)} {cluster}{rest}",
+            who=who,
+            what=(*having, *(f"Kubernetes group {group}" for group in groups), *types),
+            which=(cluster,),
+            place=min(rights.items(), key=lambda item: item[0])[1],
+            is_grave=bool(having or groups),
+            width=(5 if is_admin or "system:masters" in groups else 2) + (WHOLE_CLUSTER in scopes),
+        )
+
+    def _fact(self, change: _Change, fact: Fact) -> _Found:
+        return self._grant(
+            change=change,
+            kind=fact.kind,
+            sentence=fact.gained if change == "added" else fact.lost,
+            who=fact.who,
+            what=fact.what,
+            which=fact.which,
+            place=fact.place,
+            is_grave=fact.kind == "cluster access",
+            width=3 if fact.kind == "cluster access" else 1,
+        )
+
+    def _rule(self, change: _Change, rule: Rule, found: Sequence[tuple[str, Place]]) -> Reach:
+        group = self._token(rule.group, "security group")
+        # "tcp 988" before "tcp 1018-1023"
+        what = words.listed(sorted({each for each, _ in found}, key=lambda each: (len(each), each)), "rules")
+        peer = reaching.peer_name(self.before, rule)
+        verb = _said(change, "lets", "no longer lets")
+        sentence = f"{group} {verb} {rule.direction} {what} {'from' if rule.direction == 'in' else 'to'} {peer}"
+        return _reach(change, sentence, min(found)[1], is_world=rule.peer in reaching.ANYWHERE)
+
+    def _default_egress(self, change: _Change, group: str, what: str) -> Reach:
+        found = self.after.find(group) or self.before.find(group)
+        sentence = f"{self._token(group, 'security group')} {what}, EC2's default of a group that states no egress"
+        return _reach(change, sentence, place_of(found) if found else ("", ""), is_world=True)
+
+    def _path(self, change: _Change, path: Path, origins: Mapping[str, Place]) -> Reach:
+        names = [reaching.token_name(self.before, origin, with_stack=False) for origin in origins]
+        first = min(origins.items(), key=lambda item: names[[*origins].index(item[0])])
+        is_any = path.destination in reaching.ANYWHERE
+        destination = f"any address ({path.destination})" if is_any else self._token(path.destination, "")
+        target = self._token(path.target, path.kind) if path.target else f"a {path.kind}"
+        who = words.listed(sorted(names), "subnets")
+        verb = "reaches" if len(names) == 1 else "reach"
+        verb = verb if change == "added" else f"no longer {verb}"
+        return _reach(change, f"{who} {verb} {destination} through {target}", first[1], is_world=is_any)
+
+    def _is_on_both(self, token: str) -> bool:
+        return not TOKEN.fullmatch(token) or (token in self._old and token in self._new)
+
+    def _who(self, who: Principal) -> str:
+        return words.principal(self.before, who)
+
+    def _as_subject(self, name: str, token: str) -> str:
+        if not TOKEN.fullmatch(token):
+            return name
+        if token not in self._old and token in self._new:
+            return f"new {name}"
+        return f"former {name}" if token in self._old and token not in self._new else name
+
+    def _token(self, value: str, kind: str) -> str:
+        name = reaching.token_name(self.before, value)
+        return name if TOKEN.search(value) or not kind else f"{kind} {name}"
+
+    def _policy_name(self, arn: str) -> str:
+        if TOKEN.fullmatch(arn):
+            return self._token(arn, "")
+        if arn.startswith("{"):
+            return f"a policy that only the deployment tells ({arn})"
+        owner = arn.split(":")[4] if arn.count(":") >= 5 else ""
+        name = words.shown(self.before, arn.rpartition("/")[2] if "/" in arn else arn)
+        return f"AWS's policy {name}" if owner == "aws" else f"policy {name}, which the templates do not hold"
+
+    def _group_name(self, value: str) -> str:
+        return self._token(value, "group")
+
+    def _width(self, heading: Heading, block: Block) -> int:
+        actions = [(kind, each) for kind, names in block.actions for each in names or ("*",)]
+        width = max(
+            4 if kind == "but" or each == "*" else 2 if each.endswith(":*") else 1 if "*" in each else 0
+            for kind, each in actions
+        )
+        if any(kind == "policy" and ("Administrator" in each or "FullAccess" in each) for kind, each in actions):
+            width += 3
+        width += 2 if any(kind == "but" or names == ("*",) for kind, names in block.resources) else 0
+        if heading.who in (("AWS", "*"), ("Federated", "*"), ("Service", "*")) or heading.who[0] == "but":
+            width += 4 if not heading.condition else 2
+        elif is_anybody(heading.who):
+            width += 4
+        elif words.is_external(self.after, heading.who):
+            width += 3
+        return width
+
+
+def _atoms(was: Mapping[Block, Place], will: Mapping[Block, Place]) -> tuple[dict[Atom, Place], dict[Atom, Place]]:
+    """Give what only the first permits and what only the second does."""
+    if sum(len(block.actions) * len(block.resources) for block in (*was, *will)) > _MOST_ATOMS:
+        was, will = (
+            {block: place for block, place in some.items() if block not in others}
+            for some, others in ((was, will), (will, was))
+        )
+    old, new = _expanded(was), _expanded(will)
+    return (
+        {atom: place for atom, place in old.items() if atom not in new},
+        {atom: place for atom, place in new.items() if atom not in old},
+    )
+
+
+def _expanded(blocks: Mapping[Block, Place]) -> dict[Atom, Place]:
+    found: dict[Atom, Place] = {}
+    for block, place in blocks.items():
+        for action in block.actions:
+            for resource in block.resources:
+                found.setdefault((action, resource), place)
+    return found
+
+
+def _grouped(atoms: Mapping[Atom, Place]) -> Iterator[tuple[Block, Place]]:
+    """Give as few blocks as cover the atoms, each atom once; each "everything but" stands alone."""
+    kinds: dict[tuple[Term, Term], dict[Atom, Place]] = {}
+    for atom, place in atoms.items():
+        action, resource = (term if term[0] == "but" else (term[0], ()) for term in atom)
+        kinds.setdefault((action, resource), {})[atom] = place
+    for _, some in sorted(kinds.items()):
+        by_action, by_resource = _rows(some, 0), _rows(some, 1)
+        if len(by_action) < len(by_resource):
+            blocks = [Block(actions, resources) for resources, actions in by_action.items()]
+        else:
+            blocks = [Block(actions, resources) for actions, resources in by_resource.items()]
+        for block in blocks:
+            yield block, min(some[action, resource] for action in block.actions for resource in block.resources)
+
+
+def _rows(atoms: Iterable[Atom], side: Literal[0, 1]) -> dict[frozenset[Term], frozenset[Term]]:
+    """Give the actions (0) that have the same resources, or the resources (1) with the same actions, by those."""
+    of: dict[Term, set[Term]] = {}
+    for atom in atoms:
+        of.setdefault(atom[side], set()).add(atom[1 - side])
+    rows: dict[frozenset[Term], set[Term]] = {}
+    for term, others in of.items():
+        rows.setdefault(frozenset(others), set()).add(term)
+    return {others: frozenset(terms) for others, terms in rows.items()}
+
+
+def _names(terms: Iterable[Term]) -> list[str]:
+    return words.unique(name for _, names in terms for name in names)
+
+
+def _spelled(terms: Iterable[Term], spelling: Mapping[str, str]) -> list[str]:
+    return words.unique(spelling.get(name, name) for name in _names(terms))
+
+
+def _everything_but(terms: Iterable[Term], names: Sequence[str]) -> tuple[str, ...]:
+    if any(kind == "but" for kind, _ in terms):
+        return (f"everything but {words.listed(names, 'more')}",) if names else ("everything",)
+    return tuple(names)
+
+
+def _both(added: _T, removed: _T) -> tuple[tuple[_Change, _T], tuple[_Change, _T]]:
+    return ("added", added), ("removed", removed)
+
+
+def _verb(change: _Change, heading: Heading, what: Sequence[str]) -> str:
+    if heading.effect == "Deny":
+        return _said(change, "is denied", "is no longer denied")
+    # "every s3 action" is nothing that one may do but something that one may use
+    use = " use" if any(each.startswith("every ") for each in what) else ""
+    return f"{_said(change, 'may', 'may no longer')}{use}"
+
+
+def _said(change: _Change, added: str, removed: str) -> str:
+    return added if change == "added" else removed
+
+
+def _reach(change: _Change, sentence: str, place: Place, *, is_world: bool) -> Reach:
+    return Reach(change=change, sentence=sentence, is_world=is_world, stack=place[0], logical_id=place[1])
+
+
+def _order_of_reach(found: Reach) -> tuple[bool, bool, str, str, str]:
+    return found.change != "added", not found.is_world, found.sentence, found.stack, found.logical_id
+
+
+def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterator[str]:
+    """Tell, of resources that change, what the templates do not: a statement that is no statement, a parameter."""
+    for change in changes:
+        side, resource = (new, change.after) if change.after is not None else (old, change.before)
+        if resource is None:
+            continue
+        place, label = place_of(resource), ""
+        unread = [*side.permissions.unread.get(place, ()), *side.network.unread.get(place, ())]
+        # a subnet's zone is the only thing of it that is often left to the deployment, and lets nobody in
+        is_told = resource.type == "AWS::EC2::Subnet"
+        unknown = [each for each in side.view.unknown.get(place, ()) if not is_told and not each.startswith("${AWS::")]
+        for text in dict.fromkeys((*unread, *unknown)):
+            label = label or side.view.name(resource)
+            yield f"{label}: only the deployment tells: {text}" if text in unknown else f"{label}: not judged: {text}"

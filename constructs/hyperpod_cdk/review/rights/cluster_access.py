@@ -1,0 +1,362 @@
+"""Reads who may enter EKS clusters, and as what: access entries, aws-auth, pod identities and RBAC in manifests.
+
+Beside them it reads what else lets somebody in without a policy: the roles that functions and clusters take on,
+identity providers and shares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import yaml
+
+from hyperpod_cdk.review.assembly import Resource
+from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
+from hyperpod_cdk.review.rights.words import Principal
+
+MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
+WHOLE_CLUSTER: Final = "the whole cluster"
+
+Right = tuple[str, str, str]
+"""What an entry holds: ``("policy", name, scope)``, ``("group", name, "")``, ``("type", name, "")``."""
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+_AGGREGATION: Final = f"{_RBAC}/aggregate-to-"
+_ROLES: Final = ("Role", "ClusterRole")
+_ACTS_AS: Final = {
+    "AWS::Lambda::Function": "Role",
+    "AWS::SageMaker::Cluster": "ClusterRole",
+    "AWS::StepFunctions::StateMachine": "RoleArn",
+    "AWS::CodeBuild::Project": "ServiceRole",
+}
+"""The property by which what stays may take on another role."""
+_ANYBODY: Final = ("system:unauthenticated", "system:authenticated", "system:anonymous")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One access that is either there or not; ``needs`` is a token that both sides must have for it to be news."""
+
+    kind: Literal["trust", "cluster access"]
+    who: str
+    what: tuple[str, ...]
+    which: tuple[str, ...]
+    gained: str
+    lost: str
+    place: Place
+    needs: str = ""
+
+
+@dataclass
+class ClusterAccess:
+    """What one side grants in its clusters."""
+
+    entries: dict[tuple[Principal, str], dict[Right, Place]] = field(default_factory=dict)
+    """The rights of whom in which cluster, by the cluster's token or name; an entry without any has none."""
+    facts: dict[tuple[str, ...], Fact] = field(default_factory=dict)
+
+
+def cluster_access(view: View, permissions: Permissions) -> ClusterAccess:
+    """Read one side; what RBAC permits, and what could not be read, is added to ``permissions``."""
+    return _Reader(view, permissions).read()
+
+
+def is_anybody(who: Principal) -> bool:
+    """Whether a Kubernetes subject is everybody who reaches the API server, or everybody that it knows."""
+    return who[0].startswith("Kubernetes") and who[1] in _ANYBODY
+
+
+class _Reader:
+    def __init__(self, view: View, permissions: Permissions) -> None:
+        self.view = view
+        self.permissions = permissions
+        self.found = ClusterAccess()
+
+    def read(self) -> ClusterAccess:
+        for resource in self.view.of_type("AWS::EKS::Cluster"):
+            self._cluster(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EKS::AccessEntry"):
+            self._entry(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EKS::PodIdentityAssociation"):
+            properties = self.view.properties(resource)
+            account = f"{text(properties.get('Namespace'))}/{text(properties.get('ServiceAccount'))}"
+            self._pod_identity(resource, properties, f"service account {account}", self._cluster_of(properties))
+        for resource in self.view.of_type("AWS::EKS::Addon"):
+            self._addon(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EKS::IdentityProviderConfig"):
+            self._identity_provider(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::RAM::ResourceShare"):
+            self._share(resource, self.view.properties(resource))
+        for type_, name in _ACTS_AS.items():
+            for resource in self.view.of_type(type_):
+                if role := self.view.properties(resource).get(name):
+                    self._acts_as(resource, text(role))
+        self._manifests()
+        return self.found
+
+    def _identity_provider(self, resource: Resource, properties: dict[str, Any]) -> None:
+        stated = properties.get("Oidc")
+        oidc = stated if isinstance(stated, dict) else {}
+        cluster = self._cluster_of(properties)
+        name, issuer = self._cluster_name(cluster), words.shown(self.view, text(oidc.get("IssuerUrl")))
+        audience = words.shown(self.view, text(oidc.get("ClientId")))
+        who = f"whoever {issuer} signs in for {audience}"
+        self.found.facts["identity provider", cluster, issuer, audience] = Fact(
+            kind="cluster access",
+            who=who,
+            what=("Kubernetes groups and users of the identity provider",),
+            which=(name,),
+            gained=f"{who} may enter {name}",
+            lost=f"{who} may no longer enter {name}",
+            place=place_of(resource),
+        )
+
+    def _share(self, resource: Resource, properties: dict[str, Any]) -> None:
+        for each in items(properties.get("Principals")):
+            who = f"AWS RAM principal {words.shown(self.view, text(each))}"
+            for arn in items(properties.get("ResourceArns")):
+                what = words.resource(self.view, text(arn))
+                self.found.facts["share", who, what] = Fact(
+                    kind="trust",
+                    who=who,
+                    what=("what the share permits",),
+                    which=(what,),
+                    gained=f"{who} is given a share of {what}",
+                    lost=f"{who} is no longer given a share of {what}",
+                    place=place_of(resource),
+                )
+
+    def _acts_as(self, resource: Resource, role: str) -> None:
+        token, name = self.view.token(resource), self._role_name(role)
+        who = self.view.label((resource.stack, resource.logical_id))
+        self.found.facts["acts as", token, role] = Fact(
+            kind="trust",
+            who=who,
+            what=("sts:AssumeRole",),
+            which=(name,),
+            gained=f"{who} acts as {name}",
+            lost=f"{who} no longer acts as {name}",
+            place=place_of(resource),
+            needs=token,
+        )
+
+    def _cluster_of(self, properties: Mapping[str, Any]) -> str:
+        stated = text(properties.get("ClusterName"))
+        found = TOKEN.fullmatch(stated)
+        return f"${{{found[1]}/{found[2]}}}" if found else self.view.named("AWS::EKS::Cluster", stated)
+
+    def _cluster_name(self, cluster: str) -> str:
+        found = TOKEN.fullmatch(cluster)
+        return self.view.label((found[1], found[2]), with_stack=False) if found else f"EKS cluster {cluster}"
+
+    def _role_name(self, arn: str) -> str:
+        return words.principal(self.view, self._principal(arn))
+
+    def _principal(self, arn: str) -> Principal:
+        found = TOKEN.fullmatch(arn)
+        return ("resource", f"${{{found[1]}/{found[2]}}}") if found else ("AWS", arn)
+
+    def _cluster(self, resource: Resource, properties: dict[str, Any]) -> None:
+        token, name = self.view.token(resource), self._cluster_name(self.view.token(resource))
+        stated = properties.get("AccessConfig")
+        config = stated if isinstance(stated, dict) else {}
+        mode = text(config.get("AuthenticationMode", "CONFIG_MAP"))
+        if text(config.get("BootstrapClusterCreatorAdminPermissions", True)) != "false":
+            self.found.facts["creator", token] = Fact(
+                kind="cluster access",
+                who=f"whoever creates {name}",
+                what=("AmazonEKSClusterAdminPolicy",),
+                which=(name,),
+                gained=f"whoever creates {name} administers it",
+                lost=f"whoever creates {name} no longer administers it",
+                place=place_of(resource),
+            )
+        for accepted, who in (("CONFIG_MAP", "the aws-auth ConfigMap lists"), ("API", "has an access entry")):
+            if accepted in mode.split("_AND_"):
+                self.found.facts["mode", token, accepted] = Fact(
+                    kind="cluster access",
+                    who=f"whoever {who}",
+                    what=(f"authentication mode {mode}",),
+                    which=(name,),
+                    gained=f"{name} lets in whoever {who} (authentication mode {mode})",
+                    lost=f"{name} no longer lets in whoever {who} (authentication mode was {mode})",
+                    place=place_of(resource),
+                    needs=token if accepted == "API" else "",
+                )
+
+    def _entry(self, resource: Resource, properties: dict[str, Any]) -> None:
+        who = self._principal(text(properties.get("PrincipalArn")))
+        rights = self.found.entries.setdefault((who, self._cluster_of(properties)), {})
+        place = place_of(resource)
+        rights.setdefault(("entry", "", ""), place)
+        if (type_ := text(properties.get("Type", "STANDARD"))) != "STANDARD":
+            rights.setdefault(("type", type_, ""), place)
+        for group in items(properties.get("KubernetesGroups")):
+            rights.setdefault(("group", text(group), ""), place)
+        for policy in items(properties.get("AccessPolicies")):
+            if not isinstance(policy, dict):
+                self._unread(resource, policy)
+                continue
+            name = text(policy.get("PolicyArn")).rpartition("/")[2]
+            stated = policy.get("AccessScope")
+            scope = stated if isinstance(stated, dict) else {}
+            within = [f"namespace {text(each)}" for each in items(scope.get("Namespaces"))]
+            for each in within if scope.get("Type") == "namespace" else [WHOLE_CLUSTER]:
+                rights.setdefault(("policy", name, each), place)
+
+    def _pod_identity(self, resource: Resource, properties: Mapping[str, Any], who: str, cluster: str) -> None:
+        name, role = self._cluster_name(cluster), text(properties.get("RoleArn"))
+        target = text(properties["TargetRoleArn"]) if properties.get("TargetRoleArn") else ""
+        roles = [self._role_name(each) for each in (role, target) if each]
+        self.found.facts["pods", who, cluster, role, target] = Fact(
+            kind="trust",
+            who=f"{who} of {name}",
+            what=("sts:AssumeRole",),
+            which=tuple(roles),
+            gained=f"{who} of {name} acts as {', and through it as '.join(roles)}",
+            lost=f"{who} of {name} no longer acts as {', and through it as '.join(roles)}",
+            place=place_of(resource),
+        )
+
+    def _addon(self, resource: Resource, properties: dict[str, Any]) -> None:
+        cluster, name = self._cluster_of(properties), text(properties.get("AddonName"))
+        for each in items(properties.get("PodIdentityAssociations")):
+            if isinstance(each, dict):
+                who = f"service account {text(each.get('ServiceAccount'))} of add-on {name}"
+                self._pod_identity(resource, each, who, cluster)
+        if role := properties.get("ServiceAccountRoleArn"):
+            self._pod_identity(resource, {"RoleArn": role}, f"add-on {name}", cluster)
+
+    def _manifests(self) -> None:
+        objects = [found for resource in self.view.of_type(MANIFEST) for found in self._objects(resource)]
+        rules: dict[tuple[str, ...], dict[str, Any]] = {
+            (each["kind"], cluster, _namespace(each) if each["kind"] == "Role" else "", _name(each)): each
+            for _, cluster, each in objects
+            if each.get("kind") in _ROLES
+        }
+        for resource, cluster, each in objects:
+            kind = each.get("kind")
+            if kind in ("RoleBinding", "ClusterRoleBinding"):
+                self._binding(resource, cluster, each, rules)
+            elif kind == "ClusterRole":
+                self._aggregated(resource, cluster, each)
+            elif kind == "ConfigMap" and (_namespace(each), _name(each)) == ("kube-system", "aws-auth"):
+                self._aws_auth(resource, cluster, each)
+
+    def _objects(self, resource: Resource) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
+        stated = resource.properties.get("Manifest")
+        written = stated if isinstance(stated, str) else json.dumps(stated)
+        is_told = isinstance(stated, str) or (isinstance(stated, dict) and "Fn::Join" in stated)
+        # a manifest may be long, and most hold no access
+        if is_told and not any(word in written for word in ("Role", "aws-auth")):
+            return
+        properties = self.view.properties(resource)
+        manifest = properties.get("Manifest")
+        try:
+            documents = json.loads(manifest) if isinstance(manifest, str) else manifest
+        except ValueError:
+            self._unread(resource, "its Manifest is not JSON")
+            return
+        for each in items(documents):
+            if isinstance(each, dict):
+                yield resource, self._cluster_of(properties), each
+
+    def _binding(
+        self, resource: Resource, cluster: str, binding: dict[str, Any], rules: Mapping[tuple[str, ...], dict[str, Any]]
+    ) -> None:
+        stated = binding.get("roleRef")
+        ref = stated if isinstance(stated, dict) else {}
+        kind, name = text(ref.get("kind")), text(ref.get("name"))
+        namespace = _namespace(binding) if binding["kind"] == "RoleBinding" else ""
+        role = rules.get((kind, cluster, namespace if kind == "Role" else "", name))
+        granted = list(_rules(role)) if role is not None else [_by_name(kind, name)]
+        where = f"{f'namespace {namespace}' if namespace else WHOLE_CLUSTER} of {self._cluster_name(cluster)}"
+        for subject in items(binding.get("subjects")):
+            if isinstance(subject, dict):
+                self._grant(resource, _subject(subject, namespace), where, granted)
+
+    def _aggregated(self, resource: Resource, cluster: str, role: dict[str, Any]) -> None:
+        metadata = role.get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        for label, value in labels.items() if isinstance(labels, dict) else ():
+            if str(label).startswith(_AGGREGATION) and text(value) == "true":
+                who = ("whoever is bound to ClusterRole", str(label).removeprefix(_AGGREGATION))
+                where = f"what the binding covers of {self._cluster_name(cluster)}"
+                self._grant(resource, who, where, list(_rules(role)))
+
+    def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block]) -> None:
+        for block in granted:
+            self.permissions.add(Heading("cluster access", who, "Allow", "", scope), block, place_of(resource))
+
+    def _aws_auth(self, resource: Resource, cluster: str, config_map: dict[str, Any]) -> None:
+        data = config_map.get("data")
+        for name, key in (("mapRoles", "rolearn"), ("mapUsers", "userarn")):
+            written = data.get(name) if isinstance(data, dict) else None
+            if written is None:
+                continue
+            try:
+                mapped = yaml.safe_load(written) if isinstance(written, str) else written
+            except (yaml.YAMLError, RecursionError):
+                self._unread(resource, f"aws-auth: {name} is not YAML")
+                continue
+            for each in items(mapped):
+                if not isinstance(each, dict):
+                    self._unread(resource, f"aws-auth: {text(each)}")
+                    continue
+                rights = self.found.entries.setdefault((self._principal(text(each.get(key))), cluster), {})
+                rights.setdefault(("entry", "", ""), place_of(resource))
+                for group in items(each.get("groups")):
+                    rights.setdefault(("group", text(group), ""), place_of(resource))
+
+    def _unread(self, resource: Resource, value: Any) -> None:
+        self.permissions.unread.setdefault(place_of(resource), []).append(words.shown(self.view, text(value)))
+
+
+def _name(each: Mapping[str, Any]) -> str:
+    metadata = each.get("metadata")
+    return text(metadata.get("name")) if isinstance(metadata, dict) else ""
+
+
+def _namespace(each: Mapping[str, Any]) -> str:
+    metadata = each.get("metadata")
+    return text(metadata.get("namespace") or "default") if isinstance(metadata, dict) else "default"
+
+
+def _subject(subject: Mapping[str, Any], namespace: str) -> Principal:
+    kind, name = text(subject.get("kind")), text(subject.get("name"))
+    if kind == "ServiceAccount":
+        return "service account", f"{text(subject.get('namespace') or namespace or 'default')}/{name}"
+    return f"Kubernetes {kind.lower()}", name
+
+
+def _rules(role: Mapping[str, Any]) -> Iterator[Block]:
+    for rule in items(role.get("rules")):
+        if not isinstance(rule, dict):
+            continue
+        verbs = frozenset(("", (text(verb),)) for verb in items(rule.get("verbs")))
+        named = [f" named {text(each)}" for each in items(rule.get("resourceNames"))] or [""]
+        found: set[Term] = {
+            ("", (f"{_kind(text(group), text(kind))}{name}",))
+            for group in items(rule.get("apiGroups"))
+            for kind in items(rule.get("resources"))
+            for name in named
+        }
+        found |= {("", (f"path {text(path)}",)) for path in items(rule.get("nonResourceURLs"))}
+        yield Block(verbs, frozenset(found))
+
+
+def _kind(group: str, kind: str) -> str:
+    """Give a resource as kubectl names it: ``jobs.batch``, ``pods/log``."""
+    if not group or (group == kind == "*"):
+        return kind
+    plural, _, below = kind.partition("/")
+    return f"{plural}.{group}{'/' if below else ''}{below}"
+
+
+def _by_name(kind: str, name: str) -> Block:
+    return Block(frozenset({("role", (f"{kind} {name}",))}), frozenset({("role", ("",))}))

@@ -1,0 +1,389 @@
+"""What can reach what over the network, one side at a time, in terms that both sides share."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from hyperpod_cdk.review.assembly import Resource
+from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights.statements import items, text
+from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
+
+ANYWHERE: Final = ("0.0.0.0/0", "::/0")
+_PROTOCOLS: Final = {"-1": "all", "6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
+_PORTS: Final = (0, 65535)
+_DIRECTIONS: Final = {
+    "in": ("SecurityGroupIngress", "AWS::EC2::SecurityGroupIngress", "Source"),
+    "out": ("SecurityGroupEgress", "AWS::EC2::SecurityGroupEgress", "Destination"),
+}
+_ROUTES: Final = {
+    "GatewayId": "internet gateway",
+    "EgressOnlyInternetGatewayId": "egress-only internet gateway",
+    "NatGatewayId": "NAT gateway",
+    "TransitGatewayId": "transit gateway",
+    "VpcPeeringConnectionId": "VPC peering",
+    "VpcEndpointId": "VPC endpoint",
+    "CarrierGatewayId": "carrier gateway",
+    "LocalGatewayId": "local gateway",
+    "CoreNetworkArn": "core network",
+    "NetworkInterfaceId": "network interface",
+    "InstanceId": "instance",
+}
+_BLOCKS: Final = {
+    "BlockPublicAcls": "lets itself be given public ACLs",
+    "BlockPublicPolicy": "lets itself be given a public policy",
+    "IgnorePublicAcls": "honours public ACLs",
+    "RestrictPublicBuckets": "answers to other accounts where its policy is public",
+}
+_ATTACHMENTS: Final = ("AWS::EC2::TransitGatewayAttachment", "AWS::EC2::TransitGatewayVpcAttachment")
+_PUBLIC_ACLS: Final = {"PublicRead": "read", "PublicReadWrite": "read and write"}
+
+Ports = tuple[int, int]
+
+
+class Rule(NamedTuple):
+    """A security group's rules of one protocol with one peer; ``detail`` holds what is not a range of ports."""
+
+    group: str
+    direction: str
+    protocol: str
+    detail: str
+    peer: str
+
+
+class Path(NamedTuple):
+    """Where a subnet's, or a route table's, packets for a destination go."""
+
+    destination: str
+    kind: str
+    target: str
+
+
+class Opening(NamedTuple):
+    """One more way in or out, in the words of its gain and of its loss."""
+
+    gained: str
+    lost: str
+    is_world: bool
+    place: Place
+
+
+@dataclass
+class Network:
+    """What one side lets through."""
+
+    rules: dict[Rule, list[tuple[Ports, Place]]] = field(default_factory=dict)
+    paths: dict[Path, dict[str, Place]] = field(default_factory=dict)
+    """The subnets and route tables, by token, that have a path."""
+    openings: dict[tuple[str, ...], Opening] = field(default_factory=dict)
+    without_egress: set[str] = field(default_factory=set)
+    """Security groups for which no rule says what goes out."""
+    groups: set[str] = field(default_factory=set)
+    unread: dict[Place, list[str]] = field(default_factory=dict)
+
+
+def network(view: View) -> Network:
+    """Read one side."""
+    return _Reader(view).read()
+
+
+def cidr(value: str) -> str:
+    """Give an address block as EC2 stores it, without host bits; any other text as it is."""
+    try:
+        return str(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        return value
+
+
+def difference(minuend: Iterable[Ports], subtrahend: Iterable[Ports]) -> list[Ports]:
+    """Give the ports of the first that are not of the second, as few ranges."""
+    left = _merged(minuend)
+    for low, high in _merged(subtrahend):
+        cut: list[Ports] = []
+        for first, last in left:
+            if high < first or last < low:
+                cut.append((first, last))
+                continue
+            if first < low:
+                cut.append((first, low - 1))
+            if high < last:
+                cut.append((high + 1, last))
+        left = cut
+    return left
+
+
+def traffic(protocol: str, detail: str, ports: Ports) -> str:
+    """Give what a rule lets through: ``all traffic``, ``tcp 443``, ``udp 1024-2048``, ``icmp type 8``."""
+    if protocol == "all":
+        return "all traffic"
+    if protocol not in ("tcp", "udp"):
+        return f"{protocol}{f' {detail}' if detail else ''}"
+    if detail:
+        return f"{protocol} {detail}"
+    low, high = ports
+    if ports == _PORTS:
+        return f"all {protocol}"
+    return f"{protocol} {low}" if low == high else f"{protocol} {low}-{high}"
+
+
+def peer_name(view: View, rule: Rule) -> str:
+    """Give the other side of a rule: ``itself``, a security group, a prefix list, an address block."""
+    if rule.peer == rule.group:
+        return "itself"
+    if rule.peer in ANYWHERE:
+        return f"any address ({rule.peer})"
+    kind, _, value = rule.peer.rpartition(" ")
+    return f"{kind} {value}" if kind and not TOKEN.search(value) else token_name(view, value)
+
+
+def security_groups(properties: Mapping[str, Any]) -> set[str]:
+    """Give the security groups that stand anywhere in a resource's properties, by token or id."""
+    found: set[str] = set()
+    pending: list[Any] = [properties]
+    while pending:
+        value = pending.pop()
+        for key, item in value.items() if isinstance(value, dict) else ():
+            if key.endswith(("SecurityGroupIds", "SecurityGroups")):
+                found.update(_id(each) for each in items(item))
+            else:
+                pending.append(item)
+        pending += value if isinstance(value, list) else ()
+    return found
+
+
+def token_name(view: View, value: str, *, with_stack: bool = True) -> str:
+    """Give a resource by name, anything else as it is."""
+    found = TOKEN.fullmatch(value)
+    return view.label((found[1], found[2]), with_stack=with_stack) if found else words.shown(view, value)
+
+
+def _id(value: Any) -> str:
+    found = TOKEN.fullmatch(written := text(value))
+    return f"${{{found[1]}/{found[2]}}}" if found else written
+
+
+def _merged(ranges: Iterable[Ports]) -> list[Ports]:
+    merged: list[Ports] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+class _Reader:
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.found = Network()
+
+    def read(self) -> Network:
+        self._security_groups()
+        self._routes()
+        for resource in self.view.of_type("AWS::EC2::VPCEndpoint"):
+            self._endpoint(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EC2::NetworkAclEntry"):
+            self._acl_entry(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::EC2::VPCPeeringConnection"):
+            self._peering(resource, self.view.properties(resource))
+        for resource in self.view.of_type(*_ATTACHMENTS):
+            properties = self.view.properties(resource)
+            vpc, gateway = _id(properties.get("VpcId")), _id(properties.get("TransitGatewayId"))
+            gateway_name = f"transit gateway {token_name(self.view, gateway)}"
+            self._open(resource, ("attachment", vpc, gateway), self._name(vpc), f"attached to {gateway_name}")
+        for resource in self.view.of_type("AWS::EKS::Cluster"):
+            self._api_server(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::S3::Bucket"):
+            self._bucket(resource, self.view.properties(resource))
+        for resource in self.view.of_type("AWS::ElasticLoadBalancingV2::LoadBalancer"):
+            if self.view.properties(resource).get("Scheme", "internet-facing") == "internet-facing":
+                token = self.view.token(resource)
+                words_ = "reachable from the internet"
+                self._open(resource, ("load balancer", token), self._name(token), words_, is_world=True)
+        for resource in self.view.of_type("AWS::Lambda::Url"):
+            properties = self.view.properties(resource)
+            if properties.get("AuthType") == "NONE":
+                function = _id(properties.get("TargetFunctionArn"))
+                words_ = "callable by any address through its URL, without IAM"
+                self._open(resource, ("url", function), self._name(function), words_, is_world=True)
+        return self.found
+
+    def _name(self, token: str) -> str:
+        return token_name(self.view, token)
+
+    def _open(
+        self,
+        resource: Resource,
+        key: tuple[str, ...],
+        who: str,
+        words_: str,
+        *,
+        is_world: bool = False,
+        verb: str = "is",
+    ) -> None:
+        lost = f"{who} {'is no longer' if verb == 'is' else f'no longer {verb}'} {words_}"
+        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource))
+        self.found.openings.setdefault(key, opening)
+
+    def _security_groups(self) -> None:
+        with_egress = set()
+        for direction, (_, type_, _) in _DIRECTIONS.items():
+            for resource in self.view.of_type(type_):
+                properties = self.view.properties(resource)
+                group = _id(properties.get("GroupId") or properties.get("GroupName"))
+                self._rule(resource, group, direction, properties)
+                if direction == "out":
+                    with_egress.add(group)
+        for resource in self.view.of_type("AWS::EC2::SecurityGroup"):
+            properties, group = self.view.properties(resource), self.view.token(resource)
+            self.found.groups.add(group)
+            for direction, (name, _, _) in _DIRECTIONS.items():
+                for rule in items(properties.get(name)):
+                    if isinstance(rule, dict):
+                        self._rule(resource, group, direction, rule)
+                    else:
+                        self.found.unread.setdefault(place_of(resource), []).append(words.shown(self.view, text(rule)))
+            if not items(properties.get("SecurityGroupEgress")) and group not in with_egress:
+                self.found.without_egress.add(group)
+
+    def _rule(self, resource: Resource, group: str, direction: str, rule: Mapping[str, Any]) -> None:
+        stated = text(rule.get("IpProtocol", "-1")).lower()
+        protocol = _PROTOCOLS.get(stated, stated)
+        low, high = text(rule.get("FromPort", "")), text(rule.get("ToPort", ""))
+        ports, detail = _PORTS, ""
+        if protocol in ("tcp", "udp"):
+            if (low, high) not in (("", ""), ("-1", "-1")):
+                if low.isdecimal() and high.isdecimal():
+                    ports = (int(low), int(high))
+                else:
+                    detail = low if low == high else f"{low}-{high}"
+        elif protocol in ("icmp", "icmpv6"):
+            kind = "" if low in ("", "-1") else f"type {low}"
+            detail = f"{kind} code {high}" if kind and high not in ("", "-1") else kind
+        for peer in self._peers(rule, _DIRECTIONS[direction][2], group):
+            found = self.found.rules.setdefault(Rule(group, direction, protocol, detail, peer), [])
+            found.append((ports, place_of(resource)))
+
+    def _peers(self, rule: Mapping[str, Any], other: str, group: str) -> Iterator[str]:
+        for name in ("CidrIp", "CidrIpv6"):
+            if name in rule:
+                yield cidr(text(rule[name]))
+        for name in (f"{other}SecurityGroupId", f"{other}SecurityGroupName"):
+            if name in rule:
+                peer = _id(rule[name])
+                yield peer if peer == group or TOKEN.fullmatch(peer) else f"security group {peer}"
+        for name in ("SourcePrefixListId", "DestinationPrefixListId"):
+            if name in rule:
+                peer = _id(rule[name])
+                yield peer if TOKEN.fullmatch(peer) else f"prefix list {peer}"
+
+    def _routes(self) -> None:
+        subnets: dict[str, list[tuple[str, Resource]]] = {}
+        for resource in self.view.of_type("AWS::EC2::SubnetRouteTableAssociation"):
+            properties = self.view.properties(resource)
+            table = _id(properties.get("RouteTableId"))
+            subnets.setdefault(table, []).append((_id(properties.get("SubnetId")), resource))
+        for resource in self.view.of_type("AWS::EC2::Route"):
+            properties = self.view.properties(resource)
+            table = _id(properties.get("RouteTableId"))
+            names = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
+            destination = next((cidr(_id(properties[name])) for name in names if name in properties), "?")
+            for name, kind in _ROUTES.items():
+                if name in properties:
+                    gateway = _id(properties[name])
+                    found = self.view.find(gateway)
+                    path = Path(destination, noun(found.type) if found else kind, gateway)
+                    self._path(resource, path, subnets.get(table, [(table, resource)]))
+        for resource in self.view.of_type("AWS::EC2::VPCEndpoint"):
+            properties = self.view.properties(resource)
+            for value in items(properties.get("RouteTableIds")):
+                table = _id(value)
+                service = text(properties.get("ServiceName"))
+                path = Path(service, "gateway endpoint", "")
+                self._path(resource, path, subnets.get(table, [(table, resource)]))
+        public = {subnet for path, found in self.found.paths.items() if _is_internet(path) for subnet in found}
+        for resource in self.view.of_type("AWS::EC2::Subnet"):
+            if text(self.view.properties(resource).get("MapPublicIpOnLaunch", False)) == "true":
+                token = self.view.token(resource)
+                is_world = token in public
+                what = "public addresses to what starts in it"
+                self._open(resource, ("public", token), self._name(token), what, is_world=is_world, verb="gives")
+
+    def _path(self, resource: Resource, path: Path, origins: Iterable[tuple[str, Resource]]) -> None:
+        found = self.found.paths.setdefault(path, {})
+        for origin, association in origins:
+            found.setdefault(origin, self.view.cause(resource, association))
+
+    def _endpoint(self, resource: Resource, properties: dict[str, Any]) -> None:
+        kind = text(properties.get("VpcEndpointType", "Gateway"))
+        # a gateway endpoint is only there for the route tables that name it
+        if kind != "Gateway":
+            service, vpc = text(properties.get("ServiceName")), _id(properties.get("VpcId"))
+            what = f"{words.shown(self.view, service)} through {'an' if kind[:1] in 'AEIOU' else 'a'} {kind} endpoint"
+            self._open(resource, ("endpoint", vpc, service, kind), self._name(vpc), what, verb="reaches")
+
+    def _acl_entry(self, resource: Resource, properties: dict[str, Any]) -> None:
+        stated = text(properties.get("Protocol", "-1")).lower()
+        protocol = _PROTOCOLS.get(stated, stated)
+        stated_range = properties.get("PortRange")
+        ports = stated_range if isinstance(stated_range, dict) else {}
+        low, high = text(ports.get("From", "0")), text(ports.get("To", "65535"))
+        detail = "" if (low, high) == ("0", "65535") else low if low == high else f"{low}-{high}"
+        blocks = [cidr(text(properties[name])) for name in ("CidrBlock", "Ipv6CidrBlock") if name in properties]
+        block = blocks[0] if blocks else "?"
+        is_out = text(properties.get("Egress", False)) == "true"
+        action = text(properties.get("RuleAction")).lower()
+        acl, number = _id(properties.get("NetworkAclId")), text(properties.get("RuleNumber"))
+        what = (
+            f"{traffic(protocol, detail, _PORTS)} {'to' if is_out else 'from'} "
+            f"{f'any address ({block})' if block in ANYWHERE else block} (rule {number})"
+        )
+        key = ("acl", acl, str(is_out), number, action, protocol, detail, block)
+        is_world = block in ANYWHERE and action == "allow"
+        verb = "allows" if action == "allow" else "denies"
+        self._open(resource, key, self._name(acl), what, is_world=is_world, verb=verb)
+
+    def _peering(self, resource: Resource, properties: dict[str, Any]) -> None:
+        vpc, peer = _id(properties.get("VpcId")), _id(properties.get("PeerVpcId"))
+        owner, region = text(properties.get("PeerOwnerId", "")), text(properties.get("PeerRegion", ""))
+        where = "".join(
+            [f" of account {owner}" if properties.get("PeerOwnerId") else "", f" in {region}" if region else ""]
+        )
+        what = f"with {self._name(peer) if TOKEN.fullmatch(peer) else f'VPC {peer}'}{where}"
+        self._open(resource, ("peering", vpc, peer, owner, region), self._name(vpc), what, verb="peers")
+
+    def _api_server(self, resource: Resource, properties: dict[str, Any]) -> None:
+        stated = properties.get("ResourcesVpcConfig")
+        config = stated if isinstance(stated, dict) else {}
+        token = self.view.token(resource)
+        who = f"the API server of {token_name(self.view, token, with_stack=False)}"
+        if text(config.get("EndpointPublicAccess", True)) == "true":
+            for each in items(config.get("PublicAccessCidrs")) or [ANYWHERE[0]]:
+                block = cidr(text(each))
+                is_world = block in ANYWHERE
+                name = f"any address ({block})" if is_world else words.shown(self.view, block)
+                what = f"{name} over the internet"
+                self._open(resource, ("api", token, block), who, what, is_world=is_world, verb="answers to")
+        if text(config.get("EndpointPrivateAccess", False)) == "true":
+            self._open(resource, ("api", token, "private"), who, "its VPC, by a private address", verb="answers to")
+
+    def _bucket(self, resource: Resource, properties: dict[str, Any]) -> None:
+        token = self.view.token(resource)
+        stated = properties.get("PublicAccessBlockConfiguration")
+        # S3 blocks all public access of a bucket that says nothing; one that states a block leaves open what it omits
+        if isinstance(stated, dict):
+            for name, what in _BLOCKS.items():
+                if text(stated.get(name, False)) != "true":
+                    verb, _, rest = what.partition(" ")
+                    key = ("bucket", token, name)
+                    self._open(resource, key, self._name(token), f"{rest} ({name} is off)", is_world=True, verb=verb)
+        if acl := _PUBLIC_ACLS.get(text(properties.get("AccessControl"))):
+            what = f"anyone {acl} (ACL {text(properties['AccessControl'])})"
+            self._open(resource, ("acl", token, acl), self._name(token), what, is_world=True, verb="lets")
+
+
+def _is_internet(path: Path) -> bool:
+    return path.destination in ANYWHERE and path.kind == "internet gateway"

@@ -1,0 +1,1017 @@
+"""What a change does to every resource, and that nothing grave is ever reported as less."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from hyperpod_cdk.catalog import create_only
+from hyperpod_cdk.rehearsal.embedded.cloudformation.provision import Provisioner
+from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.changes.effects import judge
+from hyperpod_cdk.review.changes.excerpts import differing
+from hyperpod_cdk.review.difference import MISSING, PropertyChange, compare
+from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, ResourceEffect
+from tests.support.assembly import shipped
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.rehearsal.embedded.context import Context
+
+CLUSTER = "AWS::SageMaker::Cluster"
+EKS = "AWS::EKS::Cluster"
+LUSTRE = "AWS::FSx::FileSystem"
+VPC = "AWS::EC2::VPC"
+SUBNET = "AWS::EC2::Subnet"
+LUSTRE_LOST = (
+    "its files are lost unless they are in a data repository or in a backup that somebody made: automatic backups go "
+    "with it."
+)
+GRAVE = (CLUSTER, LUSTRE, EKS, VPC, SUBNET)
+UPDATE_CLUSTER = (
+    "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-hyperpod-eks-operate-cli-command-update-cluster.html"
+)
+
+Resources = dict[str, Any]
+
+
+def stack(name: str, resources: Resources, **more: Any) -> Stack:
+    return Stack(name=name, template={"Resources": resources, **more})
+
+
+def assembly(*stacks: Stack) -> Assembly:
+    return Assembly(environment="dev", stacks=stacks)
+
+
+def one(resources: Resources, **sections: Any) -> Assembly:
+    return assembly(stack("s", resources, **sections))
+
+
+def resource(resource_type: str, attributes: dict[str, Any] | None = None, /, **properties: Any) -> dict[str, Any]:
+    return {"Type": resource_type, "Properties": properties, **(attributes or {})}
+
+
+def radius(base: Assembly, head: Assembly) -> BlastRadius:
+    return blast_radius(base, head, compare(base, head))
+
+
+def found(base: Assembly, head: Assembly, logical_id: str = "A") -> ResourceEffect:
+    (effect,) = [each for each in radius(base, head).resources if each.logical_id == logical_id]
+    return effect
+
+
+def effects(base: Assembly, head: Assembly) -> dict[str, Effect]:
+    return {f"{each.stack}/{each.logical_id}": each.effect for each in radius(base, head).resources}
+
+
+def updated(resource_type: str, before: dict[str, Any], after: dict[str, Any]) -> ResourceEffect:
+    return found(one({"A": resource(resource_type, **before)}), one({"A": resource(resource_type, **after)}))
+
+
+def group(name: str = "h100", **properties: Any) -> dict[str, Any]:
+    return {"InstanceGroupName": name, "InstanceType": "ml.p5.48xlarge", "InstanceCount": 2, **properties}
+
+
+def groups(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"ClusterName": "prod", "InstanceGroups": list(items)}
+
+
+# every property
+
+FILE_SYSTEMS: list[tuple[dict[str, Any], Effect]] = [
+    ({"FileSystemType": "LUSTRE"}, Effect.IN_PLACE),
+    ({"FileSystemType": "ONTAP"}, Effect.UNKNOWN),
+    ({"LustreConfiguration": {"DeploymentType": "SCRATCH_1"}}, Effect.REFUSED),
+]
+UPLOADS: list[tuple[dict[str, Any], Effect]] = [
+    ({}, Effect.IN_PLACE),
+    ({"RetainOnDelete": True}, Effect.IN_PLACE),
+    ({"RetainOnDelete": "true"}, Effect.IN_PLACE),
+    ({"RetainOnDelete": False}, Effect.UNKNOWN),
+]
+
+GROUP_CHANGES = [
+    ("InstanceType", "ml.p5.48xlarge", "ml.p5e.48xlarge", Effect.REFUSED),
+    ("ExecutionRole", "arn:a", "arn:b", Effect.REFUSED),
+    ("ThreadsPerCore", 1, 2, Effect.REFUSED),
+    ("ThreadsPerCore", 2, MISSING, Effect.UNKNOWN),
+    ("OverrideVpcConfig", {"Subnets": ["a"]}, {"Subnets": ["b"]}, Effect.REFUSED),
+    ("OverrideVpcConfig", MISSING, {"Subnets": ["b"], "SecurityGroupIds": ["s"]}, Effect.REFUSED),
+    ("CapacityRequirements", MISSING, {"Spot": {}}, Effect.REFUSED),
+    ("InstanceRequirements", {"InstanceTypes": ["a"]}, {"InstanceTypes": ["a", "b"]}, Effect.IN_PLACE),
+    ("InstanceRequirements", {"InstanceTypes": ["a", "b"]}, {"InstanceTypes": ["b"]}, Effect.REFUSED),
+    ("InstanceCount", 2, 3, Effect.IN_PLACE),
+    ("InstanceCount", 2, 1, Effect.INTERRUPTED),
+    ("InstanceCount", "2", 10, Effect.IN_PLACE),
+    ("InstanceCount", 2, {"Ref": "Count"}, Effect.UNKNOWN),
+    ("MinInstanceCount", 1, 2, Effect.IN_PLACE),
+    ("LifeCycleConfig", {"OnCreate": "a.sh"}, {"OnCreate": "b.sh"}, Effect.IN_PLACE),
+    ("ImageReleaseVersion", "1.0.0", "1.0.1", Effect.INTERRUPTED),
+    ("ImageId", "default", "ami-12345678", Effect.INTERRUPTED),
+    ("TrainingPlanArn", MISSING, "arn:plan", Effect.UNKNOWN),
+    ("TrainingPlanArn", "arn:plan", "arn:other", Effect.UNKNOWN),
+    (
+        "InstanceStorageConfigs",
+        [{"EbsVolumeConfig": {"VolumeSizeInGB": 1}}],
+        [{"EbsVolumeConfig": {"VolumeSizeInGB": 2}}],
+        Effect.UNKNOWN,
+    ),
+    ("KubernetesConfig", {"Labels": {"a": "b"}}, {"Labels": {"a": "c"}}, Effect.IN_PLACE),
+    ("KubernetesConfig", {"Labels": {"nvidia.com/mig.config": "a"}}, {"Labels": {}}, Effect.UNKNOWN),
+    ("KubernetesConfig", MISSING, {"Labels": {"nvidia.com/mig.config": "a"}}, Effect.UNKNOWN),
+    ("KubernetesConfig", MISSING, {"Taints": [{"Key": "a", "Effect": "NoSchedule"}]}, Effect.IN_PLACE),
+    ("KubernetesConfig", MISSING, {"Taints": [{"Key": "a", "Effect": "NoExecute"}]}, Effect.UNKNOWN),
+    ("KubernetesConfig", {"Taints": [{"Key": "a", "Effect": "NoExecute"}]}, MISSING, Effect.IN_PLACE),
+    ("OnStartDeepHealthChecks", ["InstanceStress"], MISSING, Effect.IN_PLACE),
+    ("AutoPatchConfig", MISSING, {"PatchingStrategy": "WhenIdle"}, Effect.IN_PLACE),
+    ("NetworkInterface", MISSING, {"InterfaceType": "efa"}, Effect.UNKNOWN),
+]
+
+
+@pytest.mark.parametrize("list_name", ["InstanceGroups", "RestrictedInstanceGroups"])
+@pytest.mark.parametrize(("name", "before", "after", "effect"), GROUP_CHANGES)
+def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, effect: Effect, list_name: str) -> None:
+    def cluster(value: Any) -> dict[str, Any]:
+        item = group(**{name: value}) if value is not MISSING else group()
+        return {"ClusterName": "prod", list_name: [item]}
+
+    changed = updated(CLUSTER, cluster(before), cluster(after))
+    assert changed.effect is effect
+    (of_property,) = {each.path.split(".")[1] for each in changed.properties}
+    assert of_property.partition("[")[0] == name
+    assert all(each.path.startswith(f"{list_name}[h100].") for each in changed.properties)
+    assert changed.summary.startswith("Instance group h100: ")
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "before", "after", "effect"),
+    [
+        (CLUSTER, {"ClusterName": "a"}, {"ClusterName": "b"}, Effect.REPLACED),
+        (CLUSTER, {"VpcConfig": {"Subnets": ["a"]}}, {"VpcConfig": {"Subnets": ["a", "b"]}}, Effect.REPLACED),
+        (CLUSTER, {"Orchestrator": {"Eks": {"ClusterArn": "a"}}}, {}, Effect.REPLACED),
+        (CLUSTER, {"NodeRecovery": "Automatic"}, {"NodeRecovery": "None"}, Effect.IN_PLACE),
+        (CLUSTER, {}, {"NodeProvisioningMode": "Continuous"}, Effect.UNKNOWN),
+        (CLUSTER, {}, {"AutoScaling": {"Mode": "Enable"}}, Effect.IN_PLACE),
+        (CLUSTER, {"ClusterRole": "a"}, {"ClusterRole": "b"}, Effect.IN_PLACE),
+        (
+            CLUSTER,
+            {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}},
+            {"ClusterRole": "b", "AutoScaling": {"Mode": "Enable"}},
+            Effect.REFUSED,
+        ),
+        (
+            CLUSTER,
+            {"ClusterRole": "a", "AutoScaling": {"Mode": "Disable"}},
+            {"ClusterRole": "b", "AutoScaling": {"Mode": "Disable"}},
+            Effect.IN_PLACE,
+        ),
+        # it goes along with autoscaling, which nobody refuses
+        (CLUSTER, {"ClusterRole": "a", "AutoScaling": {"Mode": "Enable"}}, {}, Effect.UNKNOWN),
+        (CLUSTER, {}, {"Tags": [{"Key": "a", "Value": "b"}]}, Effect.IN_PLACE),
+        (EKS, {"Version": "1.33"}, {"Version": "1.34"}, Effect.IN_PLACE),
+        (EKS, {"Version": "1.9"}, {"Version": "1.10"}, Effect.IN_PLACE),
+        (EKS, {"Version": "1.33"}, {"Version": "1.35"}, Effect.REFUSED),
+        (EKS, {"Version": "1.33"}, {"Version": "1.32"}, Effect.REFUSED),
+        (EKS, {}, {"Version": "1.32"}, Effect.UNKNOWN),
+        (EKS, {}, {"EncryptionConfig": [{"Resources": ["secrets"]}]}, Effect.REPLACED),
+        (EKS, {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.REPLACED),
+        (
+            EKS,
+            {"ResourcesVpcConfig": {"SubnetIds": ["a"]}},
+            {"ResourcesVpcConfig": {"SubnetIds": ["b"]}},
+            Effect.IN_PLACE,
+        ),
+        (
+            EKS,
+            {"AccessConfig": {"AuthenticationMode": "CONFIG_MAP"}},
+            {"AccessConfig": {"AuthenticationMode": "API"}},
+            Effect.REFUSED,
+        ),
+        (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}}, Effect.IN_PLACE),
+        # Auto Mode ends with all of its nodes
+        (EKS, {"ComputeConfig": {"Enabled": True}}, {"ComputeConfig": {"Enabled": False}}, Effect.INTERRUPTED),
+        (EKS, {"ComputeConfig": {"Enabled": True}}, {}, Effect.UNKNOWN),
+        (EKS, {"ComputeConfig": {"Enabled": {"Ref": "P"}}}, {"ComputeConfig": {"Enabled": False}}, Effect.UNKNOWN),
+        (EKS, {}, {"ComputeConfig": {"Enabled": True, "NodePools": ["system"], "NodeRoleArn": "a"}}, Effect.IN_PLACE),
+        (EKS, {}, {"ComputeConfig": {"Enabled": False}}, Effect.IN_PLACE),
+        (EKS, {"ComputeConfig": {"NodeRoleArn": "a"}}, {"ComputeConfig": {"NodeRoleArn": "b"}}, Effect.REFUSED),
+        (
+            EKS,
+            {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "CUSTOMER_ROUTED"}},
+            {"ResourcesVpcConfig": {"ControlPlaneEgressMode": "AWS_MANAGED"}},
+            Effect.REFUSED,
+        ),
+        (
+            EKS,
+            {"AccessConfig": {"AuthenticationMode": "API"}},
+            {"AccessConfig": {"AuthenticationMode": "API_AND_CONFIG_MAP"}},
+            Effect.REFUSED,
+        ),
+        # a whole mapping that comes counts by what is in it
+        (EKS, {}, {"AccessConfig": {"AuthenticationMode": "API"}}, Effect.REFUSED),
+        (EKS, {}, {"AccessConfig": {"BootstrapClusterCreatorAdminPermissions": True}}, Effect.REPLACED),
+        (EKS, {}, {"UpgradePolicy": {"SupportType": "STANDARD"}}, Effect.IN_PLACE),
+        (LUSTRE, {"StorageCapacity": 1200}, {"StorageCapacity": 2400}, Effect.IN_PLACE),
+        (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": 1200}, Effect.REFUSED),
+        (LUSTRE, {"StorageCapacity": 2400}, {"StorageCapacity": {"Ref": "Size"}}, Effect.UNKNOWN),
+        *(
+            (LUSTRE, {**of, "StorageCapacity": 2400}, {**of, "StorageCapacity": 4800}, effect)
+            for of, effect in FILE_SYSTEMS
+        ),
+        (LUSTRE, {"SubnetIds": ["a"]}, {"SubnetIds": ["b"]}, Effect.REPLACED),
+        (LUSTRE, {"KmsKeyId": "a"}, {}, Effect.REPLACED),
+        (LUSTRE, {"FileSystemTypeVersion": "2.12"}, {"FileSystemTypeVersion": "2.15"}, Effect.IN_PLACE),
+        (LUSTRE, {"FileSystemTypeVersion": "2.15"}, {"FileSystemTypeVersion": "2.12"}, Effect.REFUSED),
+        *(
+            (LUSTRE, {"LustreConfiguration": before}, {"LustreConfiguration": after}, effect)
+            for before, after, effect in [
+                ({"DeploymentType": "SCRATCH_2"}, {"DeploymentType": "PERSISTENT_2"}, Effect.REPLACED),
+                ({"CopyTagsToBackups": True}, {}, Effect.REPLACED),
+                ({"PerUnitStorageThroughput": 250}, {"PerUnitStorageThroughput": 125}, Effect.IN_PLACE),
+                (
+                    {"EfaEnabled": True, "PerUnitStorageThroughput": 250},
+                    {"EfaEnabled": True, "PerUnitStorageThroughput": 500},
+                    Effect.REFUSED,
+                ),
+                ({"ThroughputCapacity": 8000}, {"ThroughputCapacity": 4000}, Effect.REFUSED),
+                ({"EfaEnabled": False}, {"EfaEnabled": True}, Effect.REFUSED),
+                ({"MetadataConfiguration": {"Iops": 12000}}, {"MetadataConfiguration": {"Iops": 6000}}, Effect.REFUSED),
+                (
+                    {"MetadataConfiguration": {"Mode": "AUTOMATIC"}},
+                    {"MetadataConfiguration": {"Mode": "USER_PROVISIONED"}},
+                    Effect.IN_PLACE,
+                ),
+                ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 30}, Effect.IN_PLACE),
+                ({"AutomaticBackupRetentionDays": 7}, {"AutomaticBackupRetentionDays": 0}, Effect.UNKNOWN),
+                ({"DataCompressionType": "NONE"}, {"DataCompressionType": "LZ4"}, Effect.IN_PLACE),
+                ({"ImportPath": "s3://a"}, {"ImportPath": "s3://b"}, Effect.UNKNOWN),
+            ]
+        ),
+        ("AWS::EKS::Addon", {"AddonVersion": "v1"}, {"AddonVersion": "v2"}, Effect.IN_PLACE),
+        ("AWS::EKS::Addon", {"AddonName": "a"}, {"AddonName": "b"}, Effect.REPLACED),
+        ("AWS::EKS::PodIdentityAssociation", {"RoleArn": "a"}, {"RoleArn": "b"}, Effect.IN_PLACE),
+        ("AWS::EKS::Nodegroup", {"ReleaseVersion": "1"}, {"ReleaseVersion": "2"}, Effect.INTERRUPTED),
+        (VPC, {"InstanceTenancy": "default"}, {"InstanceTenancy": "dedicated"}, Effect.UNKNOWN),
+        (VPC, {}, {"EnableDnsSupport": False}, Effect.UNKNOWN),
+        (VPC, {"EnableDnsHostnames": True}, {"EnableDnsHostnames": False}, Effect.UNKNOWN),
+        (VPC, {}, {"EnableDnsHostnames": False}, Effect.IN_PLACE),
+        ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 365}, Effect.IN_PLACE),
+        ("AWS::Logs::LogGroup", {"RetentionInDays": 30}, {"RetentionInDays": 7}, Effect.UNKNOWN),
+        ("AWS::Logs::LogGroup", {}, {"RetentionInDays": 7}, Effect.UNKNOWN),
+        ("AWS::S3::Bucket", {}, {"LifecycleConfiguration": {"Rules": [{"ExpirationInDays": 1}]}}, Effect.UNKNOWN),
+        ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": []}}, {}, Effect.IN_PLACE),
+        ("AWS::EC2::SecurityGroup", {"GroupDescription": "a"}, {"GroupDescription": "b"}, Effect.REPLACED),
+        ("AWS::EC2::Instance", {"InstanceType": "a"}, {"InstanceType": "b"}, Effect.UNKNOWN),
+        ("AWS::KMS::Key", {"KeyPolicy": {"a": 1}}, {"KeyPolicy": {"a": 2}}, Effect.IN_PLACE),
+        ("AWS::KMS::Key", {"Enabled": True}, {"Enabled": False}, Effect.UNKNOWN),
+        ("AWS::IAM::Role", {"RoleName": "a"}, {"RoleName": "b"}, Effect.REPLACED),
+        ("AWS::S3::Bucket", {"BucketName": "a"}, {"BucketName": "b"}, Effect.REPLACED),
+        ("AWS::Lambda::Function", {"Handler": "a"}, {"Handler": "b"}, Effect.IN_PLACE),
+        ("AWS::CloudFormation::Stack", {"TemplateURL": "a"}, {"TemplateURL": "b"}, Effect.UNKNOWN),
+        ("AWS::CloudFormation::CustomResource", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+        ("Custom::SomebodyElses", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+        ("Custom::SomebodyElses", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
+        ("Custom::HyperPodQuotaGate", {"Requirements": []}, {"Requirements": ["a"]}, Effect.IN_PLACE),
+        ("Custom::HyperPodQuotaGate", {"ServiceToken": "a"}, {"ServiceToken": "b"}, Effect.REFUSED),
+        ("Custom::ComputeQuota", {"Name": "a"}, {"Name": "b"}, Effect.REPLACED),
+        ("Custom::ComputeQuota", {"ActivationState": "Enabled"}, {"ActivationState": "Disabled"}, Effect.IN_PLACE),
+        ("Custom::AWSCDK-EKS-HelmChart", {"Version": "1"}, {"Version": "2"}, Effect.UNKNOWN),
+        ("Custom::AWSCDK-EKS-HelmChart", {"Timeout": "1s"}, {"Timeout": "2s"}, Effect.IN_PLACE),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"Namespace"},{"kind":"Deployment"}]'},
+            {"Manifest": '[{"kind":"Namespace","a":1},{"kind":"Deployment"}]'},
+            Effect.IN_PLACE,
+        ),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":1}}]'},
+            {"Manifest": '[{"kind":"PersistentVolume","spec":{"capacity":2}}]'},
+            Effect.IN_PLACE,
+        ),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":1}}]'},
+            {"Manifest": '[{"kind":"PersistentVolume","spec":{"csi":2}}]'},
+            Effect.UNKNOWN,
+        ),
+        ("Custom::AWSCDK-EKS-KubernetesResource", {"Manifest": "a"}, {"Manifest": "b"}, Effect.UNKNOWN),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"Deployment"}]'},
+            {"Manifest": '[{"kind":"Deployment","a":1}]'},
+            Effect.UNKNOWN,
+        ),
+        # Karpenter disrupts nodes that drift from their node pool and class
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a","b"]}]'},
+            {"Manifest": '[{"kind":"HyperpodNodeClass","spec":["a"]}]'},
+            Effect.UNKNOWN,
+        ),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
+            {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"}]'},
+            Effect.UNKNOWN,
+        ),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"PruneLabel": "p", "Manifest": '[{"kind":"Namespace"}]'},
+            {"PruneLabel": "p", "Manifest": '[{"kind":"ConfigMap"},{"kind":"Namespace"}]'},
+            Effect.IN_PLACE,
+        ),
+        (
+            "Custom::AWSCDK-EKS-KubernetesResource",
+            {"Manifest": '[{"kind":"Namespace"},{"kind":"ConfigMap"}]'},
+            {"Manifest": '[{"kind":"ConfigMap"}]'},
+            Effect.IN_PLACE,
+        ),
+        *(
+            (
+                "Custom::CDKBucketDeployment",
+                {**of, "DestinationBucketKeyPrefix": "a"},
+                {**of, "DestinationBucketKeyPrefix": "b"},
+                effect,
+            )
+            for of, effect in UPLOADS
+        ),
+        ("Custom::CDKBucketDeployment", {"SourceObjectKeys": ["a"]}, {"SourceObjectKeys": ["b"]}, Effect.IN_PLACE),
+        ("MyCompany::Some::Thing", {"P": 1}, {"P": 2}, Effect.UNKNOWN),
+    ],
+)
+def test_a_property(resource_type: str, before: dict[str, Any], after: dict[str, Any], effect: Effect) -> None:
+    assert updated(resource_type, before, after).effect is effect
+
+
+def properties(resource_type: str) -> Iterator[tuple[str, ...]]:
+    """Every create-only property, as the schema itself lists them."""
+    schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", resource_type).schema
+    for pointer in schema["createOnlyProperties"]:
+        yield tuple(pointer.removeprefix("/properties/").split("/"))
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "path"), [(each, path) for each in GRAVE for path in properties(each)], ids=str
+)
+@pytest.mark.parametrize(("before", "after"), [("a", "b"), (MISSING, "a"), ("a", MISSING), ({"x": 1}, MISSING)])
+def test_a_create_only_property_is_never_reported_as_less_than_replaced(
+    resource_type: str, path: tuple[str, ...], before: Any, after: Any
+) -> None:
+    def with_value(value: Any) -> dict[str, Any]:
+        for step in reversed(path):
+            value = {step: value} if value is not MISSING else {}
+        return value if isinstance(value, dict) else {}
+
+    for outer in (with_value, lambda value: {path[0]: with_value(value).get(path[0], {})}):
+        changed = updated(resource_type, outer(before), outer(after))
+        assert changed.effect in (Effect.REPLACED, Effect.REFUSED)
+        assert changed.stateful
+
+
+def test_every_property_that_ships_is_replaced_where_the_embedded_cloudformation_replaces(assemblies: Path) -> None:
+    base = read(assemblies, "prod")
+    provisioner = Provisioner(cast("Context", SimpleNamespace(region="us-east-1")), lambda _type: None)
+    beyond_the_schema = {(LUSTRE, "LustreConfiguration.DeploymentType")}
+    judged = 0
+    for each in base.resources():
+        for path, value in leaves(dict(each.properties)):
+            change = PropertyChange(steps=path, before=value, after="another")
+            effect = judge(base, base, each.type, change).effect
+            decision = provisioner.replacement(each.type, change.schema_path)
+            where = (each.type, change.path)
+            if decision == "always":
+                assert effect in (Effect.REPLACED, Effect.REFUSED), where
+            elif where not in beyond_the_schema:
+                assert effect is not Effect.REPLACED, where
+            judged += 1
+    assert judged > 300
+
+
+def leaves(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, dict) and value and not (len(value) == 1 and next(iter(value)).startswith(("Fn::", "Ref"))):
+        for key, item in value.items():
+            yield from leaves(item, (*steps, key))
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*steps, f"[{index}]"))
+    elif steps:
+        yield steps, value
+
+
+def read(assemblies: Path, name: str) -> Assembly:
+    shipped(assemblies, name)
+    return read_assembly(assemblies / name, name)
+
+
+# whole instance groups
+
+
+def test_the_refused_change_of_a_group_is_told_in_words() -> None:
+    changed = updated(CLUSTER, groups(group()), groups(group(InstanceType="ml.p5e.48xlarge")))
+    assert changed == ResourceEffect(
+        stack="s",
+        logical_id="A",
+        type=CLUSTER,
+        name="A",
+        effect=Effect.REFUSED,
+        stateful=True,
+        summary="Instance group h100: InstanceType ml.p5.48xlarge -> ml.p5e.48xlarge is refused: "
+        "UpdateCluster cannot change it; give the group a new name.",
+        properties=(
+            PropertyEffect(
+                path="InstanceGroups[h100].InstanceType",
+                before="ml.p5.48xlarge",
+                after="ml.p5e.48xlarge",
+                effect=Effect.REFUSED,
+                reason="UpdateCluster cannot change it; give the group a new name.",
+                source=UPDATE_CLUSTER,
+            ),
+        ),
+    )
+
+
+def test_a_renamed_group_is_one_that_goes_and_one_that_comes() -> None:
+    changed = updated(CLUSTER, groups(group()), groups(group("h100-b")))
+    assert changed.effect is Effect.INTERRUPTED
+    assert [(each.path, each.before, each.after, each.effect) for each in changed.properties] == [
+        ("InstanceGroups[h100]", "2 x ml.p5.48xlarge", None, Effect.DELETED),
+        ("InstanceGroups[h100-b]", None, "2 x ml.p5.48xlarge", Effect.ADDED),
+    ]
+    assert changed.summary == (
+        "Instance group h100 (2 x ml.p5.48xlarge) is deleted: a group that is left out is deleted with its nodes and "
+        "all that is on their volumes; instance group h100-b (2 x ml.p5.48xlarge) is added: UpdateCluster adds the "
+        "group and launches its nodes."
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect", "shown"),
+    [
+        (groups(group(), group("b")), groups(group()), Effect.INTERRUPTED, "2 x ml.p5.48xlarge"),
+        (groups(group(), group("b", InstanceCount=0)), groups(group()), Effect.IN_PLACE, "0 x ml.p5.48xlarge"),
+        (groups(group(), group("b")), groups(), Effect.INTERRUPTED, "2 x ml.p5.48xlarge"),
+        (groups(group("b")), {"ClusterName": "prod"}, Effect.INTERRUPTED, "2 x ml.p5.48xlarge"),
+        (
+            groups(group(), group("b", InstanceCount={"Ref": "N"})),
+            groups(group()),
+            Effect.INTERRUPTED,
+            "${N} x ml.p5.48xlarge",
+        ),
+        (
+            groups(
+                {"InstanceGroupName": "b", "InstanceCount": 3, "InstanceRequirements": {"InstanceTypes": ["x", "y"]}}
+            ),
+            groups(),
+            Effect.INTERRUPTED,
+            "3 x x or y",
+        ),
+    ],
+)
+def test_a_group_that_is_left_out(before: Any, after: Any, effect: Effect, shown: str) -> None:
+    changed = updated(CLUSTER, before, after)
+    assert changed.effect is effect
+    assert ("InstanceGroups[b]", shown, None) in [(each.path, each.before, each.after) for each in changed.properties]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_restricted_group_that_is_left_out_takes_its_file_system_along(count: int) -> None:
+    before = {"ClusterName": "prod", "RestrictedInstanceGroups": [group(InstanceCount=count)]}
+    changed = updated(CLUSTER, before, {"ClusterName": "prod"})
+    assert changed.effect is Effect.INTERRUPTED
+    (of_group,) = changed.properties
+    assert of_group.reason == (
+        "A restricted group that is left out is deleted with its nodes, and with the file system that the service made "
+        "for it unless a deletion policy keeps that."
+    )
+
+
+def test_a_group_at_0_has_nodes_where_karpenter_adds_them() -> None:
+    scaled = {"AutoScaling": {"Mode": "Enable"}}
+    changed = updated(
+        CLUSTER, {**groups(group(), group("b", InstanceCount=0)), **scaled}, {**groups(group()), **scaled}
+    )
+    assert changed.effect is Effect.INTERRUPTED
+    assert [each.reason for each in changed.properties] == [
+        "A group that is left out is deleted with the nodes that Karpenter has added to it."
+    ]
+
+
+def test_any_update_of_an_autoscaled_cluster_sends_the_counts_of_its_template() -> None:
+    """Karpenter's nodes are not in a literal 0, and UpdateCluster brings a group to what it is given."""
+
+    def cluster(recovery: str, **more: Any) -> dict[str, Any]:
+        counted = groups(group("a", InstanceCount=0), group("b"), group("c", InstanceCount={"Ref": "N"}))
+        return {**counted, "NodeRecovery": recovery, **more}
+
+    scaled = {"AutoScaling": {"Mode": "Enable"}}
+    changed = updated(CLUSTER, cluster("Automatic", **scaled), cluster("None", **scaled))
+    assert [(each.path, each.before, each.after, each.effect) for each in changed.properties] == [
+        ("InstanceGroups[a].InstanceCount", "0", "0", Effect.UNKNOWN),
+        ("NodeRecovery", "Automatic", "None", Effect.IN_PLACE),
+    ]
+    assert changed.effect is Effect.UNKNOWN
+    assert updated(CLUSTER, cluster("Automatic"), cluster("None")).effect is Effect.IN_PLACE
+
+
+def test_groups_that_cannot_be_told_apart_are_unknown() -> None:
+    changed = updated(CLUSTER, groups(group(), group()), groups(group()))
+    assert changed.effect is Effect.UNKNOWN
+    assert changed.properties[0].reason == "Which of its parts change cannot be told."
+
+
+def karpenter(count: Any) -> Assembly:
+    counts = resource("Custom::HyperPodNodeCounts", ServiceToken="t")
+    return one({"Counts": counts, "A": resource(CLUSTER, **groups(group(InstanceCount=count)))})
+
+
+READ = {"Fn::GetAtt": ["Counts", "Count0"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        (0, READ, Effect.IN_PLACE),
+        (READ, {"Fn::GetAtt": ["Counts", "Count1"]}, Effect.IN_PLACE),
+        (READ, 4, Effect.UNKNOWN),
+        # Karpenter begins at 0: the nodes that are there go
+        (4, READ, Effect.INTERRUPTED),
+        ({"Ref": "Elsewhere"}, READ, Effect.UNKNOWN),
+    ],
+)
+def test_counts_that_a_custom_resource_reads(before: Any, after: Any, effect: Effect) -> None:
+    assert found(karpenter(before), karpenter(after)).effect is effect
+
+
+# what follows from a replacement
+
+
+def network(cidr: str, **more: Any) -> Assembly:
+    return assembly(
+        stack(
+            "net",
+            {
+                "Vpc": resource(VPC, CidrBlock=cidr, **more),
+                "Subnet": resource(SUBNET, VpcId={"Ref": "Vpc"}, CidrBlock="10.0.0.0/24"),
+                "Group": resource("AWS::EC2::SecurityGroup", GroupDescription="x", VpcId={"Ref": "Vpc"}),
+                "Parameter": resource("AWS::SSM::Parameter", Type="String", Value={"Fn::GetAtt": ["Vpc", "CidrBlock"]}),
+            },
+            Outputs={"O": {"Value": {"Ref": "Subnet"}, "Export": {"Name": "net:Subnet"}}},
+        ),
+        stack(
+            "pod",
+            {
+                "A": resource(CLUSTER, ClusterName="prod", VpcConfig={"Subnets": [{"Fn::ImportValue": "net:Subnet"}]}),
+                "Files": resource(
+                    LUSTRE, {"UpdateReplacePolicy": "Retain"}, SubnetIds=[{"Fn::ImportValue": "net:Subnet"}]
+                ),
+                "Eks": resource(EKS, ResourcesVpcConfig={"SubnetIds": [{"Fn::ImportValue": "net:Subnet"}]}),
+                "Role": resource("AWS::IAM::Role", Description={"Fn::Sub": "of ${A.ClusterArn}"}),
+            },
+        ),
+    )
+
+
+def test_a_replaced_vpc_takes_everything_with_it() -> None:
+    report = radius(network("10.0.0.0/16"), network("10.1.0.0/16"))
+    assert {each.logical_id: each.effect for each in report.resources} == {
+        "Vpc": Effect.REPLACED,
+        "Subnet": Effect.REPLACED,
+        "A": Effect.REPLACED,
+        "Files": Effect.REPLACED,
+        "Group": Effect.REPLACED,
+        "Parameter": Effect.IN_PLACE,
+        "Eks": Effect.REFUSED,
+        "Role": Effect.IN_PLACE,
+    }
+    assert report.counts == {Effect.REPLACED: 5, Effect.REFUSED: 1, Effect.IN_PLACE: 2}
+    subnet, cluster = (each for each in report.resources if each.logical_id in ("Subnet", "A"))
+    assert [(each.path, each.effect) for each in subnet.properties] == [
+        ("VpcId", Effect.REPLACED),
+        ("Export net:Subnet", Effect.REFUSED),
+    ]
+    assert subnet.summary == (
+        "VpcId replaces it: it refers to Vpc, which is replaced: CloudFormation cannot change it in place; Export "
+        "net:Subnet is refused: the export changes while pod imports it; CloudFormation neither changes nor removes an "
+        "export that another stack imports; the old one is deleted: with it goes what it holds, addresses and what "
+        "stands on them."
+    )
+    assert [(each.path, each.before, each.after, each.effect) for each in cluster.properties] == [
+        ("VpcConfig.Subnets", "Subnet", "Subnet (replaced)", Effect.REPLACED),
+        ("ClusterName", "prod", "prod", Effect.REFUSED),
+    ]
+    assert [(each.logical_id, each.costs_money, each.why) for each in report.left_behind] == [
+        ("Files", True, "The old one stays in the account: its UpdateReplacePolicy is Retain.")
+    ]
+
+
+@pytest.mark.parametrize(("vpc", "effect"), [("VpcA", Effect.IN_PLACE), ("VpcB", Effect.REFUSED)])
+def test_eks_moves_inside_of_its_vpc_only(vpc: str, effect: Effect) -> None:
+    def of(subnet: str) -> Assembly:
+        subnets = {"S1": resource(SUBNET, VpcId={"Ref": "VpcA"}), "S2": resource(SUBNET, VpcId={"Ref": vpc})}
+        vpcs = {"VpcA": resource(VPC), "VpcB": resource(VPC)}
+        return one({**vpcs, **subnets, "A": resource(EKS, ResourcesVpcConfig={"SubnetIds": [{"Ref": subnet}]})})
+
+    assert effects(of("S1"), of("S2")) == {"s/A": effect}
+
+
+@pytest.mark.parametrize(
+    ("name", "zones", "effect"),
+    [
+        ("AvailabilityZone", ("a", "b", "a"), Effect.IN_PLACE),
+        ("AvailabilityZoneId", ("a", "b", "c"), Effect.REFUSED),
+        ("AvailabilityZone", ("a", "b", {"Ref": "Asked"}), Effect.IN_PLACE),
+    ],
+)
+def test_eks_stays_in_its_zones(name: str, zones: tuple[Any, ...], effect: Effect) -> None:
+    subnets = {f"S{place}": resource(SUBNET, **{name: zone}) for place, zone in enumerate(zones)}
+
+    def of(*names: str) -> Assembly:
+        ids = [{"Ref": each} for each in names]
+        return one({**subnets, "A": resource(EKS, ResourcesVpcConfig={"SubnetIds": ids})})
+
+    assert effects(of("S0", "S1"), of("S0", "S1", "S2")) == {"s/A": effect}
+
+
+def test_an_attribute_that_stays_takes_nothing_with_it() -> None:
+    base, head = network("10.0.0.0/16", Ipv4IpamPoolId="a"), network("10.0.0.0/16", Ipv4IpamPoolId="b")
+    assert "net/Parameter" not in effects(base, head)
+    assert effects(base, head)["net/Subnet"] is Effect.REPLACED
+
+
+def test_a_role_that_changes_in_place_takes_nothing_with_it() -> None:
+    def of(text: str) -> Assembly:
+        role = resource("AWS::IAM::Role", Description=text)
+        return one({"Role": role, "A": resource(EKS, RoleArn={"Fn::GetAtt": ["Role", "Arn"]})})
+
+    assert effects(of("a"), of("b")) == {"s/Role": Effect.IN_PLACE}
+
+
+def test_only_the_branch_that_a_condition_takes_counts() -> None:
+    def of(value: str) -> Assembly:
+        subnet = {"Fn::If": ["Own", {"Ref": "Vpc"}, "vpc-1"]}
+        resources = {"Vpc": resource(VPC, CidrBlock=value), "A": resource(SUBNET, VpcId=subnet)}
+        return one(resources, Conditions={"Own": {"Fn::Equals": ["a", "b"]}})
+
+    assert effects(of("10.0.0.0/16"), of("10.1.0.0/16")) == {"s/Vpc": Effect.REPLACED}
+
+
+def test_what_a_foreign_custom_resource_gives_may_be_another_value() -> None:
+    def of(value: int) -> Assembly:
+        custom = resource("Custom::SomebodyElses", P=value)
+        lookup = {"Fn::GetAtt": ["Custom", "VpcId"]}
+        return one(
+            {
+                "Custom": custom,
+                "A": resource(SUBNET, VpcId=lookup),
+                "B": resource("AWS::IAM::Role", Description=lookup),
+                "C": resource(LUSTRE, SubnetIds=[{"Ref": "A"}]),
+            }
+        )
+
+    changed = effects(of(1), of(2))
+    assert changed == {"s/Custom": Effect.UNKNOWN, "s/A": Effect.UNKNOWN, "s/C": Effect.UNKNOWN}
+    assert found(of(1), of(2)).properties[0].reason == (
+        "It refers to Custom, which may give another value: CloudFormation cannot change it in place."
+    )
+
+
+# shapes that CloudFormation refuses
+
+
+def test_another_type_under_the_same_logical_id() -> None:
+    changed = found(one({"A": resource(VPC)}), one({"A": resource(SUBNET)}))
+    assert changed.effect is Effect.REFUSED
+    assert changed.summary == (
+        "Type AWS::EC2::VPC -> AWS::EC2::Subnet is refused: CloudFormation does not change the type of a resource; "
+        "give the new one another logical id."
+    )
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "before", "after", "refused"),
+    [
+        (CLUSTER, {"ClusterName": "a", "VpcConfig": "x"}, {"ClusterName": "a", "VpcConfig": "y"}, "ClusterName"),
+        (CLUSTER, {"ClusterName": "a", "VpcConfig": "x"}, {"ClusterName": "b", "VpcConfig": "y"}, None),
+        (CLUSTER, {"VpcConfig": "x"}, {"VpcConfig": "y"}, None),
+        (SUBNET, {"CidrBlock": "c", "AvailabilityZone": "a"}, {"CidrBlock": "c", "AvailabilityZone": "b"}, "CidrBlock"),
+        (EKS, {"Name": "a", "RoleArn": "x"}, {"Name": "a", "RoleArn": "y"}, "Name"),
+        ("AWS::EC2::SecurityGroup", {"GroupDescription": "x"}, {"GroupDescription": "y"}, None),
+        # the old quota goes before the new one comes
+        (
+            "AWS::SageMaker::ComputeQuota",
+            {"Name": "a", "ClusterArn": "c", "ComputeQuotaTarget": {"TeamName": "x"}},
+            {"Name": "a", "ClusterArn": "c", "ComputeQuotaTarget": {"TeamName": "y"}},
+            None,
+        ),
+    ],
+)
+def test_a_replacement_that_keeps_its_name(resource_type: str, before: Any, after: Any, refused: str | None) -> None:
+    changed = updated(resource_type, before, after)
+    assert changed.effect is Effect.REPLACED
+    assert next((each.path for each in changed.properties if each.effect is Effect.REFUSED), None) == refused
+
+
+def bucket(name: str, **attributes: Any) -> dict[str, Any]:
+    return resource("AWS::S3::Bucket", attributes, BucketName=name)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "effect"),
+    [
+        (one({"Old": bucket("b")}), one({"A": bucket("b")}), Effect.REFUSED),
+        (one({"Old": bucket("b")}), one({"A": bucket("c")}), Effect.ADDED),
+        (one({"Old": bucket("b")}), one({"Old": bucket("b"), "A": bucket("b")}), Effect.ADDED),
+        # between two stacks the order of deployment decides
+        (
+            assembly(stack("one", {"Old": bucket("b"), "X": bucket("x")}), stack("two", {"Y": bucket("y")})),
+            assembly(stack("one", {"X": bucket("x")}), stack("two", {"Y": bucket("y"), "A": bucket("b")})),
+            Effect.ADDED,
+        ),
+        (
+            assembly(stack("one", {"X": bucket("x")}), stack("two", {"Old": bucket("b"), "Y": bucket("y")})),
+            assembly(stack("one", {"X": bucket("x"), "A": bucket("b")}), stack("two", {"Y": bucket("y")})),
+            Effect.REFUSED,
+        ),
+        (
+            assembly(
+                stack("one", {"Old": bucket("b", DeletionPolicy="Retain"), "X": bucket("x")}),
+                stack("two", {"Y": bucket("y")}),
+            ),
+            assembly(stack("one", {"X": bucket("x")}), stack("two", {"Y": bucket("y"), "A": bucket("b")})),
+            Effect.REFUSED,
+        ),
+        (
+            assembly(stack("gone", {"Old": bucket("b")}), stack("two", {"Y": bucket("y")})),
+            assembly(stack("two", {"Y": bucket("y"), "A": bucket("b")})),
+            Effect.REFUSED,
+        ),
+    ],
+)
+def test_a_resource_of_a_name_that_is_still_taken(base: Assembly, head: Assembly, effect: Effect) -> None:
+    assert found(base, head).effect is effect
+
+
+def test_a_taken_name_is_told_in_words() -> None:
+    changed = found(one({"Old": bucket("b")}), one({"A": bucket("b")}))
+    assert changed.summary == (
+        "It is made; BucketName b is refused: Old of s is still there when this one is made, and has the same "
+        "BucketName."
+    )
+
+
+def exporting(value: Any, *users: str, exports: bool = True, order: tuple[str, ...] = ("net", "pod")) -> Assembly:
+    outputs = {"O": {"Value": value, "Export": {"Name": "net:O"}}} if exports else {}
+    imported = {"Fn::ImportValue": "net:O"}
+    stacks = {
+        "net": stack("net", {"A": resource(VPC), "B": resource(VPC)}, Outputs=outputs),
+        "pod": stack("pod", {"P": resource("AWS::SSM::Parameter", Value=imported if "pod" in users else "x")}),
+    }
+    return assembly(*(stacks[name] for name in order))
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "refused"),
+    [
+        (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "B"}, "pod"), "changes while pod imports it"),
+        (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, exports=False), "goes while pod imports it"),
+        (exporting({"Ref": "A"}), exporting({"Ref": "A"}, exports=False), None),
+        (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, "pod"), None),
+        # who lets go of it first does not hold it any more
+        (
+            exporting({"Ref": "A"}, "pod"),
+            exporting({"Ref": "A"}, exports=False, order=("pod", "net")),
+            None,
+        ),
+        # a stack that has left the app is still deployed
+        (
+            exporting({"Ref": "A"}, "pod"),
+            exporting({"Ref": "A"}, exports=False, order=("net",)),
+            "goes while pod imports it",
+        ),
+        (exporting("text", "pod"), exporting("other", "pod"), "changes while pod imports it"),
+    ],
+)
+def test_an_export_that_is_in_use(base: Assembly, head: Assembly, refused: str | None) -> None:
+    reasons = [
+        each.reason
+        for one_resource in radius(base, head).resources
+        for each in one_resource.properties
+        if each.path == "Export net:O"
+    ]
+    expected = f"The export {refused}; CloudFormation neither changes nor removes an export that another stack imports."
+    assert reasons == ([expected] if refused else [])
+
+
+@pytest.mark.parametrize(
+    ("value", "head", "effect", "is_refused"),
+    [
+        (True, {}, Effect.DELETED, True),
+        ("true", {}, Effect.DELETED, True),
+        (False, {}, Effect.DELETED, False),
+        (True, {"A": resource(EKS, RoleArn="b", DeletionProtection=False)}, Effect.REPLACED, True),
+        (True, {"A": resource(EKS, RoleArn="a", DeletionProtection=False)}, Effect.IN_PLACE, False),
+    ],
+)
+def test_deletion_protection(value: Any, head: Resources, effect: Effect, *, is_refused: bool) -> None:
+    base = one({"A": resource(EKS, RoleArn="a", DeletionProtection=value), "X": resource(VPC)})
+    after = one({**head, "X": resource(VPC)})
+    changed = found(base, after)
+    assert changed.effect is effect
+    assert any(each.effect is Effect.REFUSED for each in changed.properties) is is_refused
+    assert bool(radius(base, after).left_behind) is is_refused
+
+
+# what comes, goes and stays
+
+
+@pytest.mark.parametrize(
+    ("attributes", "effect", "summary"),
+    [
+        (
+            {},
+            Effect.DELETED,
+            f"It is deleted: {LUSTRE_LOST}",
+        ),
+        (
+            {"DeletionPolicy": "Retain"},
+            Effect.LEFT_BEHIND,
+            "It leaves its stack and stays in the account: its DeletionPolicy is Retain.",
+        ),
+        (
+            {"DeletionPolicy": "RetainExceptOnCreate"},
+            Effect.LEFT_BEHIND,
+            "It leaves its stack and stays in the account: its DeletionPolicy is RetainExceptOnCreate.",
+        ),
+        (
+            {"DeletionPolicy": "Snapshot"},
+            Effect.DELETED,
+            "It is deleted, and a snapshot of it is kept: its DeletionPolicy is Snapshot.",
+        ),
+    ],
+)
+def test_a_resource_that_goes(attributes: dict[str, Any], effect: Effect, summary: str) -> None:
+    base, head = one({"A": resource(LUSTRE, attributes), "X": resource(VPC)}), one({"X": resource(VPC)})
+    changed = found(base, head)
+    assert (changed.effect, changed.summary, changed.stateful) == (effect, summary, True)
+    assert [each.costs_money for each in radius(base, head).left_behind] == (
+        [True] if effect is Effect.LEFT_BEHIND else []
+    )
+
+
+def test_a_stack_that_goes_stays_in_the_account() -> None:
+    base = assembly(stack("one", {"X": resource(VPC)}), stack("two", {"A": resource("AWS::EC2::NatGateway")}))
+    report = radius(base, assembly(stack("one", {"X": resource(VPC)})))
+    assert [(each.effect, each.summary) for each in report.resources] == [
+        (
+            Effect.LEFT_BEHIND,
+            "The stack two is in the app no more, and cdk deploy does not delete a stack that the app no longer has.",
+        )
+    ]
+    assert [each.costs_money for each in report.left_behind] == [True]
+
+
+def test_everything_is_added_to_an_empty_account() -> None:
+    assert effects(EMPTY, one({"A": resource(VPC), "B": resource(SUBNET)})) == {
+        "s/A": Effect.ADDED,
+        "s/B": Effect.ADDED,
+    }
+    assert effects(one({"A": resource(VPC)}), one({"A": resource(VPC)})) == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("Snapshot", "a snapshot of the old one is kept: its UpdateReplacePolicy is Snapshot."),
+        ("Retain", "the old one stays in the account: its UpdateReplacePolicy is Retain."),
+        ("Delete", "the old one is deleted: with it goes what it holds, a database."),
+    ],
+)
+def test_the_old_one_of_what_is_replaced(policy: str, told: str) -> None:
+    def of(key: str) -> Assembly:
+        return one({"A": resource("AWS::RDS::DBInstance", {"UpdateReplacePolicy": policy}, KmsKeyId=key)})
+
+    changed = found(of("a"), of("b"))
+    assert changed.effect is Effect.REPLACED
+    assert changed.summary.endswith(told)
+    assert bool(radius(of("a"), of("b")).left_behind) is (policy == "Retain")
+
+
+def test_a_policy_that_is_loosened_is_shown() -> None:
+    before, after = resource(LUSTRE, {"DeletionPolicy": "Retain"}), resource(LUSTRE)
+    changed = found(one({"A": before}), one({"A": after}))
+    assert changed.effect is Effect.IN_PLACE
+    assert [(each.path, each.before, each.after, each.reason) for each in changed.properties] == [
+        ("DeletionPolicy", "Retain", None, "From now on it is not kept when it leaves its stack.")
+    ]
+
+
+def test_a_replacement_is_kept_only_where_both_templates_say_so() -> None:
+    base = one({"A": resource(LUSTRE, {"UpdateReplacePolicy": "Retain"}, SubnetIds=["a"])})
+    head = one({"A": resource(LUSTRE, SubnetIds=["b"])})
+    assert radius(base, head).left_behind == ()
+    assert found(base, head).summary.endswith(f"the old one is deleted: {LUSTRE_LOST}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [("a", "b", Effect.DELETED), ("b", "a", Effect.ADDED), ("b", "b", None), ("a", "a", None)],
+)
+def test_a_condition_that_turns(before: str, after: str, effect: Effect | None) -> None:
+    def of(value: str) -> Assembly:
+        return one({"A": resource(VPC, {"Condition": "C"})}, Conditions={"C": {"Fn::Equals": [value, "a"]}})
+
+    assert effects(of(before), of(after)) == ({"s/A": effect} if effect else {})
+
+
+def test_a_condition_that_is_not_told() -> None:
+    def of(condition: str) -> Assembly:
+        conditions = {"C": {"Fn::Equals": [{"Ref": "P"}, "a"]}, "D": {"Fn::Equals": ["a", "a"]}}
+        return one({"A": resource(VPC, {"Condition": condition})}, Conditions=conditions)
+
+    assert effects(of("D"), of("C")) == {"s/A": Effect.UNKNOWN}
+    assert effects(of("C"), of("C")) == {}
+
+
+def test_a_layer_is_replaced_without_harm() -> None:
+    def of(key: str) -> Assembly:
+        layer = resource("AWS::Lambda::LayerVersion", Content={"S3Key": key})
+        return one({"Layer": layer, "A": resource("AWS::Lambda::Function", Layers=[{"Ref": "Layer"}])})
+
+    assert effects(of("a"), of("b")) == {"s/Layer": Effect.REPLACED, "s/A": Effect.IN_PLACE}
+    assert found(of("a"), of("b"), "Layer").summary == (
+        "Content.S3Key a -> b replaces it: CloudFormation cannot change it in place; functions that use the old "
+        "version keep it."
+    )
+
+
+# what is shown
+
+
+def test_what_a_noecho_parameter_holds_is_never_shown() -> None:
+    def of(value: str, password: str) -> Assembly:
+        parameters = {"P": {"Type": "String", "NoEcho": True, "Default": value}}
+        shown = {"Description": {"Fn::Sub": "key ${P}!"}, "MasterUserPassword": password}
+        return one({"A": resource("AWS::RDS::DBInstance", **shown)}, Parameters=parameters)
+
+    report = radius(of("hunter22", "letmein1"), of("tiger333", "letmein2")).model_dump_json()
+    assert not any(secret in report for secret in ("hunter22", "tiger333", "letmein"))
+    assert "key (hidden)!" in report
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("a", "b", ("a", "b")),
+        (None, "b", (None, "b")),
+        ("x" * 300, "y", ("x" * 300, "y")),
+        (None, "x" * 301, (None, "x" * 300 + "...")),
+        (
+            "x" * 400 + "1" + "z" * 400,
+            "x" * 400 + "2" + "z" * 400,
+            ("..." + "x" * 40 + "1" + "z" * 40 + "...", "..." + "x" * 40 + "2" + "z" * 40 + "..."),
+        ),
+        ("x" * 400, "x" * 400 + "y", ("..." + "x" * 40, "..." + "x" * 40 + "y")),
+        ("a" + "x" * 400, "x" * 400, ("a" + "x" * 40 + "...", "x" * 40 + "...")),
+    ],
+)
+def test_long_values_are_cut_to_what_differs(before: str | None, after: str | None, expected: Any) -> None:
+    assert differing(before, after) == expected
+
+
+def test_the_order_is_by_gravity_and_then_by_deployment() -> None:
+    base = one({"R": resource("AWS::IAM::Role", Path="/a/"), "V": resource(VPC, CidrBlock="a"), "T": resource(VPC)})
+    head = one(
+        {"R": resource("AWS::IAM::Role", Path="/b/"), "V": resource(VPC, CidrBlock="b"), "T": resource(VPC, Tags=["a"])}
+    )
+    assert [each.logical_id for each in radius(base, head).resources] == ["V", "R", "T"]
+    assert radius(base, head).schemas_as_of == create_only.SCHEMAS_AS_OF.isoformat()
+
+
+def test_a_replaced_vpc_of_an_environment_that_ships(assemblies: Path) -> None:
+    base = read(assemblies, "prod")
+    stacks = []
+    for each in base.stacks:
+        template = copy.deepcopy(dict(each.template))
+        for body in template["Resources"].values():
+            if body["Type"] == VPC:
+                body["Properties"]["CidrBlock"] = "10.9.0.0/16"
+        stacks.append(replace(each, template=template))
+    report = radius(base, replace(base, stacks=tuple(stacks)))
+    grave = {each.type: each.effect for each in report.resources if each.type in GRAVE}
+    assert grave == {
+        VPC: Effect.REPLACED,
+        SUBNET: Effect.REPLACED,
+        LUSTRE: Effect.REPLACED,
+        CLUSTER: Effect.REPLACED,
+        EKS: Effect.REFUSED,
+    }
+    assert json.loads(report.model_dump_json())["counts"]["replaced"] > 30

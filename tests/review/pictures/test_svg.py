@@ -1,0 +1,120 @@
+"""Pictures: colours that can be read, texts that fit, and XML that holds whatever a template says."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.review.pictures.svg import DARK, LIGHT, SMALLEST_FONT, Picture, number, shortened, text_width
+
+SURFACES = ("page", "frame", "zone", "block", "card", "chip", "added-soft", "changed-soft", "removed-soft")
+SOFT = {"added": "added-soft", "changed": "changed-soft", "removed": "removed-soft"}
+
+
+def luminance(colour: str) -> float:
+    """Give the relative luminance of WCAG 2.2."""
+    parts = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Give the contrast ratio of WCAG 2.2."""
+    bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def test_contrast_is_that_of_wcag() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+PAIRS = [
+    (ink, surface)
+    for ink in ("ink", "muted", *SOFT)
+    for surface in SURFACES
+    # a mark stands on its own colour and not on another mark's
+    if surface in (SOFT.get(ink), "chip") or not (ink in SOFT and surface.endswith("-soft"))
+]
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize(("ink", "surface"), PAIRS)
+def test_every_text_can_be_read(palette: dict[str, str], ink: str, surface: str) -> None:
+    assert contrast(palette[ink], palette[surface]) >= 4.5
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("shape", ["nodes", "storage", "control", "network", "team"])
+def test_every_shape_can_be_seen(palette: dict[str, str], shape: str) -> None:
+    assert all(contrast(palette[shape], palette[surface]) >= 3 for surface in ("card", "block", "page"))
+
+
+def test_both_palettes_have_the_same_roles() -> None:
+    assert list(LIGHT) == list(DARK)
+
+
+@pytest.mark.parametrize(
+    ("words", "bold", "width"),
+    [
+        ("", False, 0),
+        ("x", False, 592),
+        ("x", True, 645),
+        ("iii", False, 834),
+        ("\N{EURO SIGN}", False, 900),
+        ("\N{CJK UNIFIED IDEOGRAPH-6F22}", False, 1100),
+    ],
+)
+def test_widths(words: str, bold: bool, width: float) -> None:  # noqa: FBT001 - a parameter of the table
+    assert text_width(words, 1000, bold=bold) == pytest.approx(width)
+    assert text_width(words, 12, bold=bold) == pytest.approx(width * 0.012)
+
+
+@given(st.text(max_size=60), st.floats(0, 400), st.sampled_from([11, 13, 24]), st.booleans())
+def test_what_is_shortened_fits(words: str, width: float, size: int, bold: bool) -> None:  # noqa: FBT001 - hypothesis
+    shown = shortened(words, width, size, bold=bold)
+    assert text_width(shown, size, bold=bold) <= width + 1e-6
+    assert shown in (words, "") or (shown.endswith("…") and words.startswith(shown[:-1]))
+
+
+def test_a_text_that_fits_stays() -> None:
+    assert shortened("prod", text_width("prod", 12), 12) == "prod"
+    assert shortened("prod", text_width("prod", 12) - 0.1, 12) == "pr…"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1, "1"), (1.0, "1"), (1.5, "1.5"), (2 / 3, "0.67"), (-0.001, "0"), (100, "100")]
+)
+def test_numbers_are_short(value: float, shown: str) -> None:
+    assert number(value) == shown
+
+
+@given(st.text(max_size=40))
+def test_whatever_a_template_says_is_xml(words: str) -> None:
+    picture = Picture(100, 100, words)
+    with picture.group(words):
+        picture.text(0, 10, words, size=SMALLEST_FONT, width=50)
+    root = ET.fromstring(picture.render())  # noqa: S314 - our own picture
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_shortened_text_is_whole_in_its_tooltip() -> None:
+    picture = Picture(100, 100, "x")
+    picture.text(0, 10, "a long name <b>", size=12, width=50)
+    assert "<title>a long name &lt;b&gt;</title>a long…</text>" in picture.render()
+
+
+def test_a_page_may_force_light_or_dark() -> None:
+    text = Picture(10, 10, "x").render()
+    rules = re.findall(r"([^{}>]*)\{--hp-page:(#[0-9a-f]{6})", text)
+    assert rules == [
+        (".hp-picture", LIGHT["page"]),
+        (".hp-picture", DARK["page"]),
+        (".hp-light .hp-picture,.hp-picture.hp-light", LIGHT["page"]),
+        (".hp-dark .hp-picture,.hp-picture.hp-dark", DARK["page"]),
+    ]
+    assert "@media (prefers-color-scheme:dark){.hp-picture{--hp-page:" in text
