@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hyperpod_cdk.config import LoadedEnvironment
+
+Record = TypeVar("Record")
 
 FINDINGS = 1
 """Exit code of a verb that did its work and found something wrong."""
@@ -93,6 +96,28 @@ def usage(message: str) -> NoReturn:
     """Say in one sentence what the user got wrong, and exit 2."""
     print(message, file=sys.stderr)
     raise typer.Exit(USAGE)
+
+
+def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) -> Record | None:
+    """Give the record that is about to be replaced, None where there is none that can be read.
+
+    ``read`` reads it and ``fix`` ends its errors. Exits 2 where it is no file, or one that a newer version wrote.
+    """
+    from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - only records read records
+
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read()
+    except RecordError as error:
+        if path.exists() and not path.is_file():
+            usage(f"{shown} is no file; remove it")
+        if error.is_newer:
+            usage(f"{error.finding.render()}; nothing was written")
+        # the rest of the sentence says to do what is being done
+        said = error.finding.render().removesuffix(f"; {fix}")
+        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
+        return None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from hyperpod_cdk._cli.common import (
     aws_errors,
     environment_file,
     loaded_environment,
+    old_record,
     root_of,
     usage,
 )
@@ -135,7 +136,7 @@ def record(
     loaded = loaded_environment(file, output=output, today=now.date(), with_record=False)
     from hyperpod_cdk.checks import plan_record  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import plans_file  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.recorded_plans import as_data, groups_by_plan  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.recorded_plans import as_data, groups_by_plan, read_record, written_anew  # noqa: PLC0415 - as above
 
     of = loaded.environment
     if not groups_by_plan(of):
@@ -146,7 +147,12 @@ def record(
     if isinstance(found, list):
         _not_recorded(loaded, found)
     path, shown = plans_file(file), plans_file(Path(loaded.file))
-    old = _old_record(path, shown, name=file.stem)
+    old = old_record(
+        path,
+        str(shown),
+        read=lambda: read_record(path, file=str(shown), name=file.stem),
+        fix=written_anew(file.stem),
+    )
     changes = plan_record.changes(old, found)
     try:
         write_atomically(path, found.text())
@@ -482,25 +488,6 @@ def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoRe
         line = loaded.line_of(each.path)
         print(f"{loaded.file}:{line} {each.path}: {each.reason}{allow}; nothing was written", file=sys.stderr)
     raise typer.Exit(FINDINGS)
-
-
-def _old_record(path: Path, shown: Path, *, name: str) -> RecordedPlans | None:
-    from hyperpod_cdk.config.record_file import RecordError  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.recorded_plans import read_record, written_anew  # noqa: PLC0415 - as above
-
-    if not os.path.lexists(path):
-        return None
-    try:
-        return read_record(path, file=str(shown), name=name)
-    except RecordError as error:
-        if path.exists() and not path.is_file():
-            usage(f"{shown} is no file; remove it")
-        if error.is_newer:
-            usage(f"{error.finding.render()}; nothing was written")
-        # the rest of the sentence says to do what is being done
-        said = error.finding.render().removesuffix(f"; {written_anew(name)}")
-        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
-        return None
 
 
 def _findings_now(file: Path, now: datetime) -> tuple[Finding, ...]:

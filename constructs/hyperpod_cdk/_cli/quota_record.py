@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,14 +11,13 @@ from typing import NoReturn
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, usage
+from hyperpod_cdk._cli.common import FINDINGS, old_record, usage
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.catalog.quotas import normalized
 from hyperpod_cdk.checks.quotas import Compared
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.config.loading import quotas_file
-from hyperpod_cdk.config.record_file import RecordError
 from hyperpod_cdk.config.recorded_quotas import (
     SCHEMA_VERSION,
     RecordedQuota,
@@ -55,7 +53,9 @@ def record(file: Path, loaded: LoadedEnvironment, compared: Sequence[Compared], 
     if missing:
         _not_recorded(missing)
     path, shown = quotas_file(file), str(quotas_file(Path(loaded.file)))
-    old = _old_record(path, shown, name=file.stem)
+    old = old_record(
+        path, shown, read=lambda: read_record(path, file=shown, name=file.stem), fix=written_anew(file.stem)
+    )
     new = recorded_quotas(loaded, compared, today=today)
     try:
         write_atomically(path, new.text())
@@ -116,19 +116,3 @@ def _not_recorded(missing: Sequence[Compared]) -> NoReturn:
         allow = f"; allow {each.reading.action}" if each.reading.action else ""
         print(f"{each.requirement.name}: {problem}{allow}; nothing was written", file=sys.stderr)
     raise typer.Exit(FINDINGS)
-
-
-def _old_record(path: Path, shown: str, *, name: str) -> RecordedQuotas | None:
-    if not os.path.lexists(path):
-        return None
-    try:
-        return read_record(path, file=shown, name=name)
-    except RecordError as error:
-        if path.exists() and not path.is_file():
-            usage(f"{shown} is no file; remove it")
-        if error.is_newer:
-            usage(f"{error.finding.render()}; nothing was written")
-        # the rest of the sentence says to do what is being done
-        said = error.finding.render().removesuffix(f"; {written_anew(name)}")
-        print(f"replaces a record that could not be read: {said}", file=sys.stderr)
-        return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.review.assembly import Resource
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.views import Place, View, place_of
@@ -264,7 +265,9 @@ class _Reader:
         if type_ != "AWS::S3::BucketPolicy":
             return value
         named = self.view.named("AWS::S3::Bucket", value)
-        return f"{named[:-1]}.Arn}}" if self.view.find(named) else f"arn:aws:s3:::{value}"
+        if self.view.find(named):
+            return f"{named[:-1]}.Arn}}"
+        return f"arn:{regions.partition_of(self.view.assembly.region) or 'aws'}:s3:::{value}"
 
     def _invocation(self, resource: Resource, properties: dict[str, Any]) -> None:
         who = text(properties.get("Principal"))
