@@ -165,7 +165,8 @@ def _top(laid_out: Page) -> str:
     ]
     if laid_out.needs_approval:
         lines += ["A person must approve this before it is deployed.", ""]
-    return "\n".join([*lines, f"{_cell(laid_out.compared)}."])
+    figures = " · ".join(f"{_text(figure.title)} {_cell(figure.value)}" for figure in laid_out.figures)
+    return "\n".join([*lines, *([figures, ""] if figures else []), f"{_cell(laid_out.compared)}."])
 
 
 def _attention(entries: Sequence[str], kept: int | None = None, *, because: str) -> tuple[str, ...]:
