@@ -121,6 +121,22 @@ def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) 
 
 
 @contextmanager
+def assembly_errors() -> Iterator[None]:
+    """Turn what the user can mend into a line and exit code 2; of an app that failed all that it said comes first."""
+    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - 'schema --help' need not build the models
+    from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import SynthesisError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except SynthesisError as error:
+        sys.stderr.write(error.output if error.output.endswith("\n") else f"{error.output}\n" * bool(error.output))
+        usage(str(error))
+    except (AssemblyError, UsageError) as error:
+        usage(str(error))
+
+
+@contextmanager
 def os_errors(path: Path) -> Iterator[None]:
     """Turn a failure to write below ``path`` into a sentence and exit code 2."""
     try:

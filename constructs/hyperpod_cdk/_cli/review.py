@@ -16,6 +16,7 @@ from hyperpod_cdk._cli.common import (
     FINDINGS,
     FormatOption,
     ProjectOption,
+    assembly_errors,
     aws_errors,
     console,
     os_errors,
@@ -91,7 +92,10 @@ def review(
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
         usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
-    with _failures(), _sides(project, environment, base=base, head=head, template=template, region=region) as found:
+    with (
+        assembly_errors(),
+        _sides(project, environment, base=base, head=head, template=template, region=region) as found,
+    ):
         old, new = found
         if old is None:
             old, new = _with_deployed(context, new)
@@ -129,7 +133,10 @@ def diagram(
     if out is not None:
         _check_file(out, (".svg",))
     _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
-    with _failures(), _sides(project, environment, base=base, head=head, template=template, region=region) as found:
+    with (
+        assembly_errors(),
+        _sides(project, environment, base=base, head=head, template=template, region=region) as found,
+    ):
         from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
 
         old, new = found
@@ -174,22 +181,6 @@ def _check_file(file: Path, suffixes: Sequence[str]) -> None:
         usage(f"--out: there is no folder {file.parent}; make it first")
     if os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114 - see above
         usage(f"--out: {file} is a link that leads nowhere; remove it first")
-
-
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Turn what the user can mend into a line and exit code 2; of an app that failed all that it said comes first."""
-    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - 'review --help' need not build the models
-    from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.sources import SynthesisError  # noqa: PLC0415 - as above
-
-    try:
-        yield
-    except SynthesisError as error:
-        sys.stderr.write(error.output if error.output.endswith("\n") else f"{error.output}\n" * bool(error.output))
-        usage(str(error))
-    except (AssemblyError, UsageError) as error:
-        usage(str(error))
 
 
 @contextmanager
@@ -288,7 +279,11 @@ def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str:
 
         shown, before = (head, base) if head.stacks else (base, None)
         bars = gantt(report.timeline) if report.timeline.steps else None
-        return html(report, diagram=drawn(shown, before if before and before.stacks else None), gantt=bars)
+        return html(
+            report,
+            diagram=drawn(shown, before if before and before.stacks else None, numbers=report.capacity),
+            gantt=bars,
+        )
     from hyperpod_cdk.review.pages.schema import report_json  # noqa: PLC0415 - as above
 
     return report_json(report)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, ProjectOption, os_errors, root_of, usage
+from hyperpod_cdk._cli.common import FINDINGS, ProjectOption, assembly_errors, os_errors, root_of, usage
 
 FOLDER = "synthesized"
 """Where the templates lie, a folder for each environment."""
@@ -42,10 +42,9 @@ def templates(
 
     With the placeholder chart, whatever lies in the project: the chart's version stands in charts/charts.lock.yaml.
     """
-    from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - '--help' need not build the models
-    from hyperpod_cdk.review.assembly import AssemblyError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import environment_files  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.sources import SynthesisError, sources  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
 
     root = root_of(project)
@@ -56,13 +55,11 @@ def templates(
     changed: list[str] = []
     made: list[str] = []
     for environment in wanted:
-        try:
-            with sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source):
-                texts = {**environment_yaml(source.assembly), PICTURE: diagram(source.assembly)}
-        except SynthesisError as error:
-            usage(f"{error.output}\n{error}")
-        except (AssemblyError, UsageError) as error:
-            usage(str(error))
+        with (
+            assembly_errors(),
+            sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source),
+        ):
+            texts = {**environment_yaml(source.assembly), PICTURE: diagram(source.assembly)}
         with os_errors(folder):
             own = folder / source.assembly.environment
             names = differing_files(own, texts) if check else write_files(own, texts)
