@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
-from hyperpod_cdk.review.pictures.svg import Picture, text_width
+from hyperpod_cdk.review.pictures.svg import SMALLEST_FONT, Picture, text_width
 
 Anchor = Literal["start", "middle", "end"]
 Painter = Callable[[Picture, "Placed"], None]
@@ -123,7 +123,7 @@ def flow(*pills: Box) -> Box:
     return Box(flow=pills, style={"size": ("auto", 19), "flex_shrink": 0})
 
 
-_PILL_FONT: Final = 11
+_PILL_FONT: Final = SMALLEST_FONT
 _ANCHORS: Final[Mapping[Anchor, float]] = {"start": 0.0, "middle": 0.5, "end": 1.0}
 
 

@@ -23,7 +23,7 @@ from hyperpod_cdk.review.pictures.scene import (
     scene,
     total,
 )
-from hyperpod_cdk.review.pictures.svg import Picture, text_width
+from hyperpod_cdk.review.pictures.svg import SMALLEST_FONT, Picture, text_width
 
 WIDTH: Final = 1200
 ZONES_IN_A_ROW: Final = 4
@@ -87,7 +87,7 @@ def _header(shown: Scene) -> Box:
     figures = [
         column(
             text(number, size=20, bold=True, anchor="end"),
-            text(label, size=11, ink="muted", anchor="end"),
+            text(label, size=SMALLEST_FONT, ink="muted", anchor="end"),
             gap=0,
             align_items="flex-end",
             flex_shrink=0,
@@ -169,7 +169,7 @@ def _card(card: Card) -> Box:
         row(
             text(card.title, size=13, bold=True),
             spacer(),
-            *([text(card.mark, size=11, ink=card.mark, anchor="end")] if card.mark else []),
+            *([text(card.mark, size=SMALLEST_FONT, ink=card.mark, anchor="end")] if card.mark else []),
         )
     ]
     if card.subtitle:
@@ -216,7 +216,7 @@ def _squares(squares: Squares) -> Box:
         kind = "control" if squares.is_neuron else "nodes"
         one = across * step + 5
         fitting = max(0, min(nodes, int((placed.width + 5) // one)))
-        if fitting < squares.nodes and fitting * one + text_width(f"+{squares.nodes}", 11) > placed.width:
+        if fitting < squares.nodes and fitting * one + text_width(f"+{squares.nodes}", SMALLEST_FONT) > placed.width:
             fitting = max(0, fitting - 1)
         for node in range(fitting):
             for number in range(each):
@@ -225,7 +225,9 @@ def _squares(squares: Squares) -> Box:
                 picture.rect(x, y, _SIDE, _SIDE, kind=kind, radius=1.5)
         if fitting < squares.nodes:
             more = f"+{squares.nodes - fitting}"
-            picture.text(placed.x + fitting * one, placed.y + placed.height / 2 + 4, more, size=11, kind="muted")
+            picture.text(
+                placed.x + fitting * one, placed.y + placed.height / 2 + 4, more, size=SMALLEST_FONT, kind="muted"
+            )
 
     return Box(
         paint=draw, style={"size": ("auto", max(lines * step - 2, 11)), "flex_shrink": 0, "margin": (2, 0, 2, 0)}
@@ -263,7 +265,7 @@ def _zone_row(zones: Sequence[Zone], name: str) -> Box:
     for zone in zones:
         heading = [text(zone.label, size=13, bold=True)]
         if zone.label != UNTOLD:
-            heading += [spacer(), text("availability zone", size=11, ink="muted", anchor="end")]
+            heading += [spacer(), text("availability zone", size=SMALLEST_FONT, ink="muted", anchor="end")]
         cells = [
             column(
                 *(_block(block, columns) for block in zone.blocks if block.role == role), gap=8, level=f"{name} {role}"
@@ -277,9 +279,11 @@ def _zone_row(zones: Sequence[Zone], name: str) -> Box:
 def _block(block: Block, columns: int) -> Box:
     heading = [text(_ROLE_WORDS[block.role], size=12, bold=True), text(block.cidr, size=12, ink="muted"), spacer()]
     if block.used is not None and block.usable is not None:
-        heading.append(text(f"{block.used:,.0f} of {block.usable:,} used", size=11, ink="muted", anchor="end"))
+        heading.append(
+            text(f"{block.used:,.0f} of {block.usable:,} used", size=SMALLEST_FONT, ink="muted", anchor="end")
+        )
     elif block.usable is not None:
-        heading.append(text(f"{block.usable:,} addresses", size=11, ink="muted", anchor="end"))
+        heading.append(text(f"{block.usable:,} addresses", size=SMALLEST_FONT, ink="muted", anchor="end"))
     parts = [row(*heading, gap=7)]
     if block.used is not None and block.usable:
         parts.append(_bar(block.used / block.usable))

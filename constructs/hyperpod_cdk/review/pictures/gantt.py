@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperpod_cdk.review.model import Minutes, Step, Timeline
-from hyperpod_cdk.review.pictures.svg import DASH, Picture, text_width
+from hyperpod_cdk.review.pictures.svg import DASH, SMALLEST_FONT, Picture, text_width
 
 WIDTH: Final = 1200
 ROWS: Final = 40
@@ -64,8 +64,8 @@ def gantt(timeline: Timeline) -> str:
     for minute in _ticks(timeline.total.high):
         x = _LABELS + minute * scale
         picture.line(x, _TOP, x, bottom, kind="grid")
-        picture.text(x, bottom + 18, f"{minute:g}", size=11, kind="muted", anchor="middle")
-    picture.text(WIDTH - _EDGE, bottom + 18, "minutes", size=11, kind="muted", anchor="end")
+        picture.text(x, bottom + 18, f"{minute:g}", size=SMALLEST_FONT, kind="muted", anchor="middle")
+    picture.text(WIDTH - _EDGE, bottom + 18, "minutes", size=SMALLEST_FONT, kind="muted", anchor="end")
     for number, row in enumerate(rows):
         _draw(picture, row, _TOP + _ROW * number, scale)
     return picture.render()
@@ -153,7 +153,7 @@ def _draw(picture: Picture, row: _Row, top: float, scale: float) -> None:
             picture.rect(x, bar, max(step.lasts.high * scale, 3), _BAR, kind=f"high{which}", radius=3)
             picture.rect(x, bar, max(step.lasts.low * scale, 3), _BAR, kind=f"low{which}", radius=3)
             words = _range(step.lasts)
-        picture.text(end + 8, top + 17, words, size=11, kind="muted", width=WIDTH - _EDGE / 2 - end - 8)
+        picture.text(end + 8, top + 17, words, size=SMALLEST_FONT, kind="muted", width=WIDTH - _EDGE / 2 - end - 8)
 
 
 def _legend(picture: Picture, rows: Sequence[_Row]) -> None:
