@@ -72,7 +72,8 @@ docs: $(READY) ## write the JSON Schema and the generated pages of docs/ anew
 	$(BIN)/hyperpod-cdk schema --out schemas/environment.schema.json
 	$(BIN)/python scripts/write_docs.py
 
-lock: $(READY) ## resolve the dependencies anew into requirements.lock, audit/requirements.lock and package-lock.json
+# with what is installed already: between a change of what is wanted and its lock nothing can be installed
+lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, audit/requirements.lock and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
 	$(NPM) install --package-lock-only --no-audit --no-fund

@@ -1,0 +1,1 @@
+"""Workloads for an instance group: manifests that fit its nodes, what they would be admitted to, what they measured."""
