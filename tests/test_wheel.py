@@ -90,6 +90,12 @@ def test_the_wheel_carries_its_data_and_nothing_else_of_the_repository(wheel: Pa
         "hyperpod_cdk/review/pages/templates/report.css",
     } <= set(names)
     assert "hyperpod_cdk/_charts/charts.lock.yaml" in names
+    assert {
+        "hyperpod_cdk/_training_program/fsdp_training/train.py",
+        "hyperpod_cdk/workloads/templates/Dockerfile.j2",
+        "hyperpod_cdk/workloads/templates/locks/cuda-13.0.txt",
+    } <= set(names)
+    assert [name for name in names if "__pycache__" in name] == []
     assert {name.split("/")[0].removesuffix(".dist-info").split("-")[0] for name in names} == {"hyperpod_cdk"}
 
 

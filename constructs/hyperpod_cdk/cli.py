@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import plans, prices, quotas, review, templates
+from hyperpod_cdk._cli import image, job, plans, prices, quotas, review, templates
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     EnvironmentArgument,
@@ -37,6 +37,8 @@ app = typer.Typer(
 )
 charts = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
+app.add_typer(image.app, name="image")
+app.add_typer(job.app, name="job")
 app.add_typer(plans.app, name="plans")
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")

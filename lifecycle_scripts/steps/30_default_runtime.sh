@@ -11,6 +11,7 @@ fingerprint() {
 }
 
 install -C -D -m 0755 "$node/hyperpod-default-runtime" "$root/usr/local/sbin/hyperpod-default-runtime"
+install -C -D -m 0755 "$node/hyperpod-devices.sh" "$root/usr/local/sbin/hyperpod-devices.sh"
 install -C -D -m 0644 "$node/hyperpod-default-runtime.conf" \
   "$root/etc/systemd/system/containerd.service.d/hyperpod-default-runtime.conf"
 systemctl daemon-reload

@@ -1,36 +1,61 @@
 #!/usr/bin/env bash
-# Loads the kernel modules of EFA and of the Lustre client where the image carries them, now and at every boot.
+# Makes EFA and the Lustre client ready where machine and image have them, now and at every boot.
 #
-# Nothing is downloaded. A Lustre client over EFA needs AWS's own set-up of LNet, which belongs into a custom AMI.
+# Nothing is downloaded. Lustre goes over EFA where the image brings AWS's own set-up of it, as the EKS images for
+# Amazon Linux 2023 do, and over TCP elsewhere; a file system without EFA is reached over TCP either way.
 set -euo pipefail
+
+node="$(cd "$(dirname "${BASH_SOURCE[0]}")/../node" && pwd)"
+source "$node/hyperpod-devices.sh"
 
 root="${HYPERPOD_ROOT:-}"
 boot_list="$root/etc/modules-load.d/hyperpod.conf"
+setup="$root/etc/eks/configure-efa-fsx-lustre-client/setup.sh"
+setup_service=configure-efa-fsx-lustre-client.service
 
-# PCI vendor 0x1d0f is Amazon, devices 0xefa0 and up are Elastic Fabric Adapters
-has_efa() {
-  local device
-  for device in "$root"/sys/bus/pci/devices/*; do
-    [[ -f "$device/vendor" && -f "$device/device" ]] || continue
-    if [[ "$(<"$device/vendor")" == 0x1d0f && "$(<"$device/device")" == 0xefa* ]]; then return 0; fi
-  done
-  return 1
+in_image() {
+  modinfo "$1" >/dev/null 2>&1
 }
 
-modules=""
-if has_efa; then modules+="efa "; fi
-modules+="lnet lustre"
-
 loaded=""
-for module in $modules; do
-  if ! modinfo "$module" >/dev/null 2>&1; then
-    echo "module $module: not in this image, skipped"
-    continue
+load() {
+  if ! in_image "$1"; then
+    echo "module $1: not in this image, skipped"
+    return
   fi
-  modprobe "$module"
-  echo "module $module: loaded"
-  loaded+="$module"$'\n'
-done
+  modprobe "$1"
+  echo "module $1: loaded"
+  loaded+="$1"$'\n'
+}
+
+# AWS's set-up loads lnet and lustre itself and wants them unloaded, because it chooses their CPU partitions; a service
+# that it installs does the same at every boot.
+lustre_over_efa() {
+  local code=0
+  if [[ ! -f "$setup" ]] || ! in_image kefalnd; then
+    echo "Lustre over EFA: not in this image, Lustre goes over TCP"
+    return 1
+  fi
+  if systemctl is-enabled --quiet "$setup_service" 2>/dev/null; then
+    echo "Lustre over EFA: set up already"
+    return
+  fi
+  bash "$setup" || code=$?
+  if ((code != 0)); then
+    # no reason to fail: types whose EFA Lustre cannot use are refused here too
+    echo "Lustre over EFA: set-up failed with exit code $code, Lustre goes over TCP"
+    systemctl disable --quiet "$setup_service" 2>/dev/null || true
+    return 1
+  fi
+  echo "Lustre over EFA: set up"
+}
+
+efa_devices="$(count_devices efa)"
+if ((efa_devices > 0)); then load efa; fi
+if ((efa_devices == 0)) || ! lustre_over_efa; then
+  load lnet
+  load lustre
+fi
 
 if [[ -n "$loaded" ]] && ! printf '%s' "$loaded" | cmp -s - "$boot_list"; then
   mkdir -p "$(dirname "$boot_list")"

@@ -99,3 +99,17 @@ def test_the_newest_version_is_not_advised_against_itself() -> None:
         "EKS bills extended support for Kubernetes 1.35 since 2027-03-27, until 2028-03-27 "
         f"(dates as of {kubernetes.AS_OF}); this is the newest version known here, look for a newer hyperpod-cdk"
     )
+
+
+@pytest.mark.parametrize(
+    ("vcpu", "kept"), [(0, 0.1), (1, 0.4), (2, 0.55), (4, 0.75), (5, 0.81), (96, 6.27), (192, 12.03)]
+)
+def test_what_a_node_keeps_of_its_vcpus(vcpu: int, kept: float) -> None:
+    assert kubernetes.reserved_vcpu(vcpu) == pytest.approx(kept)
+
+
+@pytest.mark.parametrize(
+    ("memory_gib", "kept"), [(0, 0.5), (4, 1.7), (8, 2.7), (16, 4.3), (128, 23.34), (129, 23.41), (2048, 157.74)]
+)
+def test_what_a_node_keeps_of_its_memory(memory_gib: int, kept: float) -> None:
+    assert kubernetes.reserved_memory_gib(memory_gib) == pytest.approx(kept)

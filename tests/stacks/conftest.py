@@ -10,13 +10,6 @@ from hyperpod_cdk.config import load_environment
 from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, Synthesized, shipped, synthesized_once
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Offer the switch that writes the golden templates anew."""
-    parser.addoption(
-        "--update-golden", action="store_true", help="rewrite tests/stacks/golden/*.yaml from what is synthesized now"
-    )
-
-
 @pytest.fixture(scope="session")
 def no_chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project's root into which nobody has pulled the HyperPod chart, whatever lies in the developer's own."""

@@ -14,13 +14,20 @@ from hyperpod_cdk.findings import Finding, Severity
 _COLORS = {Severity.ERROR: "31", Severity.WARNING: "33"}
 _WORDS = {
     "passed": "32",
+    "pass": "32",
     "ok": "32",
+    "admitted": "32",
     "warned": "33",
     "warning": "33",
+    "waiting": "33",
     "failed": "31",
+    "fail": "31",
+    "never": "31",
     "error": "31",
     "refused": "31",
     "skipped": "36",
+    "unknown": "36",
+    "unmanaged": "36",
 }
 
 
@@ -63,9 +70,9 @@ def print_checked(checked: Sequence[Checked], *, output: Format) -> None:
     refused = [each for each in checked if not each.passed]
     if refused:
         findings = [finding for each in refused for finding in each.findings]
-        print(
-            f"{len(refused)} of {len(checked)} {'file' if len(checked) == 1 else 'files'} refused{_counted(findings)}"
-        )
+        # what options alone made is no file
+        counted = f"{len(refused)} of {len(checked)} {'file' if len(checked) == 1 else 'files'} "
+        print(f"{counted if checked[0].file else ''}refused{_counted(findings)}")
 
 
 def print_json(data: object) -> None:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.catalog import (
         addons,
+        baselines,
         create_only,
         deployer_actions,
         durations,
+        fabric,
         governance,
         hyperpod,
         iam,
@@ -30,14 +32,19 @@ if TYPE_CHECKING:
         prices,
         quotas,
         regions,
+        scheduling,
+        training,
+        training_images,
         updates,
     )
 
 __all__ = [
     "addons",
+    "baselines",
     "create_only",
     "deployer_actions",
     "durations",
+    "fabric",
     "governance",
     "hyperpod",
     "iam",
@@ -50,6 +57,9 @@ __all__ = [
     "prices",
     "quotas",
     "regions",
+    "scheduling",
+    "training",
+    "training_images",
     "updates",
 ]
 

@@ -42,6 +42,16 @@ DEFAULT: str = _data.load("kubernetes")["default"]
 """The version a new environment gets."""
 
 
+def reserved_vcpu(vcpu: float) -> float:
+    """Give the vCPUs that kubelet, the system and add-ons keep of a node with ``vcpu``: an estimate of AWS's."""
+    return _reserved("vcpu", vcpu)
+
+
+def reserved_memory_gib(memory_gib: float) -> float:
+    """Give the memory in GiB that kubelet, the system and add-ons keep of a node: an estimate of AWS's."""
+    return _reserved("memory_gib", memory_gib)
+
+
 def get(version: str) -> KubernetesVersion | None:
     """Give the row of a version such as ``1.34``, or None."""
     return next((row for row in VERSIONS if row.version == version), None)
@@ -75,6 +85,16 @@ def support_warning(version: str, *, on: date, key: str = "kubernetes_version") 
         state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
         return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
     return None
+
+
+def _reserved(resource: str, amount: float) -> float:
+    row = _data.load("kubernetes")["node_reservations"][resource]
+    kept, left = float(row["fixed"]), amount
+    for size, share in row["steps"]:
+        step = left if size is None else min(size, left)
+        kept += step * share
+        left -= step
+    return kept
 
 
 def _advice(version: str, *, on: date, key: str) -> str:

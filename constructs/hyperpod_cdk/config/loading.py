@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from hyperpod_cdk.config import problems as value_problems
-from hyperpod_cdk.config import rules
-from hyperpod_cdk.config.draft import draft
+from hyperpod_cdk.config import documents, rules
+from hyperpod_cdk.config.documents import DocumentError, Said, shown
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.source import MAX_BYTES, Source, parse_path, read_source, render_path
+from hyperpod_cdk.config.source import ENVIRONMENT, Source, parse_path
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.findings import Finding, Severity, by_place
+from hyperpod_cdk.findings import Finding, Severity
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config.recorded_plans import RecordedPlans
@@ -31,20 +27,12 @@ PLANS_SUFFIX = ".plans.json"
 QUOTAS_SUFFIX = ".quotas.json"
 """What stands in place of ``SUFFIX`` in the name of the file that 'hyperpod-cdk plans record' writes."""
 
-_LONGEST_MESSAGE = 1000
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-
-class EnvironmentFileError(Exception):
+class EnvironmentFileError(DocumentError):
     """An environment file is refused; ``findings`` are all its errors, sorted by place, and its warnings.
 
     ``file`` is the environment file as findings show it; a finding may be about the record of plans beside it.
     """
-
-    def __init__(self, findings: Sequence[Finding], *, file: str = "") -> None:
-        super().__init__("\n".join(finding.render() for finding in findings))
-        self.findings = tuple(findings)
-        self.file = file or (self.findings[0].file if self.findings else "")
 
 
 class UsageError(Exception):
@@ -92,32 +80,26 @@ def load_environment(
     Raises EnvironmentFileError with every error of the file, of single values and of values together, and where the
     record beside it cannot be used or contradicts it.
     """
-    file = _shown(path)
-    source = read_source(_read(path, file) if text is None else _checked_size(text, file), file)
-    if not isinstance(source.data, dict):
-        raise EnvironmentFileError(by_place(_tidied(source.findings)))
-    findings = list(source.findings)
-    day = today or datetime.now(UTC).date()
     try:
-        environment = Environment.model_validate(source.data)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        found = value_problems.translate(Environment, source, details)
-        findings += [_finding(source, Severity.ERROR, each.path, each.message, each.rule) for each in found]
-        environment = draft(Environment, source.data, value_problems.faults(details))
-    findings += [
-        _finding(source, problem.severity, problem.path, problem.message, rule.name)
+        source = documents.open_source(path, ENVIRONMENT, text=text)
+    except DocumentError as error:
+        raise EnvironmentFileError(error.findings) from None
+    day = today or datetime.now(UTC).date()
+    environment, said = documents.validated(Environment, source)
+    said += [
+        Said(problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)
     ]
+    findings = [*source.findings, *(each.found_in(source) for each in said)]
     recorded, about_plans = _recorded_plans(path, environment, source, day) if with_record else (None, [])
     quotas, about_quotas = _recorded_quotas(path, environment) if with_record else (None, [])
-    findings = by_place(_once(_tidied([*findings, *about_plans, *about_quotas])))
+    findings = documents.in_order([*findings, *about_plans, *about_quotas])
     if any(finding.severity is Severity.ERROR for finding in findings):
-        raise EnvironmentFileError(findings, file=file)
+        raise EnvironmentFileError(findings, file=source.file)
     return LoadedEnvironment(
         environment=environment,
         warnings=tuple(findings),
-        file=file,
+        file=source.file,
         _source=source,
         recorded_plans=recorded,
         recorded_quotas=quotas,
@@ -146,7 +128,7 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
         fix = f"there are {', '.join(names)}"
     else:
         fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init'"
-    what = f"no file {name_or_path}" if is_path else f'no environment "{name_or_path}" in {_shown(root / FOLDER)}'
+    what = f"no file {name_or_path}" if is_path else f'no environment "{name_or_path}" in {shown(root / FOLDER)}'
     raise UsageError(f"{what}; {fix}")
 
 
@@ -226,7 +208,7 @@ def _recorded_plans(
         return None, []
     from hyperpod_cdk.config import record_file, recorded_plans  # noqa: PLC0415 - most environments have no record
 
-    file = _shown(record)
+    file = shown(record)
     try:
         recorded = recorded_plans.read_record(record, file=file, name=path.stem)
     except record_file.RecordError as error:
@@ -235,7 +217,7 @@ def _recorded_plans(
     return recorded, [
         replace(each, rule=rule)
         if isinstance(each, Finding)
-        else _finding(source, each.severity, each.path, each.message, rule)
+        else Said(each.severity, each.path, each.message, rule).found_in(source)
         for rule, each in found
     ]
 
@@ -246,7 +228,7 @@ def _recorded_quotas(path: Path, environment: Environment) -> tuple[RecordedQuot
         return None, []
     from hyperpod_cdk.config import record_file, recorded_quotas  # noqa: PLC0415 - as above
 
-    file = _shown(record)
+    file = shown(record)
     try:
         recorded = recorded_quotas.read_record(record, file=file, name=path.stem)
         recorded_quotas.require_own(environment, recorded, file=file, name=path.stem)
@@ -264,88 +246,3 @@ def _shared(each: LoadedEnvironment, other: LoadedEnvironment, path: str, name: 
         line=each.line_of(path),
         rule="environment_names_are_unique",
     )
-
-
-def _read(path: Path, file: str) -> str:
-    try:
-        if path.is_dir():
-            raise _refused(file, "is a folder; name the file itself", "readable")
-        if path.exists() and not path.is_file():
-            raise _refused(file, "is no regular file; name a file", "readable")
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise _refused(file, "is not there; make it with 'hyperpod-cdk init'", "readable") from None
-    except OSError as error:
-        raise _refused(
-            file, f"cannot be read: {error.strerror or error}; check its name and its permissions", "readable"
-        ) from None
-    if len(raw) > MAX_BYTES:
-        raise _too_large(file, path.stat().st_size)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise _refused(
-            file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; save it as UTF-8", "encoding", line=line
-        ) from None
-
-
-def _checked_size(text: str, file: str) -> str:
-    size = len(text.encode("utf-8", "replace"))
-    if size > MAX_BYTES:
-        raise _too_large(file, size)
-    return text.removeprefix("\ufeff")
-
-
-def _too_large(file: str, size: int) -> EnvironmentFileError:
-    return _refused(
-        file,
-        f"must have at most {MAX_BYTES} bytes, got {size}; an environment file is a page of text: name the right file",
-        "file_size",
-    )
-
-
-def _refused(file: str, message: str, rule: str, *, line: int | None = None) -> EnvironmentFileError:
-    return EnvironmentFileError([Finding(severity=Severity.ERROR, message=message, file=file, line=line, rule=rule)])
-
-
-def _finding(source: Source, severity: Severity, path: tuple[str | int, ...], message: str, rule: str) -> Finding:
-    return Finding(
-        severity=severity,
-        message=message,
-        path=render_path(path),
-        file=source.file,
-        line=source.line_of(path),
-        rule=rule,
-    )
-
-
-def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """Leave out what two rules say in the same words about the same place."""
-    first: dict[tuple[str, str], Finding] = {}
-    for finding in findings:
-        first.setdefault((finding.path, finding.message), finding)
-    return list(first.values())
-
-
-def _tidied(findings: Iterable[Finding]) -> list[Finding]:
-    return [replace(each, message=_tidy(each.message), path=_tidy(each.path)) for each in findings]
-
-
-def _tidy(text: str) -> str:
-    """Keep a finding on one line, however the value it shows was written."""
-    line = _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
-    if len(line) <= _LONGEST_MESSAGE:
-        return line
-    half = _LONGEST_MESSAGE // 2
-    return f"{line[:half]} ... {line[-half:]}"
-
-
-def _shown(path: Path) -> str:
-    """Give the path as users know it: from the folder they are in."""
-    try:
-        shown = path.resolve().relative_to(Path.cwd().resolve())
-    except (OSError, ValueError):
-        shown = path
-    return _tidy(str(shown))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from hyperpod_cdk.config.environment import Environment
@@ -24,10 +25,16 @@ def environment_schema() -> dict[str, Any]:
 
     It carries every bound of a single value; rules over several values are the loader's.
     """
-    schema = Environment.model_json_schema(mode="validation", schema_generator=_Generator)
+    schema = closed_schema(Environment, title="hyperpod-cdk environment")
     zones = schema["$defs"]["Network"]["properties"]["availability_zones"]
     zones["additionalProperties"] = {"anyOf": [zones["additionalProperties"], {"type": "null"}]}
-    return {"$schema": DIALECT, "title": "hyperpod-cdk environment", **_closed(_without_title(schema))}
+    return schema
+
+
+def closed_schema(model: type[BaseModel], *, title: str) -> dict[str, Any]:
+    """Give the JSON Schema of a file that is read as ``model``, in which nothing but its keys may stand."""
+    schema = model.model_json_schema(mode="validation", schema_generator=_Generator)
+    return {"$schema": DIALECT, "title": title, **_closed(_without_title(schema))}
 
 
 def schema_text() -> str:

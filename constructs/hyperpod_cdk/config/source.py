@@ -53,9 +53,33 @@ class Refused:
     """Stands for a value that is reported already, so that nothing is said about it twice."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wording:
+    """What messages call a kind of file: ``noun`` is what it describes, ``a_file`` the file with its article.
+
+    ``example`` is the line it begins with; ``when_empty`` and ``when_missing`` say what to do about such a file.
+    """
+
+    noun: str
+    a_file: str
+    example: str
+    when_empty: str
+    when_missing: str
+
+
+ENVIRONMENT = Wording(
+    noun="environment",
+    a_file="an environment file",
+    example="name: prod",
+    when_empty="write at least name, account, region, network and hyperpod, or make a new file with"
+    " 'hyperpod-cdk init'",
+    when_missing="make it with 'hyperpod-cdk init'",
+)
+
+
 @dataclass
 class Source:
-    """An environment file as plain data (dict, list, str, int, float, bool, None) with the line of every value."""
+    """A file as plain data (dict, list, str, int, float, bool, None) with the line of every value."""
 
     file: str
     data: object = None
@@ -119,11 +143,12 @@ def parse_path(text: str) -> DataPath | None:
     return tuple(path)
 
 
-def read_source(text: str, file: str) -> Source:
-    """Read the text of one environment file; what is wrong with it stands in ``findings`` of the answer.
+def read_source(text: str, file: str, wording: Wording = ENVIRONMENT) -> Source:
+    """Read the text of one file; what is wrong with it stands in ``findings`` of the answer.
 
-    Where the text cannot be read at all ``data`` is a `Refused`. Aliases, merge keys and tags are refused: a page of
-    values needs none, and without them every value has one line and no file can unfold into gigabytes.
+    ``wording`` is how messages name the file. Where the text cannot be read at all ``data`` is a `Refused`. Aliases,
+    merge keys and tags are refused: a page of values needs none, and without them every value has one line and no file
+    can unfold into gigabytes.
     """
     source = Source(file=file, data=Refused())
     unreadable = _UNREADABLE.search(text)
@@ -136,11 +161,11 @@ def read_source(text: str, file: str) -> Source:
         )
         return source
     try:
-        _Reader(source, yaml.parse(text, Loader=yaml.CSafeLoader)).read()
+        _Reader(source, yaml.parse(text, Loader=yaml.CSafeLoader), wording).read()
     except _TooDeepError as error:
         source.data = Refused()
         source.error(
-            f"nests deeper than {MAX_DEPTH} levels; an environment file needs fewer than 10",
+            f"nests deeper than {MAX_DEPTH} levels; {wording.a_file} needs fewer than 10",
             line=error.line,
             rule="nesting_depth",
         )
@@ -160,8 +185,9 @@ class _TooDeepError(Exception):
 class _Reader:
     """Builds data from the parser's events; they carry the line of aliases, which composed nodes lose."""
 
-    def __init__(self, source: Source, events: Iterator[yaml.Event]) -> None:
+    def __init__(self, source: Source, events: Iterator[yaml.Event], wording: Wording) -> None:
         self._source = source
+        self._wording = wording
         self._events = events
         self._resolver = Resolver()
 
@@ -178,7 +204,7 @@ class _Reader:
         after = self._next()
         if isinstance(after, yaml.DocumentStartEvent):
             self._source.error(
-                "holds a second YAML document; keep one environment per file and remove the '---' line",
+                f"holds a second YAML document; keep one {self._wording.noun} per file and remove the '---' line",
                 line=_line(after),
                 rule="one_document",
             )
@@ -187,19 +213,15 @@ class _Reader:
             return
         if not isinstance(data, dict | Refused):
             self._source.error(
-                f"must be a mapping of keys such as 'name: prod', got {describe(data)}; start with the key 'name'",
+                f"must be a mapping of keys such as '{self._wording.example}', got {describe(data)}; start with the key"
+                f" '{self._wording.example.partition(':')[0]}'",
                 rule="mapping",
             )
             return
         self._source.data = data
 
     def _refuse_empty(self) -> None:
-        self._source.error(
-            "is empty; write at least name, account, region, network and hyperpod, or make a new file with"
-            " 'hyperpod-cdk init'",
-            line=1,
-            rule="empty_file",
-        )
+        self._source.error(f"is empty; {self._wording.when_empty}", line=1, rule="empty_file")
 
     def _next(self) -> yaml.Event:
         return next(self._events)

@@ -159,6 +159,11 @@ class Elastic(Section):
         description="How long the operator waits before it grows the job, against frequent changes. Default: its own.",
         examples=[60],
     )
+    snooze_seconds: Annotated[int, within(_SECONDS)] | None = Field(
+        default=None,
+        description="How long after a restart the operator does not grow the job. Default: its own.",
+        examples=[600],
+    )
     faulty_scale_down_seconds: Annotated[int, within(_SECONDS)] | None = Field(
         default=None,
         description="How long the operator waits for a faulty node's replacement before it shrinks the job. Default:"
@@ -172,11 +177,17 @@ class LogRule(Section):
 
     name: Annotated[str, like(JOB_NAME)] = Field(description="Name of the rule.", examples=["loss"])
     pattern: str = Field(
-        description="Regular expression that finds the line; with metric limits, its first group is the number.",
+        description="Regular expression that finds the line, from its beginning (Python's re.match); with a metric"
+        " limit, its first group is the number.",
         examples=[r".*loss: ([0-9.]+).*"],
     )
-    stops_after: int | None = Field(
-        default=None, description="Number of matches after which the rule ends. Default: it never does.", examples=[100]
+    stop_pattern: str | None = Field(
+        default=None,
+        description="Regular expression of the line that ends the rule, from its beginning. Default: it never ends.",
+        examples=[r".*training finished.*"],
+    )
+    fault_on_match: bool = Field(
+        default=False, description="Whether the first match is the fault by itself: an error message, for instance."
     )
     expected_start_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
         default=None, description="Within which time the first match must come. Default: no limit.", examples=[600]
@@ -184,8 +195,10 @@ class LogRule(Section):
     expected_every_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
         default=None, description="Longest time between two matches. Default: no limit.", examples=[300]
     )
-    metric_limit: float | None = Field(
-        default=None, description="Value the number is compared with. Together with operator.", examples=[3.5]
+    metric_limit: int | None = Field(
+        default=None,
+        description="Whole number the one in the log is compared with. Together with operator.",
+        examples=[80],
     )
     operator: Literal["lt", "lteq", "gt", "gteq", "eq"] | None = Field(
         default=None, description="How the number is compared; the comparison that holds is the fault.", examples=["gt"]
@@ -203,8 +216,26 @@ class Restart(Section):
     )
     evaluation_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
         default=None,
-        description="Window in which retries are counted; hyperpod-pytorch only. Default: the operator's.",
+        description="Window in which restarts are counted; hyperpod-pytorch only. Default: the operator's, or an hour"
+        " where one of the two limits below is stated.",
         examples=[3600],
+    )
+    before_full: Annotated[int, within(_RETRIES)] | None = Field(
+        default=None,
+        description="Restarts of processes before the whole job, pods and all, is started anew; hyperpod-pytorch only."
+        " Default: the operator's.",
+        examples=[3],
+    )
+    max_full: Annotated[int, within(_RETRIES)] | None = Field(
+        default=None,
+        description="How often the whole job may be started anew before it fails; hyperpod-pytorch only. Default: the"
+        " operator's.",
+        examples=[1],
+    )
+    shutdown_seconds: Annotated[int, within(Bound(minimum=1, maximum=86400))] = Field(
+        default=30,
+        description="How long the program may take to write a checkpoint after SIGTERM, before it is killed. With kind"
+        " pytorch more than 30 needs PyTorch 2.12.",
     )
     spares: Annotated[int, within(Bound(minimum=0, maximum=1000))] = Field(
         default=0, description="Pods that wait, with their nodes, to replace one that fails; hyperpod-pytorch only."
@@ -279,6 +310,13 @@ class Job(Section):
         description="EFA interfaces of each pod. Default: all of the node where the pod has all its accelerators,"
         " else none.",
         examples=[32],
+    )
+    huge_pages_mib: Annotated[int, within(Bound(minimum=0, maximum=2**20))] | None = Field(
+        default=None,
+        description="Huge pages of each pod in MiB, for EFA's buffers. Default: what AWS's manifests ask for with EFA;"
+        " 0 for a team's job, since the queues that task governance makes are not known to admit them: EFA then does"
+        " without.",
+        examples=[5120],
     )
     vcpu_per_node: Annotated[int, within(_COUNT)] | None = Field(
         default=None, description="vCPUs of each pod. Default: its share of what the node has to give.", examples=[96]

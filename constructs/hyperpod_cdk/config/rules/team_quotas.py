@@ -148,7 +148,7 @@ def quotas_are_within_capacity(environment: Environment) -> Iterator[Problem]:
     for path, team in teams(environment):
         for index, row in enumerate(team.quota):
             name = row.instance_type
-            shares = _shares(row, environment.instance_type(name))
+            shares = instance_shares(row, environment.instance_type(name))
             if name not in capacity or name in unlimited or shares is None:
                 continue
             before = promised[name]
@@ -212,8 +212,11 @@ def _autoscaled_types(environment: Environment) -> set[str]:
     return {name for group in environment.hyperpod.autoscaled_groups for name in group.all_instance_types}
 
 
-def _shares(row: Quota, numbers: InstanceType | None) -> dict[str, float] | None:
-    """What a row takes, in instances; None where the type's numbers are not known or the row makes no sense."""
+def instance_shares(row: Quota, numbers: InstanceType | None) -> dict[str, float] | None:
+    """Give what a row takes of ``accelerators``, ``vcpu`` and ``memory_gib``, each in instances of its type.
+
+    None where the type's numbers are not known or the row makes no sense.
+    """
     if row.count is not None:
         return dict.fromkeys(_WORDS, float(row.count))
     if numbers is None or governance.amounts_problem(row.amounts):

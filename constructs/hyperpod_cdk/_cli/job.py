@@ -1,0 +1,282 @@
+"""The verbs of ``job``: manifests for an instance group, what the queues would do with them, what a test measured."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    USAGE,
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    environment_file,
+    loaded_environment,
+    os_errors,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json, table
+from hyperpod_cdk._cli.plans import write_atomically
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import LoadedEnvironment
+    from hyperpod_cdk.workloads.admission import Amount, Decision
+    from hyperpod_cdk.workloads.loading import LoadedJob
+
+app = typer.Typer(
+    help="Jobs for an instance group: manifests, admission, measurements.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_STANDARD_INPUT = "-"
+
+
+class Kind(StrEnum):
+    """What can be rendered; the words of the job file."""
+
+    EFA_INFO = "efa-info"
+    NCCL = "nccl"
+    DCGM = "dcgm"
+    NEURON_INFO = "neuron-info"
+    NCCOM = "nccom"
+    PYTORCH = "pytorch"
+    HYPERPOD_PYTORCH = "hyperpod-pytorch"
+
+
+@app.command()
+def render(
+    environment: EnvironmentArgument,
+    *,
+    job: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="FILE", help="Job file. Default: a test of the group, made of the options."),
+    ] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Instance group.")] = None,
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="What to run; training kinds need a job file.", show_choices=True)
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes. Default: all of the group.")] = None,
+    team: Annotated[str | None, typer.Option("--team", help="Team whose namespace, queue and quota it uses.")] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Namespace of a job without a team.")] = None,
+    priority: Annotated[str | None, typer.Option("--priority", help="Priority class of the environment.")] = None,
+    image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
+    collective: Annotated[
+        list[str] | None,
+        typer.Option("--collective", help="What nccl and nccom measure: all_reduce ...; may be given again."),
+    ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Measure nodes in pairs, which shows the one that is slow.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="YAML file to write. Default: standard output.")
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Write manifests that fit the group's nodes, the team's queue and the environment's claims. Without a cluster.
+
+    Options win over the job file. Exit code 1 where the job cannot run on the group or would never be admitted.
+    """
+    from hyperpod_cdk.workloads.manifest_yaml import to_yaml  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.workloads.plan import plan  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.render import render as rendered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.submission import next_steps  # noqa: PLC0415 - as above
+
+    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+    overrides: dict[str, Any] = {
+        "kind": None if kind is None else kind.value,
+        "group": group,
+        "name": name,
+        "nodes": nodes,
+        "team": team,
+        "namespace": namespace,
+        "priority": priority,
+        "image": image,
+        "collectives": tuple(collective) if collective else None,
+        "pairs": pairs or None,
+    }
+    found = _loaded_job(job, loaded, {key: value for key, value in overrides.items() if value is not None}, output)
+    manifests = rendered(loaded.environment, found.job)
+    text = to_yaml(manifests)
+    if out is not None:
+        with os_errors(out):
+            write_atomically(out, text)
+    planned = plan(loaded.environment, found.job)
+    steps = next_steps(planned, manifests, file=_STANDARD_INPUT if out is None else str(out))
+    if output is Format.JSON:
+        print_json(
+            {
+                "manifests": list(manifests),
+                "warnings": [warning.as_dict() for warning in found.warnings],
+                "next": asdict(steps),
+            }
+        )
+        return
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        print(f"wrote {out}", file=sys.stderr)
+    # not into the YAML: that is applied, committed and compared
+    print("\n".join(steps.lines()), file=sys.stderr)
+
+
+@app.command()
+def admit(
+    environment: EnvironmentArgument,
+    jobs: Annotated[
+        list[Path], typer.Argument(metavar="JOB...", help="Job files, or YAML of manifests, in the order they come.")
+    ],
+    *,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Tell what task governance would do with jobs that come one after the other to an idle cluster. Without a cluster.
+
+    A simulation of Kueue's rules with the quotas of the environment file. Exit code 1 where a job would never start.
+    """
+    from hyperpod_cdk.workloads.admission import Admission, ClusterModel  # noqa: PLC0415 - as above
+
+    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+    manifests = [(path, _manifests(path, loaded, output)) for path in jobs]
+    admission = Admission(ClusterModel.of(loaded.environment))
+    decisions: list[Decision] = []
+    for path, each in manifests:
+        try:
+            decisions += admission.submit(each)
+        except ValueError as error:
+            usage(f"{path}: {error}")
+    if output is Format.JSON:
+        print_json({"decisions": [each.as_dict() for each in decisions], "running": list(admission.running)})
+    else:
+        print("\n".join(_decided(decisions)))
+    if any(each.status == "never" for each in decisions):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def report(
+    logs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[LOG]...", help="Logs of test jobs. Default: standard input.")
+    ] = None,
+    *,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", help="What it ran on. Default: as the log says.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes. Default: as the log says.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 also where the log does not tell: for gates.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="JSON file to write, with the evidence.")
+    ] = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Read the log of nccl-tests, fi_info, nccom-test or dcgmi: EFA or TCP, how fast, which pair is slow, pass or fail.
+
+    Exit code 1 where a test fails, 2 where the log holds no test.
+    """
+    from hyperpod_cdk.workloads import report as reports  # noqa: PLC0415 - as above
+
+    with ExitStack() as opened:
+        streams = [
+            (_shown(path), reports.read_lines(_stream(path, opened))) for path in logs or [Path(_STANDARD_INPUT)]
+        ]
+        found = reports.parse_files(streams)
+    try:
+        judged = reports.judge(found, instance_type=instance_type, nodes=nodes)
+    except ValueError as error:
+        usage(f"--instance-type: {error}")
+    if out is not None:
+        with os_errors(out):
+            write_atomically(out, reports.report_json(judged))
+    if output is Format.JSON:
+        sys.stdout.write(reports.report_json(judged))
+    else:
+        width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+        sys.stdout.write(reports.text(judged, width, paint=painted_word))
+    if not judged.holds_a_test:
+        raise typer.Exit(USAGE)
+    if judged.verdict is reports.Verdict.FAIL or (strict and judged.verdict is not reports.Verdict.PASS):
+        raise typer.Exit(FINDINGS)
+
+
+def _stream(path: Path, opened: ExitStack) -> BinaryIO:
+    """Open a log; - is standard input."""
+    if str(path) == _STANDARD_INPUT:
+        return sys.stdin.buffer
+    try:
+        return opened.enter_context(path.open("rb"))
+    except OSError as error:
+        usage(f"cannot read {path}: {error.strerror or error}")
+
+
+def _shown(path: Path) -> str:
+    return "" if str(path) == _STANDARD_INPUT else str(path)
+
+
+def _loaded_job(
+    path: Path | None, environment: LoadedEnvironment, overrides: dict[str, Any], output: Format
+) -> LoadedJob:
+    """Read a job; prints its errors and exits 1 where it is refused. Warnings go to standard error."""
+    from hyperpod_cdk.config import EnvironmentFileError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.loading import load_job  # noqa: PLC0415 - as above
+
+    try:
+        found = load_job(path, environment=environment, overrides=overrides)
+    except EnvironmentFileError as error:
+        print_checked([Checked(error.file, error.findings)], output=output)
+        raise typer.Exit(FINDINGS) from None
+    for warning in found.warnings:
+        print(f"warning {warning.render()}", file=sys.stderr)
+    return found
+
+
+def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Sequence[Mapping[str, Any]]:
+    """Give the manifests in a file of Kubernetes objects, or those of a job file."""
+    import yaml  # noqa: PLC0415 - as above
+
+    from hyperpod_cdk.workloads.render import render as rendered  # noqa: PLC0415 - as above
+
+    try:
+        documents = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each is not None]
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        # the job file's reader says it better
+        documents = []
+    if documents and all(isinstance(each, dict) and "apiVersion" in each for each in documents):
+        return documents
+    return rendered(environment.environment, _loaded_job(path, environment, {}, output).job)
+
+
+def _decided(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Give one line for each job, then why each of them, and how full the cluster is at the end."""
+    rows = [("", "job", "team", "own quota", "borrowed", "cluster after")]
+    rows += [
+        (each.status, each.job, each.team or "-", _amounts(each.own), _amounts(each.borrowed), _percent(each))
+        for each in decisions
+    ]
+    yield from table(rows)
+    for each in decisions:
+        yield f"{each.job}: {each.why}"
+        for warning in each.warnings:
+            yield f"warning {each.job}: {warning}"
+
+
+def _amounts(amounts: Sequence[Amount]) -> str:
+    """Give the accelerators among the amounts; of jobs without any, all of them."""
+    devices = [each for each in amounts if "/" in each.resource]
+    return ", ".join(str(each) for each in devices or amounts) or "-"
+
+
+def _percent(decision: Decision) -> str:
+    devices = [each for each in decision.after if "/" in each.resource] or decision.after
+    return ", ".join(f"{each.resource} {each.percent:g} %" for each in devices if each.percent is not None)

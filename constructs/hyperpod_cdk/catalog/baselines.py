@@ -1,0 +1,90 @@
+"""Bus bandwidth that published runs of a collective reached, by instance type; nothing here is a promise of AWS's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from typing import Any, Literal
+
+from hyperpod_cdk.catalog import _data, instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
+
+_DATA = _data.load("baselines")
+
+AS_OF: date = _data.as_of("baselines")
+
+TOLERANCE: float = _DATA["tolerance"]["ratio"]
+"""The part of a baseline that a run has to reach; nccl-tests takes the same when it judges an average."""
+
+Network = Literal["efa", "tcp", "none", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What one published run reached.
+
+    ``bus_gb_s`` is the bus bandwidth in GB/s at messages of ``bytes``, over ``network`` (``none``: a single node).
+    ``source`` says where it is told; ``unsure`` what is inferred or disputed of it.
+    """
+
+    instance_type: str
+    collective: str
+    nodes: int
+    bytes: int
+    bus_gb_s: float
+    network: Network
+    source: str
+    unsure: tuple[str, ...] = ()
+
+
+def of(instance_type: str, collective: str) -> tuple[Baseline, ...]:
+    """Give what is published for a type and a collective (``all_reduce``), runs over TCP left out."""
+    return tuple(
+        row
+        for row in _runs()
+        if (row.instance_type, row.collective) == (instance_type, collective) and row.network != "tcp"
+    )
+
+
+def over_tcp(instance_type: str, collective: str) -> Baseline | None:
+    """Give what a type is known to reach without EFA, or None where nobody published it."""
+    wanted = (instance_type, collective, "tcp")
+    return next((row for row in _runs() if (row.instance_type, row.collective, row.network) == wanted), None)
+
+
+def types_with(device: str, *, at_least: int = 1) -> tuple[InstanceType, ...]:
+    """Give the types that carry ``at_least`` GPUs named ``device`` as drivers name them (``NVIDIA A10G``).
+
+    A size of memory in the name (``A100-SXM4-40GB``) counts where types differ by it. Empty for a name of no known
+    GPU.
+    """
+    words = re.findall(r"[a-z0-9]+", device.lower())
+    rows = [row for name in instance_types.names() if (row := instance_types.get(name)) is not None]
+    found = [row for row in rows if row.is_nvidia and _kind_words(row) <= set(words)]
+    stated = {float(word.removesuffix("gb")) for word in words if re.fullmatch(r"\d+gb", word)}
+    exact = [row for row in found if row.accelerator_memory_gib in stated]
+    return tuple(row for row in exact or found if row.accelerator_count >= at_least)
+
+
+def _kind_words(row: InstanceType) -> set[str]:
+    return set((row.accelerator_kind or "").split("-")[1:])
+
+
+@cache
+def _runs() -> tuple[Baseline, ...]:
+    return tuple(_read(row) for row in _DATA["runs"])
+
+
+def _read(row: dict[str, Any]) -> Baseline:
+    return Baseline(
+        instance_type=row["type"],
+        collective=row["collective"],
+        nodes=row["nodes"],
+        bytes=row["bytes"],
+        bus_gb_s=row["bus_gb_s"],
+        network=row["network"],
+        source="; ".join(_DATA["sources"][key] for key in row["sources"]),
+        unsure=tuple(row.get("unsure", ())),
+    )

@@ -1,0 +1,151 @@
+"""A file of YAML as a model, or all that is wrong with it at once: what every kind of file shares."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from hyperpod_cdk.config import problems as value_problems
+from hyperpod_cdk.config.draft import draft
+from hyperpod_cdk.config.source import MAX_BYTES, DataPath, Source, Wording, read_source, render_path
+from hyperpod_cdk.findings import Finding, Severity, by_place
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_LONGEST_MESSAGE = 1000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class DocumentError(Exception):
+    """A file is refused; ``findings`` are all its errors, sorted by place, and its warnings.
+
+    ``file`` is the file as findings show it; a finding may be about another file that goes with it.
+    """
+
+    def __init__(self, findings: Sequence[Finding], *, file: str = "") -> None:
+        super().__init__("\n".join(finding.render() for finding in findings))
+        self.findings = tuple(findings)
+        self.file = file or (self.findings[0].file if self.findings else "")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a check says about a place of a document, which has no line yet."""
+
+    severity: Severity
+    path: DataPath
+    message: str
+    rule: str
+
+    def found_in(self, source: Source) -> Finding:
+        """Give the finding with the place's line in ``source``."""
+        return Finding(
+            severity=self.severity,
+            message=self.message,
+            path=render_path(self.path),
+            file=source.file,
+            line=source.line_of(self.path),
+            rule=self.rule,
+        )
+
+
+def open_source(path: Path, wording: Wording, *, text: str | None = None) -> Source:
+    """Read a file as plain data with lines; ``text`` is read in place of its content.
+
+    Raises DocumentError where it cannot be read or holds no mapping.
+    """
+    file = shown(path)
+    source = read_source(_read(path, file, wording) if text is None else _sized(text, file, wording), file, wording)
+    if not isinstance(source.data, dict):
+        raise DocumentError(in_order(source.findings))
+    return source
+
+
+def validated(model: type[Model], source: Source) -> tuple[Model, list[Said]]:
+    """Give ``source.data``, a mapping, as ``model``, and what is wrong with single values.
+
+    Where something is, the model is a draft: rules over several values run on it and leave out what is not certain.
+    """
+    try:
+        return model.model_validate(source.data), []
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        found = value_problems.translate(model, source, details)
+        built = draft(model, source.data, value_problems.faults(details))
+        return built, [Said(Severity.ERROR, each.path, each.message, each.rule) for each in found]
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Put findings on one line each, without what is said twice about one place, sorted by place."""
+    tidied = [replace(each, message=tidy(each.message), path=tidy(each.path)) for each in findings]
+    first: dict[tuple[str, str], Finding] = {}
+    for finding in tidied:
+        first.setdefault((finding.path, finding.message), finding)
+    return by_place(first.values())
+
+
+def shown(path: Path) -> str:
+    """Give the path as users know it: from the folder they are in."""
+    try:
+        near = path.resolve().relative_to(Path.cwd().resolve())
+    except (OSError, ValueError):
+        near = path
+    return tidy(str(near))
+
+
+def tidy(text: str) -> str:
+    """Keep a finding on one line, however the value it shows was written."""
+    line = _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+    if len(line) <= _LONGEST_MESSAGE:
+        return line
+    half = _LONGEST_MESSAGE // 2
+    return f"{line[:half]} ... {line[-half:]}"
+
+
+def _read(path: Path, file: str, wording: Wording) -> str:
+    try:
+        if path.is_dir():
+            raise _refused(file, "is a folder; name the file itself", "readable")
+        if path.exists() and not path.is_file():
+            raise _refused(file, "is no regular file; name a file", "readable")
+        with path.open("rb") as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise _refused(file, f"is not there; {wording.when_missing}", "readable") from None
+    except OSError as error:
+        raise _refused(
+            file, f"cannot be read: {error.strerror or error}; check its name and its permissions", "readable"
+        ) from None
+    if len(raw) > MAX_BYTES:
+        raise _too_large(file, path.stat().st_size, wording)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise _refused(
+            file, f"is not UTF-8 text: byte 0x{raw[error.start]:02x}; save it as UTF-8", "encoding", line=line
+        ) from None
+
+
+def _sized(text: str, file: str, wording: Wording) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if size > MAX_BYTES:
+        raise _too_large(file, size, wording)
+    return text.removeprefix("\ufeff")
+
+
+def _too_large(file: str, size: int, wording: Wording) -> DocumentError:
+    return _refused(
+        file,
+        f"must have at most {MAX_BYTES} bytes, got {size}; {wording.a_file} is a page of text: name the right file",
+        "file_size",
+    )
+
+
+def _refused(file: str, message: str, rule: str, *, line: int | None = None) -> DocumentError:
+    return DocumentError([Finding(severity=Severity.ERROR, message=message, file=file, line=line, rule=rule)])

@@ -1,0 +1,207 @@
+"""The Dockerfile of a training image, with what its build needs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from hyperpod_cdk.catalog import training_images
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.training_images import Accelerator, Installer, Stack
+
+TEMPLATES = Path(__file__).parent / "templates"
+LOCKS = TEMPLATES / "locks"
+
+ARCHITECTURES: Mapping[str, str] = MappingProxyType({"x86_64": "linux/amd64", "arm64": "linux/arm64"})
+"""An instance type's architecture -> the platform of its images."""
+
+_MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+_COPIED = ("check_image.sh", "ssh_client.conf", "ssh_server.conf")
+_IGNORED = "*\n!Dockerfile\n!locks\n!program\n" + "".join(f"!{name}\n" for name in _COPIED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RenderedImage:
+    """A build context: path in it -> text, the ``Dockerfile`` among them.
+
+    ``stack`` and ``installer`` are the rows of the compatibility table that it was made from, ``platform`` is that of
+    the nodes (``linux/amd64``).
+    """
+
+    stack: Stack
+    installer: Installer
+    platform: str
+    files: Mapping[str, str]
+
+    @property
+    def dockerfile(self) -> str:
+        """The text of the Dockerfile."""
+        return self.files["Dockerfile"]
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What no source settles about the versions; for comments and warnings."""
+        named = (
+            (f"CUDA {self.stack.name}", self.stack.unsure),
+            (f"EFA installer {self.installer.version}", self.installer.unsure),
+        )
+        return tuple(f"{what}: {doubt}" for what, doubt in named if doubt)
+
+    def commands(self, *, tag: str, folder: str) -> tuple[str, ...]:
+        """Give the lines that build the image from ``folder`` and push it as ``tag``."""
+        return (f"docker buildx build --platform {self.platform} --tag {tag} --push {folder}",)
+
+
+def render(
+    *,
+    accelerators: Sequence[str] = (),
+    architecture: str = "x86_64",
+    cuda: str | None = None,
+    efa_installer: str | None = None,
+    base_image: str | None = None,
+    program: Mapping[str, str] | None = None,
+) -> RenderedImage:
+    """Write the build context of an image for NVIDIA GPUs.
+
+    ``accelerators`` are kinds as instance types name them (``nvidia-h100``); default: all that the CUDA release knows.
+    ``cuda`` (``13.0``) and ``efa_installer`` name rows of the compatibility table; default: the newest CUDA that knows
+    the accelerators and the architecture, and the installer that is known to go with it. ``base_image`` stands for the
+    same image in another registry. ``program`` (path -> text) is put into the image's /workspace.
+
+    Raises ``ValueError`` for what the table does not have; its text begins with ``must``.
+    """
+    kinds = [_accelerator(kind) for kind in dict.fromkeys(accelerators)]
+    if architecture not in ARCHITECTURES:
+        raise ValueError(f'must be {" or ".join(ARCHITECTURES)}, got architecture "{architecture}"')
+    stack = _stack(cuda, kinds, architecture)
+    installer = _installer(efa_installer or stack.efa_installer)
+    if base_image is not None and not _is_pinned(base_image):
+        raise ValueError(f'must be an image with a tag or a digest, got base image "{base_image}"')
+    known = [
+        each for each in training_images.accelerators().values() if _release(each.since_cuda) <= _release(stack.name)
+    ]
+    dockerfile = _template().render(
+        title=", ".join(each.kind.removeprefix("nvidia-").upper() for each in kinds) or "any NVIDIA GPU",
+        stack=stack,
+        installer=installer,
+        base=base_image or f"{stack.base}@{stack.digest}",
+        url=training_images.INSTALLER_URL,
+        key=training_images.INSTALLER_KEY,
+        nccl_tests_version=training_images.NCCL_TESTS_VERSION,
+        nccl_tests_sha256=training_images.NCCL_TESTS_SHA256,
+        gencode=_gencode(kinds or known),
+        has_program=bool(program),
+    )
+    locks = {f"locks/{name}": _text(LOCKS / name) for name in ("build.txt", f"cuda-{stack.name}.txt")}
+    copied = {name: _text(TEMPLATES / name) for name in _COPIED}
+    own = {f"program/{path}": text for path, text in (program or {}).items()}
+    files = {"Dockerfile": dockerfile, ".dockerignore": _IGNORED, **copied, **locks, **own}
+    return RenderedImage(
+        stack=stack,
+        installer=installer,
+        platform=ARCHITECTURES[architecture],
+        files=MappingProxyType(dict(sorted(files.items()))),
+    )
+
+
+def render_for(
+    rows: Sequence[InstanceType],
+    *,
+    cuda: str | None = None,
+    efa_installer: str | None = None,
+    base_image: str | None = None,
+    program: Mapping[str, str] | None = None,
+) -> RenderedImage:
+    """Like ``render``, for the nodes of an instance group; ``rows`` are its types.
+
+    Raises ``ValueError`` also for types without NVIDIA GPUs and for types of several architectures.
+    """
+    for row in rows:
+        if not row.is_nvidia:
+            raise ValueError(f"must be types with NVIDIA GPUs, got {row.name}; AWS's own images are for Neuron")
+    architectures = sorted({row.architecture for row in rows})
+    if len(architectures) != 1:
+        raise ValueError(f"must be types of one architecture, got {' and '.join(architectures) or 'no type'}")
+    return render(
+        accelerators=[row.accelerator_kind for row in rows if row.accelerator_kind is not None],
+        architecture=architectures[0],
+        cuda=cuda,
+        efa_installer=efa_installer,
+        base_image=base_image,
+        program=program,
+    )
+
+
+def _accelerator(kind: str) -> Accelerator:
+    known = training_images.accelerators()
+    if kind not in known:
+        raise ValueError(f'must be one of {", ".join(known)}, got accelerator "{kind}"')
+    return known[kind]
+
+
+def _stack(cuda: str | None, kinds: Sequence[Accelerator], architecture: str) -> Stack:
+    stacks = training_images.stacks()
+    if cuda is not None and cuda not in {stack.name for stack in stacks}:
+        raise ValueError(f'must be one of {", ".join(stack.name for stack in stacks)}, got CUDA "{cuda}"')
+    wanted = [stack for stack in stacks if cuda in (None, stack.name)]
+    problems = {stack.name: _stack_problem(stack, kinds, architecture) for stack in wanted}
+    fitting = [stack for stack in wanted if problems[stack.name] is None]
+    if not fitting:
+        raise ValueError(problems[wanted[0].name])
+    return fitting[0]
+
+
+def _stack_problem(stack: Stack, kinds: Sequence[Accelerator], architecture: str) -> str | None:
+    if _MACHINES[architecture] not in stack.architectures:
+        return f"must be a CUDA whose PyTorch is built for {architecture}, got CUDA {stack.name}; leave CUDA out"
+    for each in kinds:
+        if _release(stack.name) < _release(each.since_cuda):
+            return f"must be CUDA {each.since_cuda} or newer for {each.kind}, got CUDA {stack.name}; leave CUDA out"
+    return None
+
+
+def _installer(version: str) -> Installer:
+    known = {each.version: each for each in training_images.installers()}
+    if version not in known:
+        raise ValueError(
+            f'must be one of {", ".join(known)}, got EFA installer "{version}"; those before'
+            f" {training_images.PLUGIN_BUNDLED_SINCE} bring no aws-ofi-nccl"
+        )
+    return known[version]
+
+
+def _gencode(kinds: Sequence[Accelerator]) -> str:
+    names = sorted({each.capability for each in kinds}, key=_release)
+    numbers = [name.replace(".", "") for name in names]
+    return " ".join(f"-gencode=arch=compute_{number},code=sm_{number}" for number in numbers)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _is_pinned(image: str) -> bool:
+    name, _, digest = image.partition("@")
+    tag = name.rpartition("/")[2].partition(":")[2]
+    return bool(name) and not any(letter.isspace() for letter in image) and bool(digest or (tag and tag != "latest"))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        autoescape=False,  # noqa: S701 - a Dockerfile is no HTML
+    )
+    return environment.get_template("Dockerfile.j2")

@@ -1,0 +1,131 @@
+"""From a job file and options to a job that fits its environment, or to all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, documents
+from hyperpod_cdk.config.documents import DocumentError, Said
+from hyperpod_cdk.config.source import DataPath, Source, Wording, parse_path, render_path
+from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.workloads import rules
+from hyperpod_cdk.workloads.job import Job
+from hyperpod_cdk.workloads.plan import plan
+from hyperpod_cdk.workloads.rules._book import Context
+
+WORDING = Wording(
+    noun="job",
+    a_file="a job file",
+    example="kind: nccl",
+    when_empty="write at least kind and group, and for training name, image and command",
+    when_missing="write it, or leave --job out for a test of a group",
+)
+
+_IN_MEASURE = {"collectives": "--collective", "pairs": "--pairs"}
+"""Overrides inside ``measure``, and their options; others are fields of a job, whose options are named alike."""
+
+
+class JobFileError(EnvironmentFileError):
+    """A job is refused; ``findings`` are all its errors, sorted by place, and its warnings.
+
+    ``file`` is the job file as findings show it, empty without one.
+    """
+
+
+@dataclass(frozen=True)
+class LoadedJob:
+    """A job that fits its environment, its kind, group and name filled in; ``warnings`` did not refuse it.
+
+    ``file`` is the job file as findings show it, empty where options alone make the job.
+    """
+
+    job: Job
+    warnings: tuple[Finding, ...]
+    file: str
+    _source: Source = field(repr=False, compare=False)
+    _options: Mapping[DataPath, str] = field(repr=False, compare=False)
+
+    def line_of(self, path: str) -> int | None:
+        """Give the line of ``volumes[1].claim``; for a key left out, that of its nearest parent.
+
+        None without a file, for what an option says, and where ``path`` is not written as a path.
+        """
+        steps = parse_path(path)
+        if not self.file or steps is None or _option_of(steps, self._options) is not None:
+            return None
+        return self._source.line_of(steps)
+
+
+def load_job(
+    path: Path | None,
+    *,
+    environment: LoadedEnvironment,
+    overrides: Mapping[str, object] | None = None,
+    text: str | None = None,
+) -> LoadedJob:
+    """Read, check and resolve a job for ``environment``; ``text`` is read in place of the file's content.
+
+    ``path`` None means a job of ``overrides`` alone. ``overrides`` win over the file: fields of a job by name, as plain
+    data, and ``collectives`` and ``pairs`` of its measurement. What is wrong with one is found at its option
+    (``--nodes``), without file and line.
+
+    Raises JobFileError with every error of the job, of single values and of values together.
+    """
+    try:
+        source = Source(file="", data={}) if path is None else documents.open_source(path, WORDING, text=text)
+    except DocumentError as error:
+        raise JobFileError(error.findings) from None
+    options = dict(_overridden(source, overrides or {}))
+    job, said = documents.validated(Job, source)
+    context = Context(environment.environment, job, has_file=path is not None)
+    said += [
+        Said(problem.severity, problem.path, problem.message, rule.name) for rule, problem in rules.problems(context)
+    ]
+    findings = documents.in_order([*source.findings, *(_found(each, source, options) for each in said)])
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        raise JobFileError(findings, file=source.file)
+    named = job if job.name else job.model_copy(update={"name": plan(environment.environment, job).name})
+    return LoadedJob(job=named, warnings=tuple(findings), file=source.file, _source=source, _options=options)
+
+
+def _overridden(source: Source, overrides: Mapping[str, object]) -> list[tuple[DataPath, str]]:
+    """Put overrides into the data, and give the place and the option of each."""
+    options: list[tuple[DataPath, str]] = []
+    data = source.data
+    assert isinstance(data, dict)  # noqa: S101 - open_source gives nothing else
+    for name, value in overrides.items():
+        if name not in Job.model_fields and name not in _IN_MEASURE:
+            raise ValueError(f'must be a field of a job or one of {", ".join(_IN_MEASURE)}, got "{name}"')
+        plain = list(value) if isinstance(value, tuple) else value
+        if name in _IN_MEASURE:
+            measure = data.setdefault("measure", {})
+            if isinstance(measure, dict):  # else it is refused as it stands
+                measure[name] = plain
+                options.append((("measure", name), _IN_MEASURE[name]))
+        else:
+            data[name] = plain
+            options.append(((name,), f"--{name.replace('_', '-')}"))
+    for place, _ in options:
+        for known in [each for each in source.texts if each[: len(place)] == place]:
+            del source.texts[known]
+    return options
+
+
+def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Finding:
+    option = _option_of(said.path, options)
+    if option is None and source.file:
+        return said.found_in(source)
+    path = option or (f"--{said.path[0]}" if said.path in _OPTIONS else render_path(said.path))
+    return Finding(severity=said.severity, message=said.message, path=path, rule=said.rule)
+
+
+_OPTIONS: frozenset[DataPath] = frozenset(
+    (name,) for name in ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
+)
+"""Fields that have an option of the command: where there is no file a finding about them is about that option."""
+
+
+def _option_of(path: DataPath, options: Mapping[DataPath, str]) -> str | None:
+    return next((option for place, option in options.items() if path[: len(place)] == place), None)

@@ -1,0 +1,179 @@
+"""What a job comes to on its group: every default filled in, for the modules that write manifests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from hyperpod_cdk.catalog import fabric, governance, scheduling
+from hyperpod_cdk.config import Environment, InstanceGroup
+from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
+from hyperpod_cdk.workloads.job import JOB_NAME, TRAINING, Job, Kind, Volume
+from hyperpod_cdk.workloads.nodes import NodeShape, mig_profile, node_shape
+
+DEFAULT_NAMESPACE = "default"
+MPI: tuple[Kind, ...] = ("nccl", "nccom")
+"""Kinds that are MPI jobs, whose launcher runs beside the pods that work."""
+
+HUGEPAGES_RESOURCE = "hugepages-2Mi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A job with everything known; made only of jobs that passed the rules.
+
+    ``queue`` and ``priority_class`` are values of Kueue's labels, None where no label is set. ``accelerators``,
+    ``efa``, ``vcpu``, ``memory_gib``, ``shared_memory_gib`` (part of the memory) and ``hugepages_mib`` are those of one
+    pod, of which each of the ``nodes`` runs one. ``variables`` are the catalog's for the hardware with the job's own,
+    which win. ``claims`` are what is mounted.
+    """
+
+    environment: Environment
+    job: Job
+    kind: Kind
+    name: str
+    namespace: str
+    queue: str | None
+    priority_class: str | None
+    shape: NodeShape
+    nodes: int
+    accelerators: int
+    efa: int
+    vcpu: int
+    memory_gib: int
+    shared_memory_gib: int
+    hugepages_mib: int
+    image: str
+    variables: Mapping[str, str]
+    claims: tuple[Volume, ...]
+
+    @property
+    def group(self) -> InstanceGroup:
+        """The instance group it runs on."""
+        return self.shape.group
+
+    @property
+    def is_autoscaled(self) -> bool:
+        """Whether Karpenter makes the nodes once the pods are there."""
+        return any(group.name == self.group.name for group in self.environment.hyperpod.autoscaled_groups)
+
+    @property
+    def fills_its_nodes(self) -> bool:
+        """Whether a pod leaves no accelerator of its node, so that a second one cannot run beside it."""
+        return len(self.shape.rows) == 1 and 0 < self.accelerators == self.shape.accelerator_count
+
+
+def plan(environment: Environment, job: Job) -> Plan:
+    """Fill in every default of ``job`` from ``environment``.
+
+    Raises ``ValueError`` for a job that the rules refuse: without a kind, on a group that is unknown or whose type's
+    numbers are, or training without a name or an image.
+    """
+    if job.kind is None:
+        raise ValueError("must have a kind, got none; set kind")
+    shape = _shape(environment, job)
+    accelerators = _accelerators(job, job.kind, shape)
+    efa = _efa(job, job.kind, shape, accelerators)
+    hugepages_mib = _hugepages_mib(job, job.kind, shape) if efa else 0
+    vcpu, memory_gib = _share(environment, job, job.kind, shape, accelerators)
+    return Plan(
+        environment=environment,
+        job=job,
+        kind=job.kind,
+        name=job.name or _name(job, job.kind),
+        namespace=governance.namespace(job.team) if job.team else job.namespace or DEFAULT_NAMESPACE,
+        queue=governance.local_queue(job.team) if job.team else None,
+        priority_class=governance.priority_class(job.priority) if job.priority else None,
+        shape=shape,
+        nodes=job.nodes or shape.group.count or 1,
+        accelerators=accelerators,
+        efa=efa,
+        vcpu=vcpu,
+        memory_gib=memory_gib,
+        shared_memory_gib=job.shared_memory_gib or max(1, memory_gib // 2),
+        hugepages_mib=hugepages_mib,
+        image=job.image or _image(job.kind, shape),
+        variables=MappingProxyType(
+            {**_variables(job.kind, shape, accelerators, efa, has_hugepages=bool(hugepages_mib)), **job.environment}
+        ),
+        claims=job.volumes,
+    )
+
+
+def _shape(environment: Environment, job: Job) -> NodeShape:
+    group = next((group for group in environment.hyperpod.instance_groups if group.name == job.group), None)
+    if group is None:
+        raise ValueError(f'must name an instance group of the environment, got "{job.group}"; set group')
+    shape = node_shape(environment, group)
+    if shape is None:
+        raise ValueError(f'the numbers of a type of group "{group.name}" are not known; state them in instance_types')
+    return shape
+
+
+def _name(job: Job, kind: Kind) -> str:
+    if kind in TRAINING:
+        raise ValueError("training must have a name, got none; set name")
+    pairs = "-pairs" if kind == "nccl" and job.measure.pairs else ""
+    words = f"{kind}{pairs}-{job.group}".lower()
+    return re.sub(r"[^a-z0-9-]", "-", words)[: JOB_NAME.maximum].strip("-")
+
+
+def _accelerators(job: Job, kind: Kind, shape: NodeShape) -> int:
+    if job.accelerators_per_node is not None:
+        return job.accelerators_per_node
+    return 0 if kind == "efa-info" else shape.accelerator_count
+
+
+def _efa(job: Job, kind: Kind, shape: NodeShape, accelerators: int) -> int:
+    if job.efa_per_node is not None:
+        return job.efa_per_node
+    if kind == "dcgm" or mig_profile(shape.group) is not None:
+        return 0
+    if kind != "efa-info" and not 0 < accelerators == shape.accelerator_count:
+        return 0
+    # a type with EFA has one interface at least, whatever the sources disagree about
+    return shape.efa_count if shape.efa_count is not None else int(all(row.efa_supported for row in shape.rows))
+
+
+def _share(environment: Environment, job: Job, kind: Kind, shape: NodeShape, accelerators: int) -> tuple[int, int]:
+    if kind == "efa-info":
+        vcpu, memory_gib = scheduling.LAUNCHER_VCPU, scheduling.LAUNCHER_MEMORY_GIB
+    else:
+        all_vcpu, all_gib = allocatable(shape, checkpoint_percent=kept_for_checkpoints(environment))
+        if kind in MPI:
+            # the launcher has to fit beside a worker: a team's quota holds no other type for certain
+            all_vcpu, all_gib = all_vcpu - scheduling.LAUNCHER_VCPU, all_gib - scheduling.LAUNCHER_MEMORY_GIB
+        whole = shape.accelerator_count or 1
+        part = min(accelerators or whole, whole)
+        vcpu, memory_gib = all_vcpu * part // whole, all_gib * part // whole
+    return job.vcpu_per_node or max(1, vcpu), job.memory_gib_per_node or max(1, memory_gib)
+
+
+def _hugepages_mib(job: Job, kind: Kind, shape: NodeShape) -> int:
+    if job.huge_pages_mib is not None:
+        return job.huge_pages_mib
+    if kind == "efa-info" or (job.team is not None and not scheduling.is_in_quotas(HUGEPAGES_RESOURCE)):
+        # a team's queue may not cover them, and EFA does without
+        return 0
+    return min(fabric.hugepages_mib(row) for row in shape.rows)
+
+
+def _image(kind: Kind, shape: NodeShape) -> str:
+    if kind in TRAINING:
+        raise ValueError("training must have an image, got none; set image")
+    if kind == "dcgm":
+        return fabric.dcgm_image(shape.rows)
+    return fabric.neuron_image(shape.rows) if shape.is_neuron else fabric.test_image(shape.rows)
+
+
+def _variables(kind: Kind, shape: NodeShape, accelerators: int, efa: int, *, has_hugepages: bool) -> dict[str, str]:
+    if kind == "dcgm":
+        return {}
+    if not efa:
+        return fabric.tcp_variables(shape.rows) if shape.is_nvidia and accelerators else {}
+    small_pages = {} if has_hugepages else fabric.variables_without_hugepages()
+    if shape.is_neuron:
+        return {**fabric.neuron_variables(shape.rows), **small_pages}
+    return {**fabric.variables(shape.rows, accelerators_are_whole=mig_profile(shape.group) is None), **small_pages}

@@ -1,0 +1,237 @@
+"""The pods of a job: what they ask for, where they may run, what they mount."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, mig_profile
+from hyperpod_cdk.workloads.plan import HUGEPAGES_RESOURCE, Plan
+
+MANAGED_BY = "hyperpod-cdk"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+COMPONENT_LABEL = "app.kubernetes.io/component"
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+LAUNCHER = "launcher"
+"""The component that runs no rank of the job, so that it may share a node with one that does."""
+
+_SHARED_MEMORY = "shared-memory"
+_SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where POSIX shared memory is, not a temporary file
+
+
+def labels(plan: Plan) -> dict[str, str]:
+    """Give the labels of the job and of every template of its pods: whose it is, its queue, its priority.
+
+    Kueue reads them from the job; on the pods they say to people, and to an admission policy, what admitted them.
+    """
+    of_kueue = {governance.QUEUE_LABEL: plan.queue, governance.PRIORITY_LABEL: plan.priority_class}
+    return {
+        INSTANCE_LABEL: plan.name,
+        MANAGED_BY_LABEL: MANAGED_BY,
+        **{key: value for key, value in of_kueue.items() if value is not None},
+    }
+
+
+def topology_annotations(plan: Plan) -> dict[str, str]:
+    """Give the annotations of the pods' template: how near to each other Kueue has to place them."""
+    topology = plan.job.topology
+    if topology is None:
+        return {}
+    wanted = {
+        scheduling.PREFERRED_TOPOLOGY: topology.preferred,
+        scheduling.REQUIRED_TOPOLOGY: topology.required,
+    }
+    return {key: value for key, value in wanted.items() if value is not None}
+
+
+def metadata(plan: Plan) -> dict[str, Any]:
+    """Give the metadata of the job itself: name, namespace, labels."""
+    return {"name": plan.name, "namespace": plan.namespace, "labels": labels(plan)}
+
+
+def template(plan: Plan, spec: Mapping[str, Any], *, component: str | None = None) -> dict[str, Any]:
+    """Give a pod template around ``spec``; ``component`` names its part in the job (``LAUNCHER``), without: workers."""
+    marks = {} if component is None else {COMPONENT_LABEL: component}
+    notes = {} if component == LAUNCHER else topology_annotations(plan)
+    about: dict[str, Any] = {"labels": {**labels(plan), **marks}}
+    if notes:
+        about["annotations"] = notes
+    return {"metadata": about, "spec": dict(spec)}
+
+
+def pod_spec(
+    plan: Plan,
+    *,
+    container: str,
+    command: Sequence[str],
+    args: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    ports: Sequence[int] = (),
+    with_devices: bool = True,
+    restart_policy: str | None = None,
+    node_variable: str | None = None,
+) -> dict[str, Any]:
+    """Give the specification of one pod, with one container called ``container``.
+
+    ``environment`` are variables of the kind of job: they win over the catalog's, the job's own over both. Without
+    ``with_devices`` it is a launcher: little CPU and memory, no accelerators, no EFA, no shared memory, no place of its
+    own; it runs on the same group, since a team has a quota there, and its image fits. ``node_variable`` is the
+    variable that gets the name of the node.
+    """
+    mounts, volumes = _mounts(plan, with_devices=with_devices)
+    spec: dict[str, Any] = {
+        "restartPolicy": restart_policy,
+        "serviceAccountName": plan.job.service_account,
+        "nodeSelector": _node_selector(plan),
+        "affinity": _affinity(plan, alone=with_devices and not plan.fills_its_nodes),
+        "tolerations": _tolerations(plan),
+        "containers": [
+            _without_empty(
+                {
+                    "name": container,
+                    "image": plan.image,
+                    "imagePullPolicy": plan.job.image_pull_policy,
+                    "command": list(command),
+                    "args": list(args),
+                    "env": _env(plan, environment or {}, node_variable),
+                    "ports": [{"containerPort": port} for port in ports],
+                    "resources": _resources(plan) if with_devices else _launcher_resources(),
+                    # registered memory is locked memory, which a container may not have without
+                    "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}} if with_devices and plan.efa else None,
+                    "volumeMounts": mounts,
+                }
+            )
+        ],
+        "volumes": volumes,
+    }
+    return _without_empty(spec)
+
+
+def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if value not in (None, [], {})}
+
+
+def _env(plan: Plan, of_kind: Mapping[str, str], node_variable: str | None) -> list[dict[str, Any]]:
+    plain = {**plan.variables, **of_kind, **plan.job.environment}
+    secrets = plan.job.secrets
+    node = [] if node_variable is None or node_variable in {*plain, *secrets} else [node_variable]
+    return [
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} for name in node),
+        *({"name": name, "value": value} for name, value in plain.items() if name not in secrets),
+        *(
+            {"name": name, "valueFrom": {"secretKeyRef": {"name": value.secret, "key": value.key}}}
+            for name, value in secrets.items()
+        ),
+    ]
+
+
+def _resources(plan: Plan) -> dict[str, Any]:
+    # Kubernetes wants the same number in both places for these
+    devices: dict[str, Any] = {}
+    resource = plan.shape.accelerator_resource
+    if resource is not None and plan.accelerators:
+        devices[resource if plan.queue is None else scheduling.name_in_quotas(resource)] = plan.accelerators
+    if plan.efa:
+        devices[EFA_RESOURCE] = plan.efa
+    if plan.hugepages_mib:
+        devices[HUGEPAGES_RESOURCE] = f"{plan.hugepages_mib}Mi"
+    resources: dict[str, Any] = {"requests": {"cpu": plan.vcpu, "memory": f"{plan.memory_gib}Gi", **devices}}
+    if devices:
+        resources["limits"] = devices
+    return resources
+
+
+def _launcher_resources() -> dict[str, Any]:
+    return {"requests": {"cpu": scheduling.LAUNCHER_VCPU, "memory": f"{scheduling.LAUNCHER_MEMORY_GIB}Gi"}}
+
+
+def _mounts(plan: Plan, *, with_devices: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    claims = list(dict.fromkeys(claim.claim for claim in plan.claims))
+    # a claim is mounted read-only only where none of its places is for writing
+    writable = {claim.claim for claim in plan.claims if not claim.read_only}
+    mounts: list[dict[str, Any]] = []
+    volumes: list[dict[str, Any]] = []
+    if with_devices:
+        name = next(name for name in _candidates(_SHARED_MEMORY) if name not in claims)
+        mounts.append({"name": name, "mountPath": _SHARED_MEMORY_PATH})
+        volumes.append({"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": f"{plan.shared_memory_gib}Gi"}})
+    for claim in plan.claims:
+        mount: dict[str, Any] = {"name": claim.claim, "mountPath": claim.mount_path}
+        if claim.sub_path is not None:
+            mount["subPath"] = claim.sub_path
+        if claim.read_only:
+            mount["readOnly"] = True
+        mounts.append(mount)
+    for claim_name in claims:
+        source: dict[str, Any] = {"claimName": claim_name}
+        if claim_name not in writable:
+            source["readOnly"] = True
+        volumes.append({"name": claim_name, "persistentVolumeClaim": source})
+    return mounts, volumes
+
+
+def _candidates(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
+
+
+def _node_selector(plan: Plan) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    if len(plan.shape.instance_types) == 1:
+        chosen[scheduling.INSTANCE_TYPE_LABEL] = plan.shape.instance_types[0]
+    if not plan.is_autoscaled:
+        # Karpenter makes no node for a label that its pool does not state
+        chosen[scheduling.INSTANCE_GROUP_LABEL] = plan.group.name
+    if plan.accelerators and mig_profile(plan.group) is not None:
+        chosen[scheduling.MIG_STATE_LABEL] = scheduling.MIG_DONE
+    return chosen
+
+
+def _affinity(plan: Plan, *, alone: bool) -> dict[str, Any]:
+    terms = [_health(plan)]
+    if len(plan.shape.instance_types) > 1:
+        terms.append(_expression(scheduling.INSTANCE_TYPE_LABEL, "In", plan.shape.instance_types))
+    if plan.job.passed_deep_health_checks:
+        terms.append(_expression(scheduling.DEEP_HEALTH_CHECK_LABEL, "In", (scheduling.PASSED,)))
+    affinity: dict[str, Any] = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+        }
+    }
+    if alone:
+        others = [
+            _expression(INSTANCE_LABEL, "In", (plan.name,)),
+            _expression(COMPONENT_LABEL, "NotIn", (LAUNCHER,)),
+        ]
+        affinity["podAntiAffinity"] = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"labelSelector": {"matchExpressions": others}, "topologyKey": scheduling.HOSTNAME_LABEL}
+            ]
+        }
+    return affinity
+
+
+def _health(plan: Plan) -> dict[str, Any]:
+    if plan.is_autoscaled:
+        # a node that is still to come has no status yet, and Karpenter counts only labels that its pool states
+        return _expression(scheduling.HEALTH_LABEL, "NotIn", scheduling.NOT_SCHEDULABLE)
+    return _expression(scheduling.HEALTH_LABEL, "In", (scheduling.SCHEDULABLE,))
+
+
+def _expression(key: str, operator: str, values: Sequence[str]) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+def _tolerations(plan: Plan) -> list[dict[str, str]]:
+    stated = [
+        {"key": taint.key, "operator": "Exists", "effect": taint.effect}
+        if taint.value is None
+        else {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+        for taint in plan.group.taints
+    ]
+    usual = scheduling.tolerated_taints(
+        nvidia=plan.shape.is_nvidia, neuron=plan.shape.is_neuron, efa=plan.shape.efa_count != 0
+    )
+    return [*stated, *({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in usual)]

@@ -1,0 +1,44 @@
+"""The reference training program, as files that go into an image."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+NAME = "fsdp_training"
+"""Its folder, below /workspace in an image."""
+
+_MAX_BYTES = 1_000_000
+
+
+def library_program() -> Path:
+    """Give the folder of the library's own program, in an installed package or in a clone."""
+    here = Path(__file__).resolve().parents[1]
+    installed, cloned = here / "_training_program" / NAME, here.parents[1] / "workloads" / NAME
+    return installed if installed.is_dir() else cloned
+
+
+def program_files(folder: Path) -> Mapping[str, str]:
+    """Give the text of every file below ``folder``, by its path from the folder's parent, sorted.
+
+    Hidden files and folders, and what Python compiled, are left out. Raises ValueError for a folder that is none or
+    holds no file, and for a file that is no text or larger than a megabyte: data belongs into a volume.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"must be a folder with a program, got {folder}, which is none")
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if not path.is_file() or any(part.startswith(".") or part == "__pycache__" for part in inner.parts):
+            continue
+        if path.stat().st_size > _MAX_BYTES:
+            raise ValueError(
+                f"must hold a program's text, got {path} of more than {_MAX_BYTES} bytes; mount data instead"
+            )
+        try:
+            found[(Path(folder.resolve().name) / inner).as_posix()] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"must hold a program's text, got {path}, which is no UTF-8; mount data instead") from None
+    if not found:
+        raise ValueError(f"must be a folder with a program, got {folder}, which holds no file")
+    return found

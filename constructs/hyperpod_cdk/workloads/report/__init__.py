@@ -1,0 +1,28 @@
+"""Logs of fabric and GPU tests, read and judged: EFA or TCP, how fast, which pair is slow, with the lines that say so.
+
+``judge(parse(read_lines(stream)))`` gives a ``Report``; ``text`` draws it, ``report_json`` writes it.
+"""
+
+from __future__ import annotations
+
+from hyperpod_cdk.workloads.report.judging import judge
+from hyperpod_cdk.workloads.report.lines import read_lines
+from hyperpod_cdk.workloads.report.log import Log
+from hyperpod_cdk.workloads.report.model import Report, Verdict
+from hyperpod_cdk.workloads.report.parsing import parse, parse_files
+from hyperpod_cdk.workloads.report.schema import report_json, report_schema, report_schema_text
+from hyperpod_cdk.workloads.report.text import text
+
+__all__ = [
+    "Log",
+    "Report",
+    "Verdict",
+    "judge",
+    "parse",
+    "parse_files",
+    "read_lines",
+    "report_json",
+    "report_schema",
+    "report_schema_text",
+    "text",
+]

@@ -1,0 +1,405 @@
+"""Judges what a log holds: EFA or TCP, how fast, which pair is slow, pass or fail or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hyperpod_cdk.catalog import baselines, instance_types
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
+from hyperpod_cdk.workloads.report.measures import NO_TYPE, Beside, gb_s, hosts
+from hyperpod_cdk.workloads.report.model import Check, Report, Run, Size, Verdict
+from hyperpod_cdk.workloads.report.network import evidence, fabrics, interfaces_check, network, network_check
+
+_SHOWN = 3
+_CUT = "give the whole log; if this is all of it, see how the job's pods ended"
+_TIMED_OUT = 124
+"""What timeout exits with."""
+
+_KILLED = 137
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """What a test ran on, as far as it is known."""
+
+    row: InstanceType | None
+    types: tuple[InstanceType, ...]
+    type_from: Literal["option", "job", "device", "unknown"]
+    nodes: int | None
+    nodes_from: Literal["option", "job", "hosts", "unknown"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged:
+    """A run with its name and how it stands beside its baseline."""
+
+    run: log.Run
+    name: str | None
+    beside: Beside
+    report: Run
+
+
+def judge(found: log.Log, *, instance_type: str | None = None, nodes: int | None = None) -> Report:
+    """Judge a log.
+
+    ``instance_type`` and ``nodes`` say what the test ran on, and win over what the log says of it. A check that the
+    log does not allow is left out or unknown, never passed. Raises ValueError for a type that the catalog does not
+    know.
+    """
+    place = _place(found, instance_type, nodes)
+    is_paired = pairs.paired(found.runs)
+    two = [run for run in found.runs if is_paired]
+    told = network(found, nodes=_nodes_of_network(found, place))
+    judged = [_judged(run, place, is_paired=is_paired) for run in found.runs]
+    all_tests = health.tests(found)
+    all_pairs = pairs.pairs(two)
+    bad = pairs.suspects(all_pairs)
+    types = (place.row,) if place.row is not None else place.types
+    checks = [
+        network_check(found, told, types),
+        interfaces_check(found, told, place.row),
+        *_run_checks(found, judged),
+        pairs.check(two, all_pairs, bad),
+        _nodes_check(found, place, is_paired=is_paired),
+        _type_check(found, place),
+        _errors_check(found),
+        health.check(found, all_tests),
+    ]
+    kept = tuple(check for check in checks if check is not None)
+    verdict = _worst(check.verdict for check in kept)
+    return Report(
+        version=1,
+        verdict=verdict,
+        summary=_summary(verdict, kept, found),
+        instance_type=place.row.name if place.row is not None else None,
+        instance_types=tuple(row.name for row in place.types),
+        instance_type_from=place.type_from,
+        nodes=place.nodes,
+        nodes_from=place.nodes_from,
+        checks=kept,
+        network=told,
+        runs=tuple(each.report for each in judged),
+        pairs=all_pairs,
+        suspects=bad,
+        fabric=fabrics(found),
+        health=all_tests,
+        versions=dict(sorted(found.versions.items())),
+        files=tuple(found.files),
+        lines=found.lines,
+    )
+
+
+def _place(found: log.Log, instance_type: str | None, nodes: int | None) -> _Place:
+    markers = [run.marker for run in found.runs if run.marker is not None]
+    by_device = _types_by_device(found)
+    row: InstanceType | None = None
+    type_from: Literal["option", "job", "device", "unknown"] = "unknown"
+    if instance_type is not None:
+        row, type_from = instance_types.get(instance_type), "option"
+        if row is None:
+            near = instance_types.closest(instance_type)
+            hint = f"; did you mean {near}?" if near else ""
+            raise ValueError(f'must be an instance type of the catalog, got "{instance_type}"{hint}')
+    else:
+        stated = _rows(sorted(found.instance_types))
+        if stated:
+            type_from = "job"
+            # a flexible group's job names all its types; the GPUs may tell which
+            by_device = tuple(each for each in by_device if each in stated) or by_device or stated
+            row = stated[0] if len(stated) == 1 else None
+        elif by_device:
+            type_from = "device"
+        if row is None and len(by_device) == 1:
+            row = by_device[0]
+    counted, nodes_from = _nodes(found, markers, nodes)
+    return _Place(row=row, types=by_device, type_from=type_from, nodes=counted, nodes_from=nodes_from)
+
+
+def _nodes(
+    found: log.Log, markers: Sequence[log.Marker], nodes: int | None
+) -> tuple[int | None, Literal["option", "job", "hosts", "unknown"]]:
+    if nodes is not None:
+        return nodes, "option"
+    stated = {marker.nodes for marker in markers if marker.nodes is not None}
+    if len(stated) == 1 and not pairs.paired(found.runs):
+        return stated.pop(), "job"
+    named = {host for run in found.runs for host in hosts(run)} or {each.node for each in found.counted}
+    return (len(named), "hosts") if named else (None, "unknown")
+
+
+def _types_by_device(found: log.Log) -> tuple[InstanceType, ...]:
+    """Give the types that carry every GPU named, and as many of them as a host shows."""
+    devices = {device.name for run in found.runs for device in run.devices}
+    most = max((_most_per_host(run) for run in found.runs), default=0)
+    fitting = [{row.name for row in baselines.types_with(name, at_least=most)} for name in devices]
+    names = set.intersection(*fitting) if fitting else set()
+    return _rows(name for name in instance_types.names() if name in names)
+
+
+def _rows(names: Iterable[str]) -> tuple[InstanceType, ...]:
+    rows = (instance_types.get(name) for name in names)
+    return tuple(row for row in rows if row is not None)
+
+
+def _most_per_host(run: log.Run) -> int:
+    counts: dict[str, int] = {}
+    for device in run.devices:
+        counts[device.host] = counts.get(device.host, 0) + 1
+    return max(counts.values(), default=0)
+
+
+def _nodes_of_network(found: log.Log, place: _Place) -> int | None:
+    """Give 1 only where every run stayed on one node."""
+    counts = {len(hosts(run)) or None for run in found.runs}
+    return 1 if counts == {1} or (counts <= {None} and place.nodes == 1) else None
+
+
+def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
+    name, name_from = measures.collective(run)
+    named = hosts(run)
+    marked = run.marker.nodes if run.marker is not None else None
+    nodes = len(named) or (2 if is_paired else marked or place.nodes)
+    beside = measures.beside_baseline(
+        run,
+        instance_type=place.row.name if place.row is not None else None,
+        nodes=nodes,
+        name=name,
+    )
+    if not run.sizes:
+        beside = Beside(verdict=Verdict.UNKNOWN, says="nothing was measured")
+    wrong = measures.wrong(run)
+    states = [beside.verdict]
+    if wrong or run.out_of_bounds:
+        states.append(Verdict.FAIL)
+    if run.exit_code is not None:
+        states.append(Verdict.FAIL)
+    if not run.is_complete or run.bad_rows:
+        states.append(Verdict.UNKNOWN)
+    first = run.line or log.Line("", 0, "")
+    report = Run(
+        tool=run.tool,
+        collective=name,
+        collective_from=name_from,
+        pair=named if is_paired and len(named) == 2 else (),
+        hosts=named,
+        nodes=nodes,
+        ranks=len(run.devices) or None,
+        sizes=tuple(_size(size) for size in run.sizes),
+        plateau_gb_s=measures.plateau(run),
+        average_gb_s=run.average_gb_s,
+        wrong=wrong,
+        memory_limit_bytes=run.memory_limit_bytes,
+        exit_code=run.exit_code,
+        complete=run.is_complete,
+        verdict=_worst(states),
+        comparison=beside.comparison,
+        begins=evidence([first])[0],
+    )
+    return _Judged(run=run, name=name, beside=beside, report=report)
+
+
+def _size(size: log.Size) -> Size:
+    timings = [timing for timing in (size.out_of_place, size.in_place) if timing is not None]
+    wrong = [timing.wrong for timing in timings if timing.wrong is not None]
+    return Size(
+        bytes=size.bytes,
+        out_of_place_gb_s=size.out_of_place.bus_gb_s if size.out_of_place else None,
+        in_place_gb_s=size.in_place.bus_gb_s if size.in_place else None,
+        wrong=sum(wrong) if wrong else None,
+    )
+
+
+def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
+    if judged:
+        yield _bandwidth_check(judged)
+    elif found.signals:
+        spoken = evidence(next(iter(found.signals.values())).lines)
+        yield Check(name="bandwidth", verdict=Verdict.UNKNOWN, says="nothing was measured", fix="", evidence=spoken)
+    wrong = [each for each in judged if each.report.wrong or each.run.out_of_bounds]
+    if wrong:
+        wrong_lines = [line for each in wrong for line in _wrong_lines(each.run)]
+        names = ", ".join(dict.fromkeys(_called(each) for each in wrong))
+        total = sum(each.report.wrong or each.run.out_of_bounds or 0 for each in wrong)
+        yield Check(
+            name="results",
+            verdict=Verdict.FAIL,
+            says=f"{total} wrong element{'s' if total != 1 else ''} ({names})",
+            fix="run the GPUs' diagnostics (kind: dcgm) on these nodes, and do not train on them before",
+            evidence=evidence(wrong_lines[: log.KEPT]),
+        )
+    elif any(each.report.wrong is not None for each in judged):
+        yield Check(name="results", verdict=Verdict.PASS, says="no wrong element", fix="", evidence=())
+    # a program that found wrong results ends with an exit code too, which then tells nothing more
+    open_runs = [
+        each for each in judged if not each.run.is_complete or (each.run.exit_code is not None and each not in wrong)
+    ]
+    bad_rows = [line for each in judged for line in each.run.bad_rows]
+    if open_runs or bad_rows:
+        said = [f"{_called(each)} {_ends(each.run)}" for each in open_runs[:_SHOWN]]
+        if len(open_runs) > _SHOWN:
+            said.append(f"{len(open_runs) - _SHOWN} more alike")
+        if bad_rows:
+            said.append(
+                f"{len(bad_rows)} line{'s hold' if len(bad_rows) > 1 else ' holds'} no number where one belongs"
+            )
+        ended = [each for each in open_runs if each.run.exit_code is not None]
+        last = [each.run.sizes[-1].line if each.run.sizes else each.run.line for each in ended or open_runs]
+        lines = [line for line in [*last, *bad_rows] if line is not None]
+        yield Check(
+            name="completeness",
+            verdict=Verdict.FAIL if ended else Verdict.UNKNOWN,
+            says="; ".join(said),
+            fix="see the log of its pods, and their events" if ended else _CUT,
+            evidence=evidence(lines[: log.KEPT]),
+        )
+
+
+def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
+    """Judge the speed of all runs: the worst comparison counts; runs that nothing compares with hold nothing back.
+
+    Where several nodes ran, one collective that is as fast as published shows the fabric; the others are told.
+    """
+    compared = [each for each in judged if each.beside.comparison is not None]
+    verdict = _worst(each.beside.verdict for each in compared or judged)
+    telling = [each for each in compared or judged if each.beside.verdict is verdict]
+    told = telling[:_SHOWN] if verdict is not Verdict.PASS else telling[:1]
+    says = "; ".join(f"{_called(each)} {_reached(each)}" for each in told)
+    if len(telling) > len(told) and verdict is not Verdict.PASS:
+        says += f"; {len(telling) - len(told)} more alike"
+    lines = [line for each in told if (line := _compared_line(each)) is not None]
+    return Check(
+        name="bandwidth", verdict=verdict, says=says, fix=_bandwidth_fix(verdict, told), evidence=evidence(lines)
+    )
+
+
+def _bandwidth_fix(verdict: Verdict, told: Sequence[_Judged]) -> str:
+    if verdict is Verdict.FAIL and not any(each.report.pair for each in told):
+        return "see the network first; if EFA is in use on all nodes, run the test in pairs, which shows a bad node"
+    if verdict is Verdict.UNKNOWN and any(each.beside.says == NO_TYPE for each in told):
+        return "name the instance type (--instance-type)"
+    return ""
+
+
+def _reached(each: _Judged) -> str:
+    if not each.run.sizes:
+        return "measured nothing"
+    comparison = each.beside.comparison
+    if comparison is not None:
+        return f"reached {gb_s(comparison.measured_gb_s)}, {each.beside.says}"
+    value = each.report.plateau_gb_s
+    return f"reached {gb_s(value)}; {each.beside.says}" if value is not None else "measured no bandwidth"
+
+
+def _compared_line(each: _Judged) -> log.Line | None:
+    if each.beside.comparison is None:
+        return each.run.sizes[-1].line if each.run.sizes else each.run.line
+    wanted = each.beside.comparison.measured_bytes
+    return next((size.line for size in each.run.sizes if size.bytes == wanted), None)
+
+
+def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | None:
+    """Say that other nodes took part than were asked for; None where they are as many, or nobody says."""
+    for run in () if is_paired else found.runs:
+        marked = run.marker.nodes if run.marker is not None else None
+        wanted = place.nodes if place.nodes_from == "option" else marked
+        seen = len(hosts(run))
+        if wanted is not None and seen and seen != wanted:
+            lines = [run.line] if run.line is not None else []
+            return Check(
+                name="nodes",
+                verdict=Verdict.FAIL,
+                says=f"{seen} node{'s' if seen != 1 else ''} took part, not {wanted}",
+                fix="see which worker pods do not run, and that each is on a node of its own",
+                evidence=evidence(lines),
+            )
+    return None
+
+
+def _type_check(found: log.Log, place: _Place) -> Check | None:
+    """Say that the log's GPUs are not those of the type it is said to be."""
+    devices = tuple(dict.fromkeys(device.name for run in found.runs for device in run.devices))
+    if place.row is None or not devices or place.row.name in {row.name for row in place.types}:
+        return None
+    if not place.types and not place.row.is_nvidia:
+        return None
+    return Check(
+        name="instance type",
+        verdict=Verdict.UNKNOWN,
+        says=f"the GPUs of the log ({', '.join(devices[:_SHOWN])}) do not fit {place.row.name}",
+        fix="name the instance type that it ran on (--instance-type)",
+        evidence=(),
+    )
+
+
+def _errors_check(found: log.Log) -> Check | None:
+    """Say what went wrong, where a run did not come to its end or there is none; None where all did."""
+    has_other = bool(found.fabrics or found.health or found.counted)
+    ended = all(run.is_complete for run in found.runs) and (found.runs or has_other)
+    if ended:
+        return None
+    if not found.problems:
+        if not found.exits.count:
+            return None
+        said = evidence(found.exits.lines)
+        fix = "see the lines before it, and the pods' events"
+        return Check(name="errors", verdict=Verdict.FAIL, says="the test itself failed", fix=fix, evidence=said)
+    # a pod that only trains may log failures it recovers from
+    is_test = bool(found.runs) or not found.signals
+    first = min(found.problems.values(), key=lambda problem: list(problems.KNOWN).index(problem.name))
+    known = problems.KNOWN[first.name]
+    lines = [line for problem in found.problems.values() for line in problem.tally.lines[:1]]
+    lines.sort(key=lambda line: first.tally.lines[0] != line)
+    return Check(
+        name="errors",
+        verdict=Verdict.FAIL if is_test else Verdict.UNKNOWN,
+        says=known.says,
+        fix=known.fix,
+        evidence=evidence(lines[: log.KEPT]),
+    )
+
+
+def _wrong_lines(run: log.Run) -> Iterator[log.Line]:
+    for size in run.sizes:
+        if any(timing is not None and timing.wrong for timing in (size.out_of_place, size.in_place)):
+            yield size.line
+
+
+def _called(each: _Judged) -> str:
+    name = each.name or "a collective"
+    pair = each.report.pair
+    return f"{name} of {' and '.join(pair)}" if pair else name
+
+
+def _ends(run: log.Run) -> str:
+    after = _after(len(run.sizes))
+    if run.exit_code is None:
+        return f"ends {after}"
+    if run.exit_code == _TIMED_OUT:
+        return f"did not end in time, {after}"
+    if run.exit_code == _KILLED:
+        return f"was killed {after}"
+    return f"failed with exit code {run.exit_code} {after}"
+
+
+def _after(sizes: int) -> str:
+    return "before the first size" if sizes == 0 else f"after {sizes} size{'s' if sizes > 1 else ''}"
+
+
+def _worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Give fail where one fails, else unknown where one is or there is none, else pass."""
+    found = set(verdicts)
+    if Verdict.FAIL in found:
+        return Verdict.FAIL
+    return Verdict.UNKNOWN if Verdict.UNKNOWN in found or not found else Verdict.PASS
+
+
+def _summary(verdict: Verdict, checks: Sequence[Check], found: log.Log) -> str:
+    if not checks:
+        return f"no test found in {found.lines} line{'s' if found.lines != 1 else ''}"
+    said = [check.says for check in checks if check.verdict is verdict or check.name == "network"]
+    if any(check.name == "pairs" and check.verdict is verdict for check in checks):
+        said = [check.says for check in checks if check.says in said and check.name != "bandwidth"]
+    return "; ".join(said)

@@ -1,0 +1,104 @@
+"""Lines of a log, of whatever size, without what launchers, collectors and terminals put around them."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+LONGEST = 1 << 20
+"""Bytes of a line that are read; the rest of a longer one is passed over."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+_POD = re.compile(r"\[(pod/[^\]\s]{1,300})\] ?")
+_RANK = re.compile(r"\[(?:[^\[\]@\s]{1,200}@)?\d+,(\d+)\]<std(?:out|err)> ?: ?")
+_DECORATION = re.compile(
+    r"""(?:
+        \d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?[ \t]+   # a timestamp
+        | std(?:out|err)[ ][FP][ ]                                              # the container runtime's own log
+        | (?:\d{1,3}(?:\.\d{1,3}){3}|ip-[\d-]{7,15}[\w.-]{0,100}):[ ]           # the host, by parallel shells
+        | \d{1,5}:(?:[ ]|(?=\#))                                                # the task, by srun --label
+    )""",
+    re.VERBOSE,
+)
+
+
+class Words(NamedTuple):
+    """What a line says, by whom: the pod that kubectl names and the rank that mpirun names, empty where none does."""
+
+    text: str
+    pod: str
+    rank: str
+
+    @property
+    def speaker(self) -> str:
+        """Pod and rank together, empty where neither is named."""
+        return " rank ".join(part for part in (self.pod, self.rank) if part) if self.rank else self.pod
+
+
+def read_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Give the lines of a stream one by one, holding no more than ``LONGEST`` bytes of any.
+
+    UTF-16 with a byte order mark, as shells on Windows write it, becomes UTF-8.
+    """
+    buffered = stream if isinstance(stream, io.BufferedReader) else None
+    start = buffered.peek(2)[:2] if buffered is not None else b""
+    if buffered is not None and start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        for text in _capped_text(io.TextIOWrapper(buffered, encoding="utf-16", errors="replace")):
+            yield text.encode("utf-8", "replace")
+        return
+    while line := stream.readline(LONGEST):
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = stream.readline(LONGEST)
+        yield line
+
+
+def words(line: bytes) -> Words:
+    """Take off what stands around a line's own words: colours, timestamps, kubectl's pod, mpirun's rank, JSON."""
+    text = line[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
+    text = clean(text)
+    pod = rank = ""
+    while True:
+        if match := _POD.match(text):
+            pod = match[1]
+        elif match := _RANK.match(text):
+            rank = match[1]
+        else:
+            match = _DECORATION.match(text)
+        if match is None:
+            unwrapped = _unwrapped(text)
+            if unwrapped is None:
+                return Words(text, pod, rank)
+            text = unwrapped
+        else:
+            text = text[match.end() :]
+
+
+def clean(text: str) -> str:
+    """Take out colours, and put a blank for what steers a terminal or turns the direction of text."""
+    return _CONTROL.sub(" ", _ANSI.sub("", text) if "\x1b" in text else text)
+
+
+def _unwrapped(text: str) -> str | None:
+    """Give the message inside a JSON object, as container logs are collected, or None."""
+    if not text.startswith('{"'):
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    message = next((entry[key] for key in ("log", "message") if isinstance(entry.get(key), str)), None)
+    return None if message is None else clean(message.rstrip("\r\n"))
+
+
+def _capped_text(stream: io.TextIOWrapper) -> Iterator[str]:
+    while line := stream.readline(LONGEST):
+        rest = line
+        while rest and not rest.endswith("\n"):
+            rest = stream.readline(LONGEST)
+        yield line

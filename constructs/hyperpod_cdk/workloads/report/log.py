@@ -1,0 +1,161 @@
+"""What a log holds, before anybody judges it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+KEPT = 3
+"""Lines that are kept of each kind, as evidence; the others are counted."""
+
+Signal = Literal[
+    "efa",
+    "libfabric",
+    "socket",
+    "infiniband",
+    "other provider",
+    "socket ready",
+    "no plugin",
+    "no provider",
+    "gpudirect",
+]
+"""What a line of NCCL says about the network: which one it uses, or why it does not use EFA."""
+
+
+class Line(NamedTuple):
+    """A line as evidence: the file (empty: standard input), its number from 1, its words."""
+
+    file: str
+    number: int
+    text: str
+
+
+@dataclass
+class Tally:
+    """How often something was said, its first lines, and the hosts that said it."""
+
+    count: int = 0
+    lines: list[Line] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    def add(self, line: Line, host: str = "") -> None:
+        """Count a line, and keep it while there are few."""
+        self.count += 1
+        if len(self.lines) < KEPT:
+            self.lines.append(line)
+        if host:
+            self.hosts.add(host)
+
+
+Signals = dict[Signal, Tally]
+
+
+@dataclass(frozen=True)
+class Marker:
+    """What the line before a collective says of it: job manifests of hyperpod-cdk write one."""
+
+    collective: str = ""
+    nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """One rank's place: its host and the name of its GPU."""
+
+    rank: int
+    host: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One measurement: bandwidths in GB/s and wrong elements; None where the log has no number."""
+
+    algorithm_gb_s: float | None
+    bus_gb_s: float | None
+    wrong: int | None
+
+
+@dataclass
+class Size:
+    """One row of a table: a message size in bytes."""
+
+    bytes: int
+    operation: str
+    root: int | None
+    line: Line
+    out_of_place: Timing | None = None
+    in_place: Timing | None = None
+
+
+@dataclass
+class Run:
+    """One run of a program of nccl-tests, or of nccom-test."""
+
+    tool: Literal["nccl-tests", "nccom-test"] = "nccl-tests"
+    line: Line | None = None
+    marker: Marker | None = None
+    pair: tuple[str, ...] = ()
+    program: str = ""
+    devices: list[Device] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+    signals: Signals = field(default_factory=dict)
+    average_gb_s: float | None = None
+    out_of_bounds: int | None = None
+    memory_limit_bytes: int | None = None
+    has_table: bool = False
+    is_complete: bool = False
+    exit_code: int | None = None
+    bad_rows: list[Line] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Interfaces:
+    """How many EFA interfaces a node showed, and how many a job of hyperpod-cdk expected of it."""
+
+    node: str
+    found: int
+    expected: int
+    line: Line
+
+
+@dataclass
+class Problem:
+    """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``."""
+
+    name: str
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass
+class Health:
+    """What one ``dcgmi diag`` found, as its JSON says it; ``of`` is the node, or the pod where no node is named."""
+
+    of: str
+    line: Line
+    document: dict[str, Any]
+
+
+@dataclass
+class Log:
+    """All that was found.
+
+    ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
+    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run.
+    """
+
+    lines: int = 0
+    files: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    signals: Signals = field(default_factory=dict)
+    interfaces: Counter[int] = field(default_factory=Counter)
+    counted: list[Interfaces] = field(default_factory=list)
+    instance_types: set[str] = field(default_factory=set)
+    exits: Tally = field(default_factory=Tally)
+    problems: dict[str, Problem] = field(default_factory=dict)
+    fabrics: dict[str, dict[str, set[str]]] = field(default_factory=dict)
+    fabric_lines: Tally = field(default_factory=Tally)
+    no_fabric: Tally = field(default_factory=Tally)
+    health: list[Health] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)

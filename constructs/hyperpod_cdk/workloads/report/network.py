@@ -1,0 +1,195 @@
+"""Which network carried a test's traffic, by what NCCL and fi_info say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.workloads.report import log
+from hyperpod_cdk.workloads.report.model import Check, Evidence, Fabric, Network, Verdict
+
+_SPOKEN: tuple[log.Signal, ...] = ("efa", "libfabric", "socket", "infiniband", "other provider")
+_AGAINST: tuple[log.Signal, ...] = (
+    "socket",
+    "socket ready",
+    "no plugin",
+    "no provider",
+    "other provider",
+    "infiniband",
+)
+_NO_LINES = (
+    "run it with NCCL_DEBUG=INFO (jobs of hyperpod-cdk do), and give the whole log, in which NCCL says what it uses"
+)
+_NO_PLUGIN = "use an image with aws-ofi-nccl, and let LD_LIBRARY_PATH name its folder"
+_NO_DEVICE = "let every pod request vpc.amazonaws.com/efa, and its nodes run the EFA device plugin"
+
+
+def network(found: log.Log, *, nodes: int | None) -> Network:
+    """Tell which network was in use. On one node it is none, whatever NCCL prepared."""
+    signals = found.signals
+    fast = "efa" in signals or ("libfabric" in signals and "other provider" not in signals)
+    slow = "socket" in signals or (
+        "socket ready" in signals and not any(signal in signals for signal in ("efa", "libfabric", "infiniband"))
+    )
+    if nodes == 1:
+        state = "unused"
+    elif fast and slow:
+        state = "mixed"
+    elif fast:
+        state = "efa"
+    elif slow:
+        state = "tcp"
+    else:
+        state = "other" if "other provider" in signals or "infiniband" in signals else "unknown"
+    kinds: tuple[log.Signal, ...] = (
+        "socket",
+        "socket ready",
+        "no plugin",
+        "no provider",
+        "other provider",
+        "infiniband",
+    )
+    if state in ("efa", "unused"):
+        kinds = ("efa", "libfabric")
+    elif state == "mixed":
+        kinds = ("socket", "efa", "no plugin", "no provider")
+    lines = [line for kind in kinds if kind in signals for line in signals[kind].lines]
+    speaks = any(kind in signals for kind in _SPOKEN)
+    return Network.model_validate(
+        {
+            "state": state,
+            "interfaces": min(found.interfaces, default=None),
+            "gpudirect": "gpudirect" in signals if speaks and state in ("efa", "mixed") else None,
+            "hosts_on_tcp": tuple(sorted(signals["socket"].hosts)) if slow and "socket" in signals else (),
+            "evidence": evidence(lines),
+        }
+    )
+
+
+def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> Check | None:
+    """Judge the network; None where there was none to judge, or nobody spoke of it and no type has EFA."""
+    with_efa = [row.efa_supported for row in types]
+    verdict, says, fix = Verdict.UNKNOWN, "", ""
+    match told.state:
+        case "unused":
+            return None
+        case "efa":
+            verdict, says = Verdict.PASS, "EFA is in use"
+            if told.gpudirect:
+                says += ", with GPUDirect RDMA"
+        case "mixed":
+            verdict, says = Verdict.FAIL, f"some nodes use TCP, others EFA{_hosts(told.hosts_on_tcp)}"
+            fix = "; ".join(_causes(found))
+        case "unknown":
+            if types and not any(with_efa):
+                return None
+            if not any(run.tool == "nccl-tests" for run in found.runs):
+                return None
+            says, fix = "the log does not say whether EFA or TCP is in use", _NO_LINES
+        case _:
+            name = "TCP is" if told.state == "tcp" else "a network other than EFA is"
+            says = f"{name} in use"
+            if types and all(with_efa):
+                verdict, says, fix = Verdict.FAIL, f"{name} in use instead of EFA", "; ".join(_causes(found))
+            elif types and not any(with_efa):
+                verdict, says = Verdict.PASS, f"{name} in use; the instance type has no EFA"
+            else:
+                says += "; whether the instance type has EFA is not known"
+                fix = "name the instance type (--instance-type)"
+    return Check(name="network", verdict=verdict, says=says, fix=fix, evidence=told.evidence)
+
+
+def fabrics(found: log.Log) -> tuple[Fabric, ...]:
+    """Give what fi_info lists, of each pod and rank."""
+    return tuple(
+        Fabric(of=speaker, provider=provider, devices=tuple(sorted(devices)))
+        for speaker, providers in sorted(found.fabrics.items())
+        for provider, devices in sorted(providers.items())
+    )
+
+
+def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) -> Check | None:
+    """Judge how many EFA interfaces pods see, beside how many the type has; None where nothing tells it."""
+    if found.counted:
+        return _counted_check(found)
+    counted = list(_seen(found))
+    if not counted and told.interfaces is None:
+        return _none_seen(found, row)
+    least = min([count for _, count in counted] + ([told.interfaces] if told.interfaces is not None else []))
+    lines = [*found.fabric_lines.lines, *(found.signals["efa"].lines if "efa" in found.signals else ())]
+    expected = row.efa_count if row is not None and row.efa_supported else None
+    whose = next((f" ({speaker})" for speaker, count in counted if speaker and count == least), "")
+    verdict, fix = Verdict.PASS, ""
+    if expected is None:
+        verdict = Verdict.UNKNOWN if least == 0 or row is None else Verdict.PASS
+        says = f"{_interfaces(least)} found on each node, if not more"
+        if row is None:
+            fix = "name the instance type (--instance-type), and it is compared with what that has"
+    elif least < expected:
+        verdict, fix = (
+            Verdict.FAIL,
+            _NO_DEVICE if least == 0 else f"let every pod request vpc.amazonaws.com/efa: {expected}",
+        )
+        says = f"{least} of {_interfaces(expected)} found{whose}"
+    else:
+        says = f"all {_interfaces(expected)} found" if expected > 1 else "the EFA interface was found"
+    return Check(name="interfaces", verdict=verdict, says=says, fix=fix, evidence=evidence(lines[: log.KEPT]))
+
+
+def evidence(lines: Iterable[log.Line]) -> tuple[Evidence, ...]:
+    """Give lines of the log as the report shows them."""
+    return tuple(Evidence(file=line.file, line=line.number, text=line.text) for line in lines)
+
+
+def _counted_check(found: log.Log) -> Check:
+    lacking = [each for each in found.counted if each.found < each.expected]
+    if not lacking:
+        says = f"every EFA interface was found on {len(found.counted)} node{'s' if len(found.counted) > 1 else ''}"
+        lines = evidence(each.line for each in found.counted[: log.KEPT])
+        return Check(name="interfaces", verdict=Verdict.PASS, says=says, fix="", evidence=lines)
+    told = "; ".join(f"{each.found} of {each.expected} on {each.node}" for each in lacking[:4])
+    more = f"; {len(lacking) - 4} more nodes" if len(lacking) > 4 else ""
+    return Check(
+        name="interfaces",
+        verdict=Verdict.FAIL,
+        says=f"EFA interfaces are missing: {told}{more}",
+        fix=f"{_NO_DEVICE}; where others have all of them, replace the node",
+        evidence=evidence(each.line for each in lacking[: log.KEPT]),
+    )
+
+
+def _none_seen(found: log.Log, row: InstanceType | None) -> Check | None:
+    if not found.no_fabric.count:
+        return None
+    lacks = row is not None and not row.efa_supported
+    return Check(
+        name="interfaces",
+        verdict=Verdict.PASS if lacks else Verdict.FAIL,
+        says="no EFA interface was found" + ("; the instance type has none" if lacks else ""),
+        fix="" if lacks else _NO_DEVICE,
+        evidence=evidence(found.no_fabric.lines),
+    )
+
+
+def _seen(found: log.Log) -> Iterator[tuple[str, int]]:
+    for speaker, providers in found.fabrics.items():
+        yield speaker, len(set().union(*(devices for name, devices in providers.items() if name.startswith("efa"))))
+
+
+def _causes(found: log.Log) -> Iterator[str]:
+    if "no plugin" in found.signals:
+        yield _NO_PLUGIN
+    if "no provider" in found.signals or "no plugin" not in found.signals:
+        yield _NO_DEVICE
+
+
+def _hosts(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(names[:4])
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f" (TCP: {shown}{more})"
+
+
+def _interfaces(count: int) -> str:
+    return f"{count} EFA interface{'' if count == 1 else 's'}"

@@ -1,0 +1,335 @@
+"""Rules about what a job asks of the nodes of its group."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.catalog import fabric
+from hyperpod_cdk.config.rules._book import Problem, warning
+from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
+from hyperpod_cdk.workloads.job import TRAINING
+from hyperpod_cdk.workloads.nodes import mig_profile
+from hyperpod_cdk.workloads.plan import plan
+from hyperpod_cdk.workloads.rules._book import Book, Context, Found, or_less
+
+BOOK = Book()
+
+_NVIDIA = ("nccl", "dcgm")
+_NEURON = ("nccom", "neuron-info")
+_NEURON_INSTEAD = {"nccl": "nccom", "dcgm": "neuron-info"}
+_NVIDIA_INSTEAD = {"nccom": "nccl", "neuron-info": "dcgm"}
+_HUGE_PAGE_MIB = 2
+_HOURS = 4
+"""The level of dcgm's diagnostic that takes hours."""
+
+
+@BOOK.rule
+def kinds_suit_the_accelerators(context: Context) -> Found:
+    """Refuse training and tests on a group without the accelerators, or the interfaces, that they are for."""
+    kind, shape = context.kind, context.shape
+    if kind == "efa-info":
+        if shape.efa_count == 0:
+            yield Problem(
+                ("group",),
+                f"must have EFA for kind efa-info, got {context.group.name} of {context.types}; {_other('EFA')}",
+            )
+        return
+    if not shape.accelerator_count:
+        yield Problem(
+            ("group",),
+            f"must have accelerators for kind {kind}, got {context.group.name} of {context.types};"
+            f" {_other('accelerators')}",
+        )
+    elif kind in _NVIDIA and not shape.is_nvidia:
+        yield Problem(
+            ("kind",),
+            f"must be a test of Neuron for group {context.group.name} of {context.types}, got {kind}, which is for"
+            f" NVIDIA GPUs; set kind: {_NEURON_INSTEAD[kind]}",
+        )
+    elif kind in _NEURON and not shape.is_neuron:
+        yield Problem(
+            ("kind",),
+            f"must be a test of NVIDIA GPUs for group {context.group.name} of {context.types}, got {kind}, which is for"
+            f" Neuron devices; set kind: {_NVIDIA_INSTEAD[kind]}",
+        )
+
+
+@BOOK.rule
+def a_test_image_knows_the_gpus(context: Context) -> Found:
+    """Refuse nccl-tests without an image where no public one is compiled for the GPUs."""
+    if context.kind == "nccl" and context.job.image is None and context.shape.is_nvidia:
+        message = fabric.test_image_problem(context.shape.rows)
+        if message is not None:
+            yield Problem(("image",), message)
+
+
+@BOOK.rule
+def nodes_are_in_the_group(context: Context) -> Found:
+    """Refuse more nodes than the group has; where Karpenter makes them, ask how many, and warn."""
+    count, nodes = context.group.count, context.job.nodes
+    spares = context.job.restart.spares
+    if context.is_autoscaled:
+        if nodes is None:
+            yield Problem(
+                ("nodes",),
+                f"is missing, and group {context.group.name} has no number of its own, since Karpenter makes its nodes;"
+                " add nodes: 2",
+            )
+        else:
+            yield warning(
+                ("nodes",),
+                f"Karpenter has to make {nodes + spares} nodes of {context.types}; see that the account's quotas and"
+                " the capacity on offer cover them",
+            )
+        return
+    if not count:
+        yield Problem(
+            ("group",),
+            f"must have nodes, got {context.group.name} with count: 0; raise it in the environment, or name another"
+            " group",
+        )
+    elif nodes is not None and nodes > count:
+        yield Problem(
+            ("nodes",),
+            f"must be at most {count}, the count of group {context.group.name}, got {nodes}; set nodes:"
+            f" {or_less(count)}",
+        )
+    elif spares and context.nodes + spares > count:
+        left = count - context.nodes
+        fix = f"set spares: {or_less(left)}" if left else f"set nodes: {or_less(max(1, count - spares))}"
+        yield Problem(
+            ("restart", "spares"),
+            f"must leave nodes and spares within the {count} of group {context.group.name}, got {context.nodes} and"
+            f" {spares}; {fix}",
+        )
+
+
+@BOOK.rule
+def collectives_have_two_nodes(context: Context) -> Found:
+    """Refuse a test of the network on one node, and pairs of an odd number of nodes."""
+    if context.kind != "nccl":
+        return
+    at: DataPath = ("nodes",)
+    nodes = context.nodes
+    if nodes < 2:
+        where = "" if context.job.nodes else f", which is all of group {context.group.name}"
+        yield Problem(
+            at,
+            f"must be at least 2 for kind nccl, which measures between nodes, got {nodes}{where}; set nodes: 2 or more,"
+            " or kind: dcgm for what a node measures by itself",
+        )
+    elif context.job.measure.pairs and nodes % 2:
+        where = "" if context.job.nodes else f", all of group {context.group.name}"
+        yield Problem(at, f"must be even with measure.pairs, got {nodes}{where}; set nodes: {nodes - 1}")
+
+
+@BOOK.rule
+def accelerators_fit_a_node(context: Context) -> Found:
+    """Refuse more accelerators than a node has."""
+    wanted, most = context.job.accelerators_per_node, context.shape.accelerator_count
+    if wanted is None or wanted <= most:
+        return
+    if not most:
+        if context.kind == "efa-info":
+            yield Problem(
+                ("accelerators_per_node",),
+                f"must be left out on {context.types}, which has none, got {wanted}; remove it",
+            )
+        return
+    what = "partitions" if mig_profile(context.group) else "accelerators"
+    yield Problem(
+        ("accelerators_per_node",),
+        f"must be at most {most}, the {what} of {context.types}, got {wanted}; set accelerators_per_node:"
+        f" {or_less(most)}",
+    )
+
+
+@BOOK.rule
+def interfaces_fit_a_node(context: Context) -> Found:
+    """Refuse EFA where the type has none, more of it than a node has, and beside parts of a node or of its GPUs."""
+    at: DataPath = ("efa_per_node",)
+    wanted, most, shape = context.job.efa_per_node, context.shape.efa_count, context.shape
+    if most is None and wanted is None and context.kind != "dcgm":
+        yield warning(
+            at,
+            f"no source says how many EFA interfaces {context.types} has, so that pods take one; set efa_per_node, or"
+            " state efa_count under instance_types in the environment file",
+        )
+    if not wanted:
+        return
+    if most == 0:
+        yield Problem(at, f"must be left out on {context.types}, which has no EFA, got {wanted}; remove efa_per_node")
+    elif most is not None and wanted > most:
+        yield Problem(
+            at,
+            f"must be at most {most}, the EFA interfaces of {context.types}, got {wanted}; set efa_per_node:"
+            f" {or_less(most)}",
+        )
+    elif mig_profile(context.group):
+        yield Problem(
+            at,
+            f"must be left out on group {context.group.name}, whose GPUs are partitioned: NCCL does not work across"
+            f" partitions, got {wanted}; remove efa_per_node",
+        )
+    elif 0 < context.accelerators < shape.accelerator_count:
+        yield Problem(
+            at,
+            f"must be left out where a pod takes a part of the node ({context.accelerators} of"
+            f" {shape.accelerator_count} accelerators), got {wanted}; remove efa_per_node, or set"
+            f" accelerators_per_node: {shape.accelerator_count}",
+        )
+
+
+@BOOK.rule
+def huge_pages_are_there(context: Context) -> Found:
+    """Refuse huge pages without EFA, and more than the nodes keep; a team's queue may not admit them."""
+    at: DataPath = ("huge_pages_mib",)
+    wanted, shape = context.job.huge_pages_mib, context.shape
+    if not wanted or context.kind == "dcgm":
+        return
+    kept = min(fabric.hugepages_kept_mib(row) for row in shape.rows)
+    is_partial = context.kind != "efa-info" and 0 < context.accelerators < shape.accelerator_count
+    if not kept or is_partial or mig_profile(context.group) or context.job.efa_per_node == 0:
+        yield Problem(at, f"must be left out where pods have no EFA, got {wanted}; remove huge_pages_mib")
+    elif wanted > kept:
+        yield Problem(
+            at,
+            f"must be at most {kept}, what {context.types} keeps as huge pages, got {wanted}; set huge_pages_mib:"
+            f" {or_less(kept)}",
+        )
+    elif wanted % _HUGE_PAGE_MIB:
+        yield Problem(
+            at,
+            f"must be a multiple of {_HUGE_PAGE_MIB}, the size of a page, got {wanted}; set huge_pages_mib:"
+            f" {wanted - wanted % _HUGE_PAGE_MIB}",
+        )
+    elif context.job.team is not None:
+        yield warning(
+            at,
+            "the queues of task governance are not known to count huge pages, and Kueue never admits what a queue does"
+            " not count; remove huge_pages_mib unless the cluster queue covers hugepages-2Mi",
+        )
+
+
+@BOOK.rule
+def partitions_stay_on_one_node(context: Context) -> Found:
+    """Refuse jobs of several nodes on partitioned GPUs, and tests of what partitions do not have."""
+    if not mig_profile(context.group):
+        return
+    if context.kind == "nccl":
+        yield Problem(
+            ("group",),
+            f"must have whole GPUs for kind nccl, got {context.group.name}, whose GPUs are partitioned: NCCL does not"
+            " work across partitions; name another group",
+        )
+    elif context.kind in TRAINING and context.nodes > 1:
+        yield Problem(
+            ("nodes",),
+            f"must be 1 on group {context.group.name}, whose GPUs are partitioned: NCCL does not work across"
+            f" partitions, got {context.nodes}; set nodes: 1",
+        )
+
+
+@BOOK.rule
+def processors_and_memory_fit_a_node(context: Context) -> Found:
+    """Refuse vCPUs and memory beyond the machine's; doubt what its own services probably need."""
+    shape = context.shape
+    percent = kept_for_checkpoints(context.environment)
+    vcpu, memory_gib = allocatable(shape, checkpoint_percent=percent)
+    also = f", tiered checkpointing with its {percent} %" if percent else ""
+    for key, wanted, machine, likely, what in (
+        ("vcpu_per_node", context.job.vcpu_per_node, shape.vcpu, vcpu, "vCPUs"),
+        ("memory_gib_per_node", context.job.memory_gib_per_node, shape.memory_gib, memory_gib, "GiB of memory"),
+    ):
+        if wanted is None or wanted <= likely:
+            continue
+        if wanted > machine:
+            yield Problem(
+                (key,),
+                f"must be at most the {machine:g} {what} of {context.types}, got {wanted}; set {key}:"
+                f" {or_less(likely)}",
+            )
+        else:
+            kept = f"kubelet, the system and add-ons{also if key.startswith('memory') else ''}"
+            yield warning(
+                (key,),
+                f"of the {machine:g} {what} of {context.types} about {likely} are left by {kept}, so that a pod with"
+                f" {wanted} may wait for ever; set {key}: {or_less(likely)}",
+            )
+
+
+@BOOK.rule
+def shared_memory_fits_the_pod(context: Context) -> Found:
+    """Refuse shared memory beyond the pod's own memory, of which it is a part."""
+    wanted = context.job.shared_memory_gib
+    if wanted is not None and wanted > context.plan.memory_gib:
+        most = context.plan.memory_gib
+        yield Problem(
+            ("shared_memory_gib",),
+            f"must be at most {most}, the memory of the pod, of which it is a part, got {wanted}; set"
+            f" shared_memory_gib: {max(1, most // 2)}",
+        )
+
+
+@BOOK.rule
+def variables_of_the_fabric_are_kept(context: Context) -> Found:
+    """Warn of a variable that takes the place of one chosen for the hardware: most end in a slow network."""
+    own = plan(context.environment, context.plan.job.model_copy(update={"environment": {}})).variables
+    for name, value in context.job.environment.items():
+        if own.get(name, value) != value:
+            yield warning(
+                ("environment", name),
+                f"{name} is {own[name]} for the hardware of {context.types}, got {value}; remove it unless you measured"
+                " that it is better",
+            )
+
+
+@BOOK.rule
+def deep_health_checks_are_made(context: Context) -> Found:
+    """Refuse to wait for nodes that passed checks which nobody makes."""
+    if context.job.passed_deep_health_checks and not context.group.deep_health_checks:
+        yield Problem(
+            ("passed_deep_health_checks",),
+            f"must be false on group {context.group.name}, which has no deep_health_checks: no node ever passes them;"
+            " remove it, or add deep_health_checks to the group",
+        )
+
+
+@BOOK.rule
+def spot_nodes_come_and_go(context: Context) -> Found:
+    """Warn of work on Spot nodes that is lost when they are taken back."""
+    if context.group.resolved_capacity != "spot":
+        return
+    if context.kind in TRAINING:
+        if context.job.checkpoints is None:
+            yield warning(
+                ("checkpoints",),
+                f"group {context.group.name} is Spot capacity, which may be taken back at two minutes' notice, and"
+                " training without checkpoints begins anew each time; add checkpoints",
+            )
+    elif context.kind == "dcgm" and context.job.measure.diagnostic_level == _HOURS:
+        yield warning(
+            ("measure", "diagnostic_level"),
+            f"group {context.group.name} is Spot capacity, which may be taken back within the hours that level {_HOURS}"
+            " takes; set diagnostic_level: 3 or less",
+        )
+
+
+@BOOK.rule
+def topology_is_wished_or_demanded(context: Context) -> Found:
+    """Refuse both at once, and neither; and what nobody reads, since Kueue places queued jobs only."""
+    topology = context.job.topology
+    if topology is None:
+        return
+    if topology.preferred is not None and topology.required is not None:
+        yield Problem(("topology",), "must state preferred or required, got both; remove one of the two")
+    elif topology.preferred is None and topology.required is None:
+        yield Problem(("topology",), "must state preferred or required, got neither; add one, or remove topology")
+    elif context.job.team is None:
+        yield Problem(
+            ("topology",),
+            "must go with a team, since Kueue places the pods of queued jobs only; set team, or remove topology",
+        )
+
+
+def _other(what: str) -> str:
+    return f"name a group with {what}"

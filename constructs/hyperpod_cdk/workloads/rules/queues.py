@@ -1,0 +1,271 @@
+"""Rules about teams, queues, priorities and quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.config import TaskGovernance, Team
+from hyperpod_cdk.config.rules._book import Problem, listing, warning
+from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.workloads.cohort import GIB, ZERO, ClusterModel
+from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, mig_profile
+from hyperpod_cdk.workloads.rules import elastic, nodes
+from hyperpod_cdk.workloads.rules._book import Book, Context, Found, fix_for, or_less
+
+BOOK = Book()
+
+_PREFIX = governance.namespace("")
+_UNITS: Mapping[str, tuple[int, str]] = {
+    "cpu": (1, "vCPUs"),
+    "memory": (GIB, "GiB of memory"),
+    EFA_RESOURCE: (1, "EFA interfaces"),
+}
+"""Resources other than accelerators: what they are counted by, and their words."""
+_ENDLESS = Decimal(10**6)
+"""Stands for as many pods as one likes: more than a cluster has nodes."""
+
+
+@BOOK.rule
+def team_is_there(context: Context) -> Found:
+    """Refuse teams that the environment lacks, and one whose quota is not in force."""
+    name, teams = context.job.team, context.teams
+    if name is None:
+        return
+    at = ("team",)
+    if not teams:
+        yield Problem(
+            at,
+            f'must be left out, since {context.environment.name} has no teams under task_governance, got "{name}";'
+            " remove team",
+        )
+        return
+    names = [team.name for team in teams]
+    if name not in names:
+        bare = name.removeprefix(_PREFIX)
+        fix = f"did you mean {bare}?" if bare in names else fix_for(name, names, key="team")
+        yield Problem(at, f'must be a team of {context.environment.name} ({listing(names)}), got "{name}"; {fix}')
+    elif context.team is not None and not context.team.active:
+        yield Problem(
+            at,
+            f"must be a team whose quota is in force, got {name} with active: false, so that the job would wait for"
+            " ever; set active: true in the environment, or name another team",
+        )
+
+
+@BOOK.rule
+def namespaces_of_teams_go_with_teams(context: Context) -> Found:
+    """Refuse a namespace beside a team, and a team's namespace without the team."""
+    namespace = context.job.namespace
+    if namespace is None:
+        return
+    at = ("namespace",)
+    if context.job.team is not None:
+        own = governance.namespace(context.job.team)
+        yield Problem(
+            at, f"must be left out beside team, whose namespace is {own}, got {namespace}; remove namespace, or team"
+        )
+        return
+    owners = {team.namespace: team.name for team in context.teams}
+    if namespace in owners:
+        yield Problem(
+            at,
+            f"must not be the namespace of a team without the team, which would pass by its queue and quota, got"
+            f" {namespace}; set team: {owners[namespace]} in place of namespace",
+        )
+    elif namespace.startswith(_PREFIX):
+        near = closest(namespace.removeprefix(_PREFIX), owners.values())
+        fix = f"did you mean team: {near} in place of namespace?" if near else "name another namespace"
+        yield Problem(at, f"must not begin with {_PREFIX}, which is for teams, got {namespace} and no such team; {fix}")
+
+
+@BOOK.rule
+def jobs_have_a_quota(context: Context) -> Found:
+    """Warn of a job outside of all quotas while there are teams."""
+    namespace = context.job.namespace
+    names = [team.name for team in context.teams if team.active]
+    job = context.job
+    if job.priority or job.topology or job.restart.spares:
+        return  # these are refused without a team
+    if job.team is None and names and not (namespace or "").startswith(_PREFIX):
+        yield warning(
+            ("team",),
+            "without a team the job runs outside of all quotas, on nodes that are promised to teams; add team:"
+            f" {listing(names)}",
+        )
+
+
+@BOOK.rule
+def priority_is_a_class(context: Context) -> Found:
+    """Refuse a priority that nobody reads, and classes that the environment lacks."""
+    name, section = context.job.priority, context.environment.task_governance
+    if name is None:
+        return
+    at = ("priority",)
+    if section is None or section.ordering != "priority":
+        got = "no task_governance" if section is None else f"ordering: {section.ordering}"
+        yield Problem(
+            at,
+            f"must be left out where waiting jobs are not ordered by priority ({got}), got {name}; remove priority"
+            + ("" if section is None else ", or set ordering: priority in the environment"),
+        )
+        return
+    names = _classes(section)
+    if name not in names:
+        bare = name.removesuffix(governance.priority_class(""))
+        fix = f"did you mean {bare}?" if bare in names else fix_for(name, names, key="priority")
+        yield Problem(
+            at, f'must be a priority class of {context.environment.name} ({listing(names)}), got "{name}"; {fix}'
+        )
+    elif context.job.team is None:
+        yield Problem(
+            at,
+            f"must go with a team, since priorities order the jobs of queues, got {name}; set team, or remove priority",
+        )
+
+
+@BOOK.rule
+def spares_have_a_queue(context: Context) -> Found:
+    """Refuse spare nodes outside of a queue: it is Kueue that keeps them."""
+    spares = context.job.restart.spares
+    if spares and context.job.team is None:
+        yield Problem(
+            ("restart", "spares"),
+            f"must go with a team, since Kueue keeps the spare nodes, got {spares}; set team, or remove spares",
+        )
+
+
+@BOOK.rule
+def teams_can_have_what_is_asked(context: Context) -> Found:
+    """Refuse jobs that Kueue never admits: beyond the quota and all that may be borrowed. Warn of borrowing."""
+    team = context.team
+    if team is None or not team.active or _refused_already(context):
+        return
+    sizes, spares = context.job.elastic, context.job.restart.spares
+    # an elastic job is admitted with the nodes that it begins with, and grows from there
+    pods = 2 if _is_in_pairs(context) else context.nodes
+    shares = _shares(context, team)
+    if not shares:
+        owned = dict.fromkeys(row.instance_type for row in team.quota)
+        yield Problem(
+            ("team",),
+            f"must have a quota of {context.types}, the type of group {context.group.name}, got {team.name} with a"
+            f" quota of {listing(owned, last='and')}; add one to the team in the environment, or name another team",
+        )
+        return
+    # the pods of one job are of one type: the best of them decides
+    best = max(shares, key=lambda each: each.most_pods)
+    if best.most_pods < pods + spares:
+        yield _beyond(context, team.name, best, pods + spares)
+        return
+    own = max(each.own_pods for each in shares)
+    if own < context.nodes + spares:
+        yield warning(
+            ("nodes",),
+            f"{team.name} owns compute for {_nodes(own)} of this job, got {context.nodes + spares}: it borrows the"
+            " rest, waits until others leave it idle, and gives it back when they want it",
+        )
+    if sizes is not None and best.most_pods < sizes.max_nodes:
+        yield warning(
+            ("elastic", "max_nodes"),
+            f"{team.name} may have compute for {_nodes(best.most_pods)} of this job at most, its own and"
+            f" what it may borrow, got {sizes.max_nodes}; the job never grows so far",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Share:
+    """What a team may have of an instance type, beside what one pod takes: by resource, as Kubernetes names them."""
+
+    instance_type: str
+    pod: Mapping[str, Decimal]
+    own: Mapping[str, Decimal]
+    most: Mapping[str, Decimal]
+
+    @property
+    def own_pods(self) -> int:
+        """How many pods the team's own quota holds."""
+        return int(min(self.own[name] // wanted for name, wanted in self.pod.items()))
+
+    @property
+    def most_pods(self) -> int:
+        """How many pods there may ever be, with all that may be borrowed."""
+        # what Karpenter makes has no end
+        bounded = [self.most[name] // wanted for name, wanted in self.pod.items() if self.most[name].is_finite()]
+        return int(min(bounded, default=_ENDLESS))
+
+
+def _shares(context: Context, team: Team) -> list[_Share]:
+    """What the team may have of each type of the group; nothing of types for which it has neither quota nor limit."""
+    plan, model = context.plan, ClusterModel.of(context.environment)
+    queue = model.queue(team.name)
+    device = context.shape.accelerator_resource
+    wanted = {
+        scheduling.name_in_quotas(device) if device else "": plan.accelerators,
+        "cpu": plan.vcpu,
+        "memory": plan.memory_gib * GIB,
+        EFA_RESOURCE: plan.efa,
+    }
+    pod = {name: Decimal(value) for name, value in wanted.items() if value}
+    return [
+        _Share(
+            instance_type=name,
+            pod=pod,
+            own={each: queue.nominal.get((name, each), ZERO) for each in pod},
+            most={each: max(ZERO, model.available(queue, (name, each), {})) for each in pod},
+        )
+        for name in context.group.all_instance_types
+        if name in queue.types
+    ]
+
+
+def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
+    # accelerators are named before what is short beside them
+    resource = min(best.pod, key=lambda name: best.most[name] // best.pod[name])
+    unit, what = _UNITS.get(resource, (1, _device(context)))
+    most, own = best.most[resource] / unit, best.own[resource] / unit
+    borrowed = (
+        f"{_number(own)} of its own and {_number(most - own)} that it may borrow" if most > own else "all its own"
+    )
+    pair = " for one pair" if _is_in_pairs(context) else ""
+    sizes = context.job.elastic
+    # a test between nodes needs two of them
+    least = sizes.min_nodes if sizes is not None else 2 if context.kind == "nccl" else 1
+    fix = f"set nodes: {or_less(best.most_pods)}, or raise" if best.most_pods >= least else "raise"
+    return Problem(
+        ("nodes",),
+        f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} may ever have"
+        f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}; {fix} the team's quota in the"
+        " environment",
+    )
+
+
+def _device(context: Context) -> str:
+    profile = mig_profile(context.group)
+    return f"partitions {profile}" if profile else "accelerators"
+
+
+def _number(value: Decimal) -> str:
+    return f"{float(round(value, 2)):g}"
+
+
+def _refused_already(context: Context) -> bool:
+    """Whether the job asks for what the group does not have: then a quota is not what it lacks."""
+    found = (problem for book in (nodes.BOOK, elastic.BOOK) for rule in book.rules for problem in rule.run(context))
+    return any(problem.severity is Severity.ERROR for problem in found)
+
+
+def _is_in_pairs(context: Context) -> bool:
+    """Whether each pair of nodes is a job by itself, which waits for no other."""
+    return context.kind == "nccl" and context.job.measure.pairs
+
+
+def _nodes(count: int) -> str:
+    return f"{count} {'node' if count == 1 else 'nodes'}"
+
+
+def _classes(section: TaskGovernance) -> list[str]:
+    return [each.name for each in section.resolved_priority_classes]

@@ -1,0 +1,104 @@
+"""Rules about training and its operator, rules over the log, and measurements."""
+
+from __future__ import annotations
+
+import re
+
+from hyperpod_cdk.config.rules._book import Problem, duplicates, listing, warning
+from hyperpod_cdk.workloads.job import Collective
+from hyperpod_cdk.workloads.rules._book import Book, Context, Found
+
+BOOK = Book()
+
+_OPERATOR = "hyperpod-pytorch"
+_NEURON_COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
+
+
+@BOOK.rule
+def operator_is_installed(context: Context) -> Found:
+    """Refuse jobs of an operator that the environment does not install."""
+    if context.kind == _OPERATOR and not context.environment.operators.training.enabled:
+        yield Problem(
+            ("kind",),
+            f"must be pytorch where the training operator is off, got {_OPERATOR}; set operators.training.enabled: true"
+            " in the environment, or kind: pytorch",
+        )
+
+
+@BOOK.rule
+def rules_over_the_log_make_sense(context: Context) -> Found:
+    """Refuse patterns that are none, numbers that are not found, and rules that find nothing."""
+    for index, rule in enumerate(context.job.log_monitoring):
+        at = ("log_monitoring", index)
+        wrong = [
+            Problem((*at, key), f"must be a regular expression, got {pattern!r}: {problem}; mend it")
+            for key, pattern in (("pattern", rule.pattern), ("stop_pattern", rule.stop_pattern))
+            if pattern is not None and (problem := _regex_problem(pattern))
+        ]
+        yield from wrong
+        if wrong:
+            continue
+        groups = re.compile(rule.pattern).groups
+        if rule.pattern[:1].isalnum():
+            yield warning(
+                (*at, "pattern"),
+                f"a line has to begin with what the pattern says, and lines of a log begin with rank and time, got"
+                f" {rule.pattern!r}; write .*{rule.pattern}",
+            )
+        limit, operator = rule.metric_limit, rule.operator
+        if (limit is None) != (operator is None):
+            lacking, given = ("operator", "metric_limit") if operator is None else ("metric_limit", "operator")
+            yield Problem((*at, given), f"must go with {lacking}; add {lacking}, or remove {given}")
+        elif limit is not None and not groups:
+            yield Problem(
+                (*at, "pattern"),
+                f"must have a group around the number that metric_limit is compared with, got {rule.pattern!r}; put it"
+                " in ( )",
+            )
+        elif limit is None and rule.evaluations is not None:
+            yield Problem(
+                (*at, "evaluations"), "must go with metric_limit and operator; add them, or remove evaluations"
+            )
+        elif limit is None and not (rule.fault_on_match or rule.expected_start_seconds or rule.expected_every_seconds):
+            yield Problem(
+                at,
+                "must state what is expected, got a pattern alone, which finds nothing wrong; add"
+                " expected_start_seconds, expected_every_seconds, fault_on_match: true, or metric_limit and operator",
+            )
+    for index, first, name in duplicates([rule.name for rule in context.job.log_monitoring]):
+        yield Problem(
+            ("log_monitoring", index, "name"),
+            f'must be unique, got "{name}" as in log_monitoring[{first}]; rename one of the two',
+        )
+
+
+@BOOK.rule
+def measurements_make_sense(context: Context) -> Found:
+    """Refuse collectives twice or that a test does not have, and sizes upside down."""
+    measure = context.job.measure
+    for index, first, name in duplicates(measure.collectives):
+        yield Problem(
+            ("measure", "collectives", index),
+            f"must be named once, got {name} again after [{first}]; remove one of the two",
+        )
+    if context.kind == "nccom":
+        for index, name in enumerate(measure.collectives):
+            if name not in _NEURON_COLLECTIVES:
+                yield Problem(
+                    ("measure", "collectives", index),
+                    f"must be {listing(_NEURON_COLLECTIVES)} for kind nccom, got {name}; remove it",
+                )
+    if measure.max_bytes is not None and measure.min_bytes > measure.max_bytes:
+        yield Problem(
+            ("measure", "min_bytes"),
+            f"must be at most max_bytes, {measure.max_bytes}, got {measure.min_bytes}; set min_bytes:"
+            f" {measure.max_bytes} or less",
+        )
+
+
+def _regex_problem(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return None

@@ -1,0 +1,22 @@
+"""The JSON Schema of the job file, for editors and other tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hyperpod_cdk.config.schema import closed_schema
+from hyperpod_cdk.workloads.job import Job
+
+
+def job_schema() -> dict[str, Any]:
+    """Give the JSON Schema (2020-12) that editors complete and check with.
+
+    It carries every bound of a single value; rules over several values, and over the environment, are the loader's.
+    """
+    return closed_schema(Job, title="hyperpod-cdk job")
+
+
+def schema_text() -> str:
+    """Give the schema as the text of its file."""
+    return json.dumps(job_schema(), indent=2, ensure_ascii=False) + "\n"

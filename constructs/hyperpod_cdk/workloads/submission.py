@@ -1,0 +1,266 @@
+"""From manifests to a running job: what to type, the same for ``hyp``, and what ``hyp`` cannot say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_cdk.catalog import scheduling, training
+from hyperpod_cdk.workloads.hyperpod_pytorch import launcher
+from hyperpod_cdk.workloads.job import TRAINING, Elastic
+from hyperpod_cdk.workloads.nodes import mig_profile
+from hyperpod_cdk.workloads.plan import MPI, Plan
+from hyperpod_cdk.workloads.pods import COMPONENT_LABEL, INSTANCE_LABEL, LAUNCHER
+from hyperpod_cdk.workloads.training_pods import is_tiered, processes, service_account, training_variables
+
+_SHARED_MEMORY = "name=shared-memory,type=hostPath,mount_path=/dev/shm,path=/dev/shm"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextSteps:
+    """Commands for a shell, each one line; ``hyp`` is one command over several lines, None where there is none.
+
+    ``without_hyp`` says why there is none, or what that command leaves out.
+    """
+
+    apply: str
+    watch: tuple[str, ...]
+    remove: str
+    hyp: str | None
+    without_hyp: tuple[str, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Give them as the lines of a shell script, with a comment over each group."""
+        yield "# start it"
+        yield self.apply
+        yield "# watch it"
+        yield from self.watch
+        yield "# remove it"
+        yield self.remove
+        if self.hyp is not None:
+            yield "# the same with hyp, instead of kubectl apply"
+            yield from self.hyp.splitlines()
+        if self.without_hyp:
+            yield f"# hyp has no way to say: {'; '.join(self.without_hyp)}"
+
+
+def next_steps(plan: Plan, manifests: Sequence[Mapping[str, Any]], *, file: str = "-") -> NextSteps:
+    """Give what starts, shows and removes the job whose ``manifests`` are in ``file``: a folder too, - is the input."""
+    where = ["-n", plan.namespace]
+    mine = f"{INSTANCE_LABEL}={plan.name}"
+    kinds = ",".join(dict.fromkeys(str(manifest["kind"]).lower() for manifest in manifests))
+    watch = [["kubectl", "get", f"{kinds},pods", *where, "-l", mine]]
+    if plan.queue is not None:
+        # why a job waits for its quota stands in its workload's conditions
+        watch.append(["kubectl", "get", "workloads.kueue.x-k8s.io", *where])
+    hyp, without = _hyp(plan)
+    return NextSteps(
+        apply=shlex.join(["kubectl", "apply", "-f", file]),
+        watch=(*(shlex.join(words) for words in watch), _logs(plan, mine)),
+        # the input has been read by then
+        remove=shlex.join(
+            ["kubectl", "delete", kinds, *where, "-l", mine] if file == "-" else ["kubectl", "delete", "-f", file]
+        ),
+        hyp=hyp,
+        without_hyp=without,
+    )
+
+
+def _logs(plan: Plan, mine: str) -> str:
+    words = ["kubectl", "logs", "-n", plan.namespace]
+    if plan.kind == "pytorch":
+        return shlex.join([*words, "-f", f"{plan.name}-worker-0"])
+    if plan.kind == "hyperpod-pytorch":
+        return shlex.join([*words, "-f", f"{plan.name}-{training.HYPERPOD_REPLICAS}-0"])
+    chosen = f"{mine},{COMPONENT_LABEL}={LAUNCHER}" if plan.kind in MPI else mine
+    # with a selector kubectl gives the last ten lines alone, of five pods at most
+    line = shlex.join([*words, "-l", chosen, "--prefix", "--tail=-1", f"--max-log-requests={max(5, plan.nodes)}"])
+    return line if plan.kind == "neuron-info" else f"{line} | hyperpod-cdk job report"
+
+
+def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:
+    if plan.kind != "hyperpod-pytorch":
+        # it makes jobs of no other kind, so that there is nothing to compare
+        return None, ()
+    command = [*(launcher(plan) if plan.job.launcher else ()), *plan.job.command]
+    unsaid = _unsaid(plan, command)
+    if unsaid is not None:
+        return None, (unsaid,)
+    options = [f"{option} {shlex.quote(value)}" for option, value in hyp_options(plan, command)]
+    return " \\\n  ".join([training.HYP_COMMAND, *options]), tuple(_left_out(plan))
+
+
+def hyp_options(plan: Plan, command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Give the options of ``hyp create hyp-pytorch-job`` that say what they can of the job, with their values."""
+    job = plan.job
+    variables = {
+        name: value
+        for name, value in {**plan.variables, **training_variables(plan), **job.environment}.items()
+        if name not in job.secrets
+    }
+    yield "--job-name", plan.name
+    yield "--namespace", plan.namespace
+    yield "--image", plan.image
+    yield from _maybe("--pull-policy", job.image_pull_policy)
+    yield "--command", f"[{', '.join(command)}]"
+    if variables:
+        yield "--environment", json.dumps(variables)
+    yield "--instance-type", plan.shape.instance_types[0]
+    if not plan.is_autoscaled:
+        # nodes that Karpenter is still to make have no such labels
+        yield "--label-selector", json.dumps(_labels(plan))
+    if job.passed_deep_health_checks:
+        yield "--deep-health-check-passed-nodes-only", "true"
+    if not _has_partitions(plan):
+        yield "--replica-count", str(plan.nodes if job.elastic is None else job.elastic.min_nodes)
+    yield "--tasks-per-node", str(processes(plan))
+    yield from _resources(plan)
+    yield from _maybe("--service-account-name", service_account(plan))
+    yield "--volume", _SHARED_MEMORY
+    for number, volume in enumerate(job.volumes, start=1):
+        # a claim may be mounted in two places, but names of volumes are single
+        name = f"{volume.claim}-{number}"
+        yield "--volume", f"name={name},type=pvc,mount_path={volume.mount_path},claim_name={volume.claim}"
+    if is_tiered(plan):
+        logs = f"mount_path={training.CHECKPOINT_LOGS},path={training.CHECKPOINT_HOST_LOGS}"
+        yield "--volume", f"name=checkpoint-logs,type=hostPath,{logs}"
+    yield from _maybe("--queue-name", plan.queue)
+    yield from _maybe("--priority", plan.priority_class)
+    if job.topology is not None:
+        for option, label in (
+            ("--preferred-topology", job.topology.preferred),
+            ("--required-topology", job.topology.required),
+        ):
+            yield from _maybe(option, label if label in training.HYP_TOPOLOGIES else None)
+    yield "--max-retry", str(job.restart.max_retries)
+    if job.elastic is not None:
+        yield from _elastic(job.elastic)
+
+
+def _elastic(elastic: Elastic) -> Iterator[tuple[str, str]]:
+    yield "--max-replica-count", str(elastic.max_nodes)
+    if elastic.values:
+        yield "--elastic-replica-discrete-values", f"[{', '.join(str(value) for value in elastic.values)}]"
+    else:
+        yield "--elastic-replica-increment-step", str(elastic.increment or 1)
+    yield from _maybe("--elastic-graceful-shutdown-timeout-in-seconds", elastic.graceful_shutdown_seconds)
+    yield from _maybe("--elastic-scaling-timeout-in-seconds", elastic.scaling_seconds)
+    yield from _maybe("--elastic-scale-up-snooze-time-in-seconds", elastic.snooze_seconds)
+
+
+def _resources(plan: Plan) -> Iterator[tuple[str, str]]:
+    if _has_partitions(plan):
+        yield from _maybe("--accelerator-partition-type", mig_profile(plan.group))
+        yield "--accelerator-partition-count", str(plan.accelerators)
+        yield "--accelerator-partition-limit", str(plan.accelerators)
+    elif plan.shape.accelerator_resource is not None and plan.accelerators:
+        yield "--accelerators", str(plan.accelerators)
+        yield "--accelerators-limit", str(plan.accelerators)
+    yield "--vcpu", str(plan.vcpu)
+    yield "--memory", str(plan.memory_gib)
+    if plan.efa:
+        yield "--efa", str(plan.efa)
+        yield "--efa-limit", str(plan.efa)
+
+
+def _has_partitions(plan: Plan) -> bool:
+    return plan.accelerators > 0 and mig_profile(plan.group) is not None
+
+
+def _labels(plan: Plan) -> dict[str, str]:
+    return {
+        scheduling.INSTANCE_GROUP_LABEL: plan.group.name,
+        scheduling.HEALTH_LABEL: scheduling.SCHEDULABLE,
+    }
+
+
+def _maybe(option: str, value: str | int | None) -> Iterator[tuple[str, str]]:
+    if value is not None:
+        yield option, str(value)
+
+
+def _unsaid(plan: Plan, command: Sequence[str]) -> str | None:
+    """Name what ``hyp`` would refuse or change, so that no line of it means the same."""
+    if _has_partitions(plan) and (plan.nodes > 1 or plan.job.elastic is not None):
+        return "a number of nodes beside partitions of GPUs"
+    changed = None
+    # it takes [a, b] apart at commas, and strips every piece
+    if any("," in word for word in command):
+        changed = "a comma"
+    elif any(not word or word != word.strip() for word in command):
+        changed = "white space around an argument, or an empty one,"
+    elif re.search(r"^[\[\]]|[\[\]]$", " ".join(command)):
+        changed = "a bracket at its beginning or end"
+    return None if changed is None else f"{changed} in command, which it takes for a list"
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    job = plan.job
+    stated = job.model_dump(exclude_defaults=True)
+    for key, _ in training.WITHOUT_HYP_OPTION:
+        if _is_stated(stated, key.replace("[]", "").split(".")):
+            yield key
+    if len(plan.shape.instance_types) > 1:
+        yield f"{len(plan.shape.instance_types)} instance types"
+    if plan.hugepages_mib:
+        yield f"{plan.hugepages_mib} MiB of huge pages"
+    if plan.efa:
+        yield "locked memory (IPC_LOCK)"
+    if plan.group.taints:
+        yield "tolerations of the group's taints"
+    if job.elastic is not None and plan.nodes != job.elastic.min_nodes:
+        yield "nodes beside elastic.min_nodes"
+    if job.topology is not None:
+        for label in (job.topology.preferred, job.topology.required):
+            if label is not None and label not in training.HYP_TOPOLOGIES:
+                yield f"topology by {label}"
+
+
+def _is_stated(value: object, path: Sequence[str]) -> bool:
+    if not path:
+        return True
+    if isinstance(value, list | tuple):
+        return any(_is_stated(item, path) for item in value)
+    return isinstance(value, Mapping) and path[0] in value and _is_stated(value[path[0]], path[1:])
+
+
+def hyp_parameters_page() -> str:
+    """Give the page that says, option by option, what a job file has for ``hyp create hyp-pytorch-job``."""
+    lines = [
+        "# From `hyp create hyp-pytorch-job`",
+        "",
+        f"Every option of `{training.HYP_COMMAND}` ({training.HYP_VERSION}, read {training.AS_OF}) that shapes a job,",
+        "the keys of a [job file](job-file.md) that say the same, and where they end up in the manifest. Paths begin",
+        "with `metadata` or `spec` of the HyperPodPyTorchJob, `replicas` (`spec.replicaSpecs[0]`), `template` (its",
+        "`template`), `pod` (`template.spec`) or `container` (`pod.containers[0]`). `hyperpod-cdk job render` prints",
+        "the `hyp` line that means the same, and what it leaves out. Made by `make docs` from the catalog.",
+        "",
+        "| hyp | job file | manifest | |",
+        "|---|---|---|---|",
+    ]
+    for row in training.HYP_PARAMETERS:
+        keys = ", ".join(f"`{key}`" for key in row.keys) or "-"
+        lines.append(f"| `{row.option}` | {keys} | {_path(row.manifest)} | {row.note} |")
+    lines += [
+        "",
+        "## What `hyp` has no option for",
+        "",
+        "| job file | manifest |",
+        "|---|---|",
+        *(f"| `{key}` | {_path(path)} |" for key, path in training.WITHOUT_HYP_OPTION),
+        "",
+        "Beside them a manifest of ours asks for huge pages and locked memory where EFA needs them, and tolerates the",
+        f"taints of the group. The other training kind, `{TRAINING[0]}`, has no counterpart in `hyp`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _path(path: Sequence[str]) -> str:
+    if not path:
+        return "-"
+    words = [f'["{word}"]' if re.search(r"[./-]", word) else f".{word}" for word in path]
+    return f"`{''.join(words).removeprefix('.')}`"

@@ -1,0 +1,234 @@
+# A HyperPod node in a folder, for the bats files beside this one: the real scripts run against it, the commands that
+# only a node has are faked, and no other command is on their PATH than those that every Amazon Linux image has.
+#
+# HYPERPOD_SANDBOX          "namespace" where bats runs in user and mount namespaces of its own, as test_bats.py has it:
+#                           mounts are real then. Otherwise they are faked too.
+# HYPERPOD_SANDBOX_PYTHON   the interpreter that the node has as python3; by default this machine's
+#
+# What a test knows: NODE, the node's root; FAKE, what the fakes know and write down; SCRIPTS; NODE_ENV, variables for
+# the next runs. FAKE_FAIL="28 cp -a" among those lets every call that begins so end with 28, FAKE_HANG="cp" hang.
+
+SCRIPTS="${BASH_SOURCE[0]%/*}/../../lifecycle_scripts"
+IMAGE_COMMANDS=(awk basename bash cat chmod cksum cmp cp cut dirname env grep install mkdir mv rm sed sleep tee
+  timeout touch tr)
+if [[ "${HYPERPOD_SANDBOX:-}" == namespace ]]; then IMAGE_COMMANDS+=(mount mountpoint); fi
+
+# fake COMMAND SCRIPT: write the call down, fail or hang as told, then run the script
+fake() {
+  printf '%s\n' "#!$BASH" "set -euo pipefail
+call=\"$1 \$*\"
+call=\"\${call//\$HYPERPOD_ROOT/}\"
+printf '%s\n' \"\$call\" >>\"\$FAKE/calls\"
+if [[ -n \"\${FAKE_FAIL:-}\" && \"\$call\" == \"\${FAKE_FAIL#* }\"* ]]; then exit \"\${FAKE_FAIL%% *}\"; fi
+if [[ -n \"\${FAKE_HANG:-}\" && \"\$call\" == \"\$FAKE_HANG\"* ]]; then exec \"\$IMAGE/sleep\" 30; fi" "$2" >"$FAKES/$1"
+}
+
+setup_file() {
+  local command paths=()
+  export FAKES="$BATS_FILE_TMPDIR/fakes" IMAGE="$BATS_FILE_TMPDIR/image"
+  mkdir -p "$FAKES" "$IMAGE"
+  for command in "${IMAGE_COMMANDS[@]}"; do paths+=("$(type -P "$command")"); done
+  ln -s "${paths[@]}" "$IMAGE"
+  ln -s "${HYPERPOD_SANDBOX_PYTHON:-$(python3 -c 'import sys; print(sys._base_executable)')}" "$IMAGE/python3"
+
+  # shellcheck disable=SC2016 # the fakes expand it
+  write_fakes
+  chmod 755 "$FAKES"/*
+}
+
+write_fakes() {
+  fake cp 'exec "$IMAGE/cp" "$@"'
+  fake sync ''
+  fake sleep ''
+  fake hostname 'cat "$FAKE/addresses"'
+  fake uname 'cat "$FAKE/kernel"'
+  fake containerd 'cat "$FAKE/containerd"'
+  fake journalctl 'cat "$FAKE/journal"'
+  fake modprobe ''
+  fake modinfo '
+if [[ "$1" == -F ]]; then shift 2; fi
+cat "$FAKE/modules/$1"'
+  fake systemctl '
+units="$HYPERPOD_ROOT/etc/systemd/system"
+run() {
+  sed -n "s/^$2=-\{0,1\}//p" "$1" | while read -r program arguments; do
+    "$HYPERPOD_ROOT$program" $arguments >>"$FAKE/journal" 2>&1
+  done
+}
+begin() {
+  if [[ "$1" == hyperpod-data-disk.service ]]; then
+    run "$units/$1" ExecStart || { echo "Job for $1 failed" >&2; exit 1; }
+  fi
+  if [[ "$1" == containerd.service && -d "$units/$1.d" ]]; then
+    for file in "$units/$1.d"/*.conf; do run "$file" ExecStartPre || true; done
+  fi
+  touch "$FAKE/active/$1"
+}
+case "$1" in
+  daemon-reload) ;;
+  is-active) [[ -f "$FAKE/active/$3" ]] ;;
+  is-enabled) [[ -f "$FAKE/enabled/$3" ]] ;;
+  enable) [[ -f "$units/$2" ]] && touch "$FAKE/enabled/$2" ;;
+  disable) rm "$FAKE/enabled/$3" ;;
+  stop) rm "$FAKE/active/$2" ;;
+  start) begin "$2" ;;
+  try-restart) if [[ -f "$FAKE/active/$2" ]]; then begin "$2"; fi ;;
+  *) echo "systemctl: no $1 here" >&2; exit 64 ;;
+esac'
+  if [[ "${HYPERPOD_SANDBOX:-}" == namespace ]]; then
+    fake mount 'exec "$IMAGE/mount" "$@"'
+    fake mountpoint 'exec "$IMAGE/mountpoint" "$@"'
+  else
+    fake mount 'printf "%s\n" "${3#"$HYPERPOD_ROOT"}" >>"$FAKE/mounts"'
+    fake mountpoint 'grep -Fxq "${2#"$HYPERPOD_ROOT"}" "$FAKE/mounts"'
+  fi
+}
+
+# A bare node: containerd and kubelet have data, nothing is mounted, no device is plugged in, none of our modules is there.
+bare_node() {
+  NODE="$BATS_TEST_TMPDIR/node"
+  FAKE="$BATS_TEST_TMPDIR/fake"
+  NODE_ENV=(HYPERPOD_DISK_PREFER_SECONDS=0 HYPERPOD_DISK_TIMEOUT_SECONDS=0)
+  mkdir -p "$FAKE"/{active,enabled,modules} \
+    "$NODE"/{etc,sys/bus/pci/devices,var/lib/{containerd/io.containerd.content,kubelet}}
+  : >"$FAKE/calls" >"$FAKE/mounts"
+  echo "10.1.2.3 10.1.2.4 " >"$FAKE/addresses"
+  put /var/lib/containerd/io.containerd.content/pause layer
+  put /var/lib/kubelet/config.json "{}"
+  al2023
+}
+
+setup() {
+  bare_node
+}
+
+teardown() {
+  unmount
+}
+
+al2() {
+  put /etc/os-release $'NAME="Amazon Linux"\nVERSION="2"\nID="amzn"\nVERSION_ID="2"\nPRETTY_NAME="Amazon Linux 2"\n'
+  echo 5.10.240-238.955.amzn2.x86_64 >"$FAKE/kernel"
+  echo "containerd github.com/containerd/containerd 1.7.27 05044ec0a9a75232cad458027ca83437aae3f4da" >"$FAKE/containerd"
+}
+
+al2023() {
+  put /etc/os-release $'NAME="Amazon Linux"\nVERSION="2023"\nID="amzn"\nVERSION_ID="2023"\nPRETTY_NAME="Amazon Linux 2023.8.20250915"\n'
+  echo 6.1.147-172.266.amzn2023.x86_64 >"$FAKE/kernel"
+  echo "containerd github.com/containerd/containerd/v2 2.1.4 75cb2b7193e4e490e9fbdc236c0e811ccaba3376" >"$FAKE/containerd"
+}
+
+# put PATH TEXT [MODE]
+put() {
+  local file="$NODE$1"
+  if [[ ! -d "${file%/*}" ]]; then mkdir -p "${file%/*}"; fi
+  printf '%s' "$2" >"$file"
+  if [[ -n "${3:-}" ]]; then chmod "$3" "$file"; fi
+}
+
+# holds PATH TEXT: a file of the node is this text, to the byte
+holds() {
+  diff <(printf '%s' "$2") "$NODE$1"
+}
+
+has_mount_points() {
+  [[ "${HYPERPOD_SANDBOX:-}" == namespace ]]
+}
+
+# attach PATH...: have disks mounted; what is on them outlives a reboot
+attach() {
+  local path
+  for path; do
+    mkdir -p "$NODE$path"
+    if has_mount_points; then
+      mkdir -p "$BATS_TEST_TMPDIR/disks$path"
+      mount --bind "$BATS_TEST_TMPDIR/disks$path" "$NODE$path"
+    else
+      echo "$path" >>"$FAKE/mounts"
+    fi
+  done
+}
+
+# Everything that is mounted on the node, one after the other
+mounts() {
+  if has_mount_points; then
+    awk -v node="$NODE/" 'index($5, node) == 1 { print substr($5, length(node)) }' /proc/self/mountinfo
+  else
+    cat "$FAKE/mounts"
+  fi
+}
+
+unmount() {
+  if has_mount_points; then
+    mounts | tac | while read -r path; do umount "$NODE$path"; done
+  fi
+}
+
+reboot() {
+  unmount
+  : >"$FAKE/mounts"
+  rm -f "$FAKE"/active/*
+}
+
+running() {
+  local unit
+  for unit; do touch "$FAKE/active/$unit"; done
+}
+
+# plug ADDRESS VENDOR DEVICE CLASS: have a PCI device
+plug() {
+  put "/sys/bus/pci/devices/$1/vendor" "$2"$'\n'
+  put "/sys/bus/pci/devices/$1/device" "$3"$'\n'
+  put "/sys/bus/pci/devices/$1/class" "$4"$'\n'
+}
+
+plug_gpu() {
+  plug 0000:00:1e.0 0x10de 0x2330 0x030200
+}
+
+plug_efa() {
+  plug 0000:00:02.0 0x1d0f 0xefa2 0x020000
+}
+
+modules() {
+  local module
+  for module; do echo 2.15.6 >"$FAKE/modules/$module"; done
+}
+
+# on_node SCRIPT [ARGUMENT...]: run one of the scripts; status and output as bats' own run
+on_node() {
+  local script="$1"
+  shift
+  if [[ "$script" != /* ]]; then script="$SCRIPTS/$script"; fi
+  run env -i PATH="$FAKES:$IMAGE" FAKE="$FAKE" IMAGE="$IMAGE" HYPERPOD_ROOT="$NODE" "${NODE_ENV[@]}" \
+    "$BASH" "$script" "$@"
+  output="${output//$NODE/}"
+}
+
+# calls COMMAND...: their calls so far, in order
+calls() {
+  local pattern
+  pattern="$(IFS='|' && echo "$*")"
+  sed -nE "/^($pattern) /s/ *$//p" "$FAKE/calls"
+}
+
+forget_calls() {
+  : >"$FAKE/calls"
+}
+
+# Every file of the node but its log, with mode and sum
+files() {
+  find "$NODE" -type f ! -name provisioning.log -exec stat -c '%n %a' {} + -exec cksum {} + | sort
+}
+
+# same GOT WANTED
+same() {
+  if [[ "$1" != "$2" ]]; then
+    printf 'got:\n%s\nwanted:\n%s\n' "$1" "$2"
+    return 1
+  fi
+}
+
+succeeds() {
+  same "$status: $output" "0: $output"
+}
