@@ -39,6 +39,7 @@ app.synth()
 """
 HYP_VERSION = "3.12.0"
 LATENCY_MS = 100
+LOG_LINES = 500_000
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ def main() -> None:
             _preflight_offline_against_hyp,
             _review_of_largest,
             _diagram_of_largest,
+            _render_against_hyp,
+            _report_of_long_log,
         ):
             table.add_row(*row(Path(scratch)))
     Console().print(table)
@@ -179,6 +182,31 @@ def _diagram_of_largest(scratch: Path) -> Sequence[str]:
     command = [_command(), "diagram", "--head", str(base), "--out", str(scratch / "diagram.svg")]
     ours = _measure(lambda: _run(command, cwd=ROOT), runs=RUNS)
     return (f"hyperpod-cdk diagram, {GROUPS} groups", f"{ours.median:.2f}", "", "", "", "1.00 s")
+
+
+def _render_against_hyp(scratch: Path) -> Sequence[str]:
+    """A training job of the environment that ships, beside hyp's own check of a page of YAML."""
+    command = [_command(), "job", "render", "prod", "--job", "examples/jobs/research.yaml"]
+    ours, theirs = _paired(lambda: _run(command, cwd=ROOT), _hyp_validate(scratch / "hyp-render"))
+    return _row("hyperpod-cdk job render prod", ours, f"hyp validate {HYP_VERSION}", theirs, 0.35)
+
+
+def _report_of_long_log(scratch: Path) -> Sequence[str]:
+    """A log as 64 nodes write it with NCCL_DEBUG=INFO, beside counting its lines."""
+    log = scratch / "nccl.log"
+    line = (
+        "ip-10-1-{node}-7:{rank}:{rank} [{gpu}] NCCL INFO Channel {gpu:02}/0 :"
+        " {rank}[{gpu}] -> 9[1] [send] via NET/Libfabric/0\n"
+    )
+    with log.open("w", encoding="utf-8") as stream:
+        for number in range(LOG_LINES):
+            stream.write(line.format(node=number % 64, rank=number % 512, gpu=number % 8))
+    size = log.stat().st_size / 1e6
+    command = [_command(), "job", "report", str(log)]
+    count = "import sys; print(sum(1 for line in open(sys.argv[1], 'rb')))"
+    ours, counting = _paired(lambda: _run(command, cwd=ROOT), _python(count, scratch / "unused", arguments=[str(log)]))
+    name = f"hyperpod-cdk job report, {size:.0f} MB, {_peak_mb(command):.0f} MB of memory (at most 100)"
+    return (name, f"{ours.median:.2f}", "counting its lines", f"{counting.median:.2f}", "", "5.00 s")
 
 
 def _largest_pair(scratch: Path) -> tuple[Path, Path]:

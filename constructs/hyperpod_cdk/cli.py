@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -112,14 +113,25 @@ def validate(
         raise typer.Exit(FINDINGS)
 
 
+class Page(StrEnum):
+    """What has a JSON Schema."""
+
+    ENVIRONMENT = "environment"
+    JOB = "job"
+    JOB_REPORT = "job-report"
+    REVIEW = "review"
+
+
 @app.command()
 def schema(
+    *,
+    page: Annotated[
+        Page, typer.Option("--of", help="environment and job files for editors; reports as JSON for tools.")
+    ] = Page.ENVIRONMENT,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: standard output.")] = None,
 ) -> None:
-    """Write the JSON Schema of the environment file, for editors."""
-    from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - building the models takes most of the time
-
-    text = schema_text()
+    """Write the JSON Schema of the environment file, for editors; or of another page."""
+    text = _schema_text(page)
     if out is None:
         sys.stdout.write(text)
         return
@@ -127,6 +139,25 @@ def schema(
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(text, encoding="utf-8", newline="\n")
     print(f"wrote {out}", file=sys.stderr)
+
+
+def _schema_text(page: Page) -> str:
+    # building the models takes most of the time
+    if page is Page.JOB:
+        from hyperpod_cdk.workloads.schema import schema_text as job_text  # noqa: PLC0415 - as above
+
+        return job_text()
+    if page is Page.JOB_REPORT:
+        from hyperpod_cdk.workloads.report import report_schema_text as job_report_text  # noqa: PLC0415 - as above
+
+        return job_report_text()
+    if page is Page.REVIEW:
+        from hyperpod_cdk.review.pages.schema import report_schema_text as review_text  # noqa: PLC0415 - as above
+
+        return review_text()
+    from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - as above
+
+    return schema_text()
 
 
 @app.command()

@@ -117,7 +117,9 @@ class QuotaRow:
         if numbers.is_nvidia:
             found[governance.limited_resource("gpu")] = accelerators
         elif numbers.is_neuron:
-            found[governance.limited_resource("neuron")] = accelerators
+            # the device plugin offers each device under both names
+            for kind in ("neuron", "neurondevice"):
+                found[governance.limited_resource(kind)] = accelerators
         if numbers.efa_count:
             found[governance.limited_resource("efa")] = nodes * numbers.efa_count
         return found

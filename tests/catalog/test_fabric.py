@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ ROWS = [row for name in instance_types.names() if (row := instance_types.get(nam
 IMAGE = re.compile(r"[a-z0-9.-]+(/[a-z0-9._-]+)+:[A-Za-z0-9._-]+")
 INTERFACES = "^docker,lo,veth"
 SHM = {"NCCL_SHM_USE_CUDA_MEMCPY": "1"}
+NO_NVLINK = {"NCCL_MNNVL_ENABLE": "0"}
 
 
 def rows(*names: str) -> list[InstanceType]:
@@ -36,7 +38,8 @@ def rows(*names: str) -> list[InstanceType]:
         (["ml.p5.48xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1"}),
         (["ml.p5en.48xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1", "FI_HMEM_CUDA_USE_DMABUF": "1"}),
         (["ml.p6-b200.48xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1", "FI_HMEM_CUDA_USE_DMABUF": "1"}),
-        (["ml.p6e-gb200.36xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1"}),
+        (["ml.p6e-gb200.36xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1", **NO_NVLINK}),
+        (["ml.p6e-gb200.36xlarge", "ml.p5.48xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1"}),
         (["ml.p5.48xlarge", "ml.p5en.48xlarge"], {"FI_EFA_USE_DEVICE_RDMA": "1"}),
         (["ml.p5.48xlarge", "ml.g5.48xlarge"], {}),
         (["ml.g5.12xlarge", "ml.g5.8xlarge"], {}),
@@ -64,6 +67,7 @@ def test_tcp_is_asked_for_by_name() -> None:
         "NCCL_SOCKET_IFNAME": INTERFACES,
         **SHM,
     }
+    assert fabric.tcp_variables(rows("ml.p6e-gb200.36xlarge")).items() >= NO_NVLINK.items()
 
 
 def test_neuron_has_variables_of_its_own() -> None:
@@ -113,6 +117,12 @@ def test_a_pod_without_huge_pages_says_so() -> None:
 def test_huge_pages(name: str, asked: int, kept: int) -> None:
     (row,) = rows(name)
     assert (fabric.hugepages_mib(row), fabric.hugepages_kept_mib(row)) == (asked, kept)
+
+
+def test_huge_pages_of_a_type_whose_cores_nobody_states() -> None:
+    # two threads to a core, as all types with EFA but Graviton have
+    (row,) = rows("ml.p5.4xlarge")
+    assert fabric.hugepages_mib(replace(row, default_threads_per_core=None)) == fabric.hugepages_mib(row) == 1762
 
 
 def test_no_type_is_asked_for_more_huge_pages_than_it_keeps() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.cli.conftest import Run
 
 
-def test_the_dockerfile_of_a_group_is_printed(run: Run) -> None:
-    done = run("image", "render", "dev", "--group", "a10g")
+def test_the_dockerfile_of_a_group_is_printed(run_process: Run) -> None:
+    done = run_process("image", "render", "dev", "--group", "a10g")
     assert done.returncode == 0
     assert done.stdout.startswith("# An image to train in, with EFA: A10G.\n")
     assert "aws-efa-installer-" in done.stdout
@@ -53,6 +53,10 @@ def test_what_does_not_go_together_is_one_line(run: Run) -> None:
         (
             ("dev", "--group", "a10g", "--accelerator", "nvidia-h100"),
             "--group says which accelerators; leave --accelerator out\n",
+        ),
+        (
+            ("dev", "--group", "a10g", "--architecture", "arm64"),
+            "--group says which architecture; leave --architecture out\n",
         ),
         (("dev", "--group", "system"), None),
         (("--cuda", "1.0"), None),

@@ -18,8 +18,8 @@ ACCOUNT = "111122223333"
 PLAN = f"arn:aws:sagemaker:us-east-1:{ACCOUNT}:training-plan/h100-april"
 
 
-def test_smallest(run: Run, workspace: Path) -> None:
-    done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
+def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
+    done = run_process("init", "lab", "--region", "us-east-1", "--account", ACCOUNT)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         f"wrote {workspace / 'environments' / 'lab.yaml'}",

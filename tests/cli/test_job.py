@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +28,14 @@ def _fsdp(project: Path, team: str) -> str:
     return (project / "examples" / "jobs" / f"{team}-fsdp.yaml").read_text(encoding="utf-8")
 
 
-def test_a_test_of_a_group_is_yaml_on_standard_output_and_steps_beside_it(run: Run) -> None:
-    done = run("job", "render", "dev", "--group", "a10g", "--kind", "nccl", "--nodes", "2", "--team", "john")
+def test_a_test_of_a_group_is_yaml_on_standard_output_and_steps_beside_it(run_process: Run) -> None:
+    done = run_process("job", "render", "dev", "--group", "a10g", "--kind", "nccl", "--nodes", "2", "--team", "john")
     assert done.returncode == 0
     (manifest,) = yaml.safe_load_all(done.stdout)
     assert (manifest["kind"], manifest["metadata"]["namespace"]) == ("MPIJob", "hyperpod-ns-john")
     assert manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
     assert done.stderr.splitlines() == [
-        "# start it",
+        "# start it: pipe the manifests into",
         "kubectl apply -f -",
         "# watch it",
         "kubectl get mpijob,pods -n hyperpod-ns-john -l app.kubernetes.io/instance=nccl-a10g",
@@ -72,27 +70,45 @@ def test_options_win_over_the_job_file(run: Run, workspace: Path, project: Path)
 def test_a_wrong_job_is_refused_with_all_its_mistakes(run: Run, workspace: Path, project: Path) -> None:
     text = _fsdp(project, "john").replace("group: a10g", "group: a10").replace("team: john", "team: jon")
     done = run("job", "render", "dev", "--job", str(_job(workspace, text)))
-    assert done.returncode == 1
-    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == [
+    # standard output is what kubectl would apply
+    assert (done.returncode, done.stdout) == (1, "")
+    assert [line.partition(":")[0] for line in done.stderr.splitlines()] == [
         "job.yaml",
         "job.yaml",
         "1 of 1 file refused, 2 errors",
     ]
-    assert "did you mean a10g?" in done.stdout
-    assert "did you mean john?" in done.stdout
+    assert "did you mean a10g?" in done.stderr
+    assert "did you mean john?" in done.stderr
+    answer = json.loads(run("job", "render", "dev", "--job", "job.yaml", "--format", "json").stdout)
+    assert (answer["passed"], len(answer["files"][0]["findings"])) == (False, 2)
+
+
+def test_a_wrong_environment_is_no_manifest_either(run: Run, workspace: Path) -> None:
+    (workspace / "environments" / "dev.yaml").write_text("name: dev\n", encoding="utf-8")
+    done = run("job", "render", "dev", "--group", "a10g", "--kind", "nccl")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("1 of 1 file refused, ")
 
 
 def test_what_options_get_wrong_is_found_at_the_option(run: Run) -> None:
     done = run("job", "render", "dev", "--group", "a10g", "--kind", "nccom", "--team", "john")
-    assert done.returncode == 1
-    assert done.stdout.startswith("--kind: ") or done.stdout.startswith("--group: ")
-    assert done.stdout.splitlines()[-1] == "refused, 1 error"
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("--kind: ")
+    assert done.stderr.splitlines()[-1] == "refused, 1 error"
 
 
 def test_a_job_file_that_is_not_there_is_one_line(run: Run) -> None:
     done = run("job", "render", "dev", "--job", "nowhere.yaml")
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0].startswith("nowhere.yaml: is not there; ")
+    assert done.stderr.splitlines()[0].startswith("nowhere.yaml: is not there; ")
+
+
+@pytest.mark.parametrize("out", ["nowhere/job.yaml", "environments"])
+def test_what_cannot_be_written_is_named_as_the_user_did(run: Run, out: str) -> None:
+    done = run("job", "render", "dev", "--group", "a10g", "--kind", "nccl", "--team", "john", "--out", out)
+    why = "Is a directory" if out == "environments" else "No such file or directory"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == f"cannot write {out}: {why}"
 
 
 def test_two_teams_fill_the_cluster_by_borrowing(run: Run, workspace: Path, project: Path) -> None:
@@ -104,9 +120,57 @@ def test_two_teams_fill_the_cluster_by_borrowing(run: Run, workspace: Path, proj
     assert [each["status"] for each in decisions] == ["admitted", "admitted"]
     assert [each["after"]["nvidia.com/gpu"]["percent"] for each in decisions] == [50.0, 100.0]
     assert decisions[1]["lenders"] == ["john"]
-    text = run("job", "admit", "dev", str(john), str(smith)).stdout.splitlines()
-    assert text[0].split() == ["job", "team", "own", "quota", "borrowed", "cluster", "after"]
-    assert [line.split()[0] for line in text[1:3]] == ["admitted", "admitted"]
+    assert run("job", "admit", "dev", str(john), str(smith)).stdout.splitlines() == [
+        "          team   own quota         borrowed          cluster after  job",
+        "admitted  john   8 nvidia.com/gpu  -                 50 %           PyTorchJob hyperpod-ns-john/fsdp",
+        "admitted  smith  4 nvidia.com/gpu  4 nvidia.com/gpu  100 %          PyTorchJob hyperpod-ns-smith/fsdp",
+        "",
+        "PyTorchJob hyperpod-ns-john/fsdp: within the quota of john",
+        (
+            "PyTorchJob hyperpod-ns-smith/fsdp: borrows 4 nvidia.com/gpu, 1 vpc.amazonaws.com/efa, 40 vCPUs and 114 GiB"
+            " of memory of ml.g5.12xlarge, idle in the quota of john"
+        ),
+    ]
+
+
+def test_who_had_to_stop_is_told_at_the_end(run: Run, workspace: Path, project: Path) -> None:
+    smith = _smith(workspace, project)
+    text = _fsdp(project, "john").replace("nodes: 2", "nodes: 3")
+    done = run("job", "admit", "dev", smith, str(_job(workspace, text)))
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-2:] == [
+        "at the end run PyTorchJob hyperpod-ns-john/fsdp",
+        "at the end wait PyTorchJob hyperpod-ns-smith/fsdp",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}",
+            "must hold a job, got objects that no queue admits; leave it out",
+        ),
+        ("{apiVersion: v1, kind: List, items: []}", "must hold a job, got objects that no queue admits; leave it out"),
+        (
+            "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {template: 3}}",
+            "Job a: spec.template: must be a mapping, got 3",
+        ),
+    ],
+)
+def test_manifests_that_are_no_jobs_are_one_line(run: Run, workspace: Path, text: str, says: str) -> None:
+    done = run("job", "admit", "dev", str(_job(workspace, text)))
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{workspace / 'job.yaml'}: {says}\n")
+
+
+def test_one_job_is_not_submitted_twice(run: Run, workspace: Path, project: Path) -> None:
+    file = _job(workspace, _fsdp(project, "john"))
+    done = run("job", "admit", "dev", "job.yaml", "job.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr
+        == f"{file.name}: must be a job of its own, got PyTorchJob hyperpod-ns-john/fsdp again; give it another name\n"
+    )
 
 
 def _smith(workspace: Path, project: Path) -> str:
@@ -134,9 +198,8 @@ def test_a_job_that_never_starts_is_exit_code_1(run: Run, workspace: Path) -> No
     ("options", "code"),
     [((), 0), (("--strict",), 1), (("--instance-type", "ml.g5.8xlarge", "--strict"), 1)],
 )
-def test_a_log_is_judged(options: tuple[str, ...], code: int) -> None:
-    with (REPORTS / "nccl-g5-8xlarge.log").open("rb") as log:
-        done = _report(*options, "--format", "json", stdin=log)
+def test_a_log_is_judged(run: Run, options: tuple[str, ...], code: int) -> None:
+    done = run("job", "report", str(REPORTS / "nccl-g5-8xlarge.log"), *options, "--format", "json")
     assert done.returncode == code
     report = json.loads(done.stdout)
     assert report["verdict"] == "unknown"
@@ -144,24 +207,26 @@ def test_a_log_is_judged(options: tuple[str, ...], code: int) -> None:
     assert (measured["plateau_gb_s"], measured["average_gb_s"]) == (2.88, 1.35737)
 
 
-def test_evidence_is_written_as_json(tmp_path: Path) -> None:
-    out = tmp_path / "report.json"
-    done = _report(str(REPORTS / "nccl-g5-8xlarge.log"), "--out", str(out))
+def test_standard_input_is_judged_too(run_process: Run) -> None:
+    log = REPORTS / "nccl-g5-8xlarge.log"
+    with log.open("rb") as piped:
+        done = run_process("job", "report", "--strict", stdin=piped)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("unknown ")
+
+
+def test_evidence_is_written_as_json(run: Run, workspace: Path) -> None:
+    done = run("job", "report", str(REPORTS / "nccl-g5-8xlarge.log"), "--out", "report.json")
     assert (done.returncode, done.stdout.split()[0]) == (0, "unknown")
-    assert json.loads(out.read_text(encoding="utf-8"))["verdict"] == "unknown"
+    assert json.loads((workspace / "report.json").read_text(encoding="utf-8"))["verdict"] == "unknown"
 
 
-def test_no_test_and_no_file_are_exit_code_2(tmp_path: Path) -> None:
-    empty = tmp_path / "empty.log"
-    empty.write_text("nothing\n", encoding="utf-8")
-    assert _report(str(empty)).returncode == 2
-    missing = _report(str(tmp_path / "missing.log"))
-    assert missing.returncode == 2
-    assert missing.stderr.endswith("missing.log: No such file or directory\n")
-    unknown = _report(str(REPORTS / "nccl-g5-8xlarge.log"), "--instance-type", "ml.g5.8xlarg")
-    assert (unknown.returncode, unknown.stderr.splitlines()[0].startswith("--instance-type: ")) == (2, True)
-
-
-def _report(*arguments: str, stdin: Any = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from hyperpod_cdk.cli import main; main()", "job", "report", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=stdin)
+def test_no_test_and_no_file_are_exit_code_2(run: Run, workspace: Path) -> None:
+    empty = _job(workspace, "nothing\n", "empty.log")
+    assert run("job", "report", str(empty)).returncode == 2
+    missing = run("job", "report", "missing.log")
+    assert (missing.returncode, missing.stdout) == (2, "")
+    assert missing.stderr == "cannot read missing.log: No such file or directory\n"
+    unknown = run("job", "report", str(REPORTS / "nccl-g5-8xlarge.log"), "--instance-type", "ml.g5.8xlarg")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert unknown.stderr.startswith("--instance-type: ")

@@ -22,8 +22,8 @@ def change(workspace: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_offline_passes_and_says_what_was_left_out(run: Run) -> None:
-    done = run("preflight", "dev", "--offline")
+def test_offline_passes_and_says_what_was_left_out(run_process: Run) -> None:
+    done = run_process("preflight", "dev", "--offline")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: ok, ")

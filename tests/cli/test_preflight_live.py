@@ -1,4 +1,4 @@
-"""`hyperpod-cdk preflight`, `quotas` and `plans` as processes, over real HTTP against the embedded AWS."""
+"""`hyperpod-cdk preflight`, `quotas` and `plans` over real HTTP against the embedded AWS."""
 
 from __future__ import annotations
 

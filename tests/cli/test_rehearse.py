@@ -28,9 +28,9 @@ def test_refused_account_file(run: Run, workspace: Path) -> None:
     assert done.stderr == "account.yaml: quota: extra inputs are not permitted\n"
 
 
-def test_refused_file(run: Run, workspace: Path) -> None:
+def test_refused_file(run_process: Run, workspace: Path) -> None:
     (workspace / "environments" / "dev.yaml").write_text("name: dev\n", encoding="utf-8")
-    done = run("rehearse", "dev", "--format", "json")
+    done = run_process("rehearse", "dev", "--format", "json")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     answer = json.loads(done.stdout)

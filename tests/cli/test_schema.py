@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from hyperpod_cdk.config.schema import schema_text
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def test_to_standard_output(run: Run) -> None:
-    done = run("schema")
+def test_to_standard_output(run_process: Run) -> None:
+    done = run_process("schema")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == schema_text()
 
@@ -21,6 +24,15 @@ def test_to_a_file(run: Run, workspace: Path) -> None:
     done = run("schema", "--out", "new/environment.schema.json")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote new/environment.schema.json\n")
     assert (workspace / "new" / "environment.schema.json").read_text(encoding="utf-8") == schema_text()
+
+
+@pytest.mark.parametrize("page", ["environment", "job", "job-report", "review"])
+def test_each_page_is_the_file_of_the_repository(run: Run, project: Path, page: str) -> None:
+    done = run("schema", "--of", page)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        json.loads(done.stdout)["title"] == json.loads((project / f"schemas/{page}.schema.json").read_text())["title"]
+    )
 
 
 def test_to_a_file_that_cannot_be(run: Run) -> None:

@@ -54,8 +54,8 @@ def test_templates_are_written_and_checked(run: Run, workspace: Path, assembly: 
     )
 
 
-def test_what_is_no_assembly_is_one_line(run: Run, tmp_path: Path) -> None:
-    refused = run("templates", "dev", "--head", str(tmp_path))
+def test_what_is_no_assembly_is_one_line(run: Run, run_process: Run, tmp_path: Path) -> None:
+    refused = run_process("templates", "dev", "--head", str(tmp_path))
     assert (refused.returncode, refused.stdout) == (2, "")
     assert len(refused.stderr.splitlines()) == 1
     unknown = run("templates", "prod")

@@ -20,8 +20,8 @@ def break_dev(workspace: Path) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("count: 4", "count: -4"), encoding="utf-8")
 
 
-def test_right_file(run: Run) -> None:
-    done = run("validate", "dev")
+def test_right_file(run_process: Run) -> None:
+    done = run_process("validate", "dev")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: ok")
 
@@ -171,10 +171,10 @@ def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], colo
     os.close(terminal)
 
 
-def test_letters_that_the_terminal_cannot_show(run: Run, workspace: Path) -> None:
+def test_letters_that_the_terminal_cannot_show(run_process: Run, workspace: Path) -> None:
     path = workspace / "environments" / "dev.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("a10g", "größe"), encoding="utf-8")
-    done = run("validate", PYTHONIOENCODING="ascii")
+    done = run_process("validate", PYTHONIOENCODING="ascii")
     assert done.returncode == 1
     assert 'got "gr\\xf6\\xdfe"' in done.stdout
     assert done.stderr == ""

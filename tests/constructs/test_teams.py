@@ -73,7 +73,7 @@ def test_one_type_in_several_profiles_is_several_rows() -> None:
             team(QuotaRow(instance_type=P5, accelerator_partition=SLICES), sharing="lend"),
             {"requests.nvidia.com/mig-1g.10gb": "14"},
         ),
-        (team(QuotaRow(instance_type=TRN, count=1), sharing="lend"), {NEURON: "16", EFA: "8"}),
+        (team(QuotaRow(instance_type=TRN, count=1), sharing="lend"), {NEURON: "16", f"{NEURON}device": "16", EFA: "8"}),
         (team(QuotaRow(instance_type=M5, count=4)), {}),
         (team(QuotaRow(instance_type="ml.unknown.large", count=4)), {}),
     ],

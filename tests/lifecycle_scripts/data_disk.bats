@@ -131,6 +131,25 @@ systemctl start kubelet.service"
   same "$status" 7
 }
 
+# FAILS CODE: the step fails with CODE as FAKE_FAIL has it, and what ran runs again
+fails_with() {
+  attach /opt/sagemaker
+  running containerd.service kubelet.service
+  NODE_ENV+=(FAKE_FAIL="$1")
+
+  on_node $MOVE
+
+  same "$status" "$2"
+  same "$(ls "$FAKE/active")" $'containerd.service\nkubelet.service'
+  [[ ! -e "$NODE/var/lib/hyperpod-data-disk" ]]
+}
+
+for row in "6 systemctl daemon-reload" "4 systemctl enable" "5 systemctl stop kubelet.service"; do
+  bats_test_function --description "ends with ${row%% *} when '${row#* }' does" -- fails_with "$row" "${row%% *}"
+done
+bats_test_function --description "ends with 1 when a bind fails" \
+  -- fails_with "32 mount --bind /opt/sagemaker/hyperpod/kubelet" 1
+
 @test "keeps the old data below the mount" {
   attach /opt/sagemaker
   on_node $MOVE

@@ -70,6 +70,7 @@ configured() {
 keeps_nvidia_off_a_cpu_node() {
   put $NVIDIA "" 755
   put /usr/sbin/runc "" 755
+  put /usr/bin/runc "" 755
   configured "$("$1" nvidia "$2")"
 
   on_node $HELPER
@@ -132,8 +133,11 @@ ROWS
 runtime_type = \"io.containerd.runc.v2\""
   both="$(shape_2 nvidia $NVIDIA)"$'\n'"$runc"
   configured "$both"
+  chmod 664 "$NODE$CONFIG"
 
   on_node $HELPER
+
+  same "$(stat -c %a "$NODE$CONFIG")" 664
 
   holds $CONFIG "${both/default_runtime_name = \"nvidia\"/default_runtime_name = \"runc\"}"$'\n'
 }

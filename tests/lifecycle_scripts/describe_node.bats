@@ -48,6 +48,15 @@ Amazon Linux 2, kernel 5.10.240-238.955.amzn2.x86_64, containerd 1.7.27, Lustre 
 NVIDIA GPUs: 0, EFA devices: 0"
 }
 
+@test "names the cluster before it has groups" {
+  machine i-0b p5.48xlarge
+  put $CONFIG '{"ClusterConfig": {"ClusterName": "prod"}, "InstanceGroups": null}'
+
+  on_node $STEP
+
+  same "$(head -1 <<<"$output")" "cluster prod, instance group unknown, instance i-0b, p5.48xlarge"
+}
+
 @test "names no group where two could be meant" {
   machine i-0b p5.48xlarge
   echo "10.1.9.9" >"$FAKE/addresses"

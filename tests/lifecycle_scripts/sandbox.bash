@@ -36,24 +36,28 @@ setup_file() {
   chmod 755 "$FAKES"/*
 }
 
+# Each of them runs a dozen times in a run of all steps, so they leave to other processes only what bash cannot do.
 write_fakes() {
   fake cp 'exec "$IMAGE/cp" "$@"'
   fake sync ''
   fake sleep ''
-  fake hostname 'cat "$FAKE/addresses"'
-  fake uname 'cat "$FAKE/kernel"'
-  fake containerd 'cat "$FAKE/containerd"'
-  fake journalctl 'cat "$FAKE/journal"'
+  fake hostname 'echo "$(<"$FAKE/addresses")"'
+  fake uname 'echo "$(<"$FAKE/kernel")"'
+  fake containerd 'echo "$(<"$FAKE/containerd")"'
+  fake journalctl 'echo "$(<"$FAKE/journal")"'
   fake modprobe ''
   fake modinfo '
 if [[ "$1" == -F ]]; then shift 2; fi
-cat "$FAKE/modules/$1"'
+read -r version <"$FAKE/modules/$1"
+echo "$version"'
   fake systemctl '
 units="$HYPERPOD_ROOT/etc/systemd/system"
 run() {
-  sed -n "s/^$2=-\{0,1\}//p" "$1" | while read -r program arguments; do
-    "$HYPERPOD_ROOT$program" $arguments >>"$FAKE/journal" 2>&1
-  done
+  local key program
+  while IFS="=" read -r key program; do
+    if [[ "$key" != "$2" ]]; then continue; fi
+    "$HYPERPOD_ROOT"${program#-} >>"$FAKE/journal" 2>&1 || return
+  done <"$1"
 }
 begin() {
   if [[ "$1" == hyperpod-data-disk.service ]]; then
@@ -62,13 +66,13 @@ begin() {
   if [[ "$1" == containerd.service && -d "$units/$1.d" ]]; then
     for file in "$units/$1.d"/*.conf; do run "$file" ExecStartPre || true; done
   fi
-  touch "$FAKE/active/$1"
+  : >"$FAKE/active/$1"
 }
 case "$1" in
   daemon-reload) ;;
   is-active) [[ -f "$FAKE/active/$3" ]] ;;
   is-enabled) [[ -f "$FAKE/enabled/$3" ]] ;;
-  enable) [[ -f "$units/$2" ]] && touch "$FAKE/enabled/$2" ;;
+  enable) [[ -f "$units/$2" ]] && : >"$FAKE/enabled/$2" ;;
   disable) rm "$FAKE/enabled/$3" ;;
   stop) rm "$FAKE/active/$2" ;;
   start) begin "$2" ;;

@@ -477,11 +477,11 @@ def test_what_quotas_do_not_see_is_a_warning() -> None:
             ),
         ),
     )
-    cores = _submit(admission, _job("a", 1, queue=None, gpus=0, more={"aws.amazon.com/neuroncore": 2}))
+    cores = _submit(admission, _job("a", 1, name="cores", queue=None, gpus=0, more={"aws.amazon.com/neuroncore": 2}))
     assert (cores.status, cores.warnings) == ("unmanaged", ())
-    elsewhere = _submit(admission, _job("a", 1, pod={"nodeSelector": {LABEL: "ml.p5.48xlarge"}}))
+    elsewhere = _submit(admission, _job("a", 1, name="elsewhere", pod={"nodeSelector": {LABEL: "ml.p5.48xlarge"}}))
     assert elsewhere.warnings == ("no instance group has nodes of the types that its worker pods ask for",)
-    pages = _submit(admission, _job("a", 1, more={"hugepages-2Mi": "5120Mi"}))
+    pages = _submit(admission, _job("a", 1, name="pages", more={"hugepages-2Mi": "5120Mi"}))
     assert pages.warnings == (
         (
             "its worker pods ask for hugepages-2Mi, which AWS does not show in a team's queue: where Kueue is not told"

@@ -160,6 +160,26 @@ def test_everything_that_the_dockerfile_copies_is_in_its_context(tmp_path: Path)
     assert rendered.files["program/fsdp_training/train.py"] == PROGRAM["fsdp_training/train.py"]
 
 
+def test_the_image_is_built_of_what_was_verified_and_checked_at_its_end() -> None:
+    fabric, tests, final = re.split(r"^FROM .*\n", image.render().dockerfile, flags=re.MULTILINE)[1:]
+    assert "apt-get purge --yes --allow-change-held-packages libnccl2 libnccl-dev " in fabric
+    installs = re.findall(r"pip install (.*?) *\\\n +--requirement /tmp/locks/(\S+)", fabric)
+    hashed = "--no-cache-dir --disable-pip-version-check --require-hashes"
+    # what is built from sources is built with the pinned tools of the first file
+    assert [options for options, _ in installs] == [hashed, f"{hashed} --no-build-isolation"]
+    assert installs[0][1] == "build.txt"
+    archive = f"{training_images.NCCL_TESTS_SHA256}  nccl-tests.tar.gz"
+    assert (
+        tests.index(f'echo "{archive}" | sha256sum --check') < tests.index("tar --extract") < tests.index("make --jobs")
+    )
+    assert final.splitlines() == [
+        "COPY --from=nccl-tests /opt/nccl-tests/build /opt/nccl-tests/build",
+        "COPY check_image.sh /usr/local/bin/check-image",
+        "RUN bash /usr/local/bin/check-image",
+        "WORKDIR /workspace",
+    ]
+
+
 def test_a_program_is_copied_only_where_there_is_one() -> None:
     assert "program/" not in image.render().dockerfile
     assert not any(name.startswith("program/") for name in image.render().files)

@@ -102,6 +102,13 @@ def test_what_is_right_at_its_bounds(lab: LoadedEnvironment, old: str, new: str)
     assert load_job(FILE, environment=lab, text=TEXT.replace(old, new)).warnings == ()
 
 
+def test_a_diagnostic_of_minutes_may_run_on_spot_nodes(lab: LoadedEnvironment) -> None:
+    text = "kind: dcgm\ngroup: spot\nteam: research\nmeasure: { diagnostic_level: 3 }\n"
+    assert "spot" not in " ".join(
+        warning.message.lower() for warning in load_job(FILE, environment=lab, text=text).warnings
+    )
+
+
 def test_lines_of_what_is_there_and_of_what_is_not(lab: LoadedEnvironment) -> None:
     loaded = load_job(FILE, environment=lab, text=TEXT)
     places = ("nodes", "volumes[0].claim", "checkpoints.path", "checkpoints.s3_uri", "topology", "nodes..")
@@ -156,7 +163,7 @@ def test_files_that_cannot_be_read(lab: LoadedEnvironment, tmp_path: Path, monke
     (tmp_path / "large.yaml").write_bytes(b"#" * 1_000_001)
     (tmp_path / "good.yaml").write_bytes(b"\xef\xbb\xbf" + TEXT.encode())
     assert lines(lab, Path("none.yaml")) == [
-        "none.yaml: is not there; write it, or leave --job out for a test of a group"
+        "none.yaml: is not there; write it, or name another; a test of a group needs none"
     ]
     assert lines(lab, Path("folder")) == ["folder: is a folder; name the file itself"]
     assert lines(lab, Path("bytes.yaml")) == ["bytes.yaml:2: is not UTF-8 text: byte 0xff; save it as UTF-8"]
@@ -242,7 +249,7 @@ scraps = st.recursive(
 
 
 @given(data=st.dictionaries(st.sampled_from([*Job.model_fields, "nods"]), scraps), override=scraps)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_file_says_is_answered_with_findings(
     lab: LoadedEnvironment, data: dict[str, Any], override: object
 ) -> None:

@@ -78,7 +78,7 @@ def test_a_worker_tells_its_node_and_serves_ssh() -> None:
     assert script_of(pods_of(job_of())[1]).splitlines() == [
         "mkdir -p /run/sshd",
         "printf '%s\\n' \"$HYPERPOD_CDK_NODE\" >/run/hyperpod-cdk-node",
-        "exec /usr/sbin/sshd -De",
+        "exec /usr/sbin/sshd -De -o StrictModes=no",
     ]
 
 
@@ -206,9 +206,10 @@ def test_values_reach_the_shell_as_they_are(text: str, array: list[str]) -> None
         ("ml.p4d.24xlarge", 8),  # 40 GiB
         ("ml.p5.48xlarge", 16),  # 80 GiB
         ("ml.p6-b300.48xlarge", 16),
+        (("ml.g6e.12xlarge", "ml.g5.12xlarge"), 4),  # 48 and 24 GiB
     ],
 )
-def test_messages_fit_the_memory_of_a_gpu(instance_type: str, largest: int) -> None:
+def test_messages_fit_the_memory_of_a_gpu(instance_type: str | tuple[str, ...], largest: int) -> None:
     assert largest_bytes(planned(instance_type, "nccl")) == largest * 2**30
 
 

@@ -49,11 +49,12 @@ def test_a_rank_runs_on_each_logical_core_of_all_nodes(tmp_path: Path, instance_
     ran = run(launcher, tmp_path)
     assert ran.code == 0, ran.errors
     flags = f"-r {2 * ranks} -N 2 -b 8 -e 1024 -f 2 -n 9 -d fp32 --non-interactive"
+    hosts = "--hosts w-0 w-1 --data-collector-host 10.1.2.3"
     assert ran.lines[2:] == [
         f"{MARK}collective=all_reduce nodes=2 instance_type={instance_type}",
-        f"nccom-test {flags} all_reduce --hosts w-0 w-1; 10.1.2.3 1",
+        f"nccom-test {flags} all_reduce {hosts}; 10.1.2.3 1",
         f"{MARK}collective=all_gather nodes=2 instance_type={instance_type}",
-        f"nccom-test {flags} all_gather --hosts w-0 w-1; 10.1.2.3 1",
+        f"nccom-test {flags} all_gather {hosts}; 10.1.2.3 1",
     ]
 
 
@@ -84,7 +85,7 @@ def test_workers_keep_their_variables_for_sessions_over_ssh() -> None:
     assert variables.startswith("variables=(FI_PROVIDER ")
     assert variables.endswith(" MINE)")
     assert ">>/etc/environment" in worker
-    assert worker.endswith("exec /usr/sbin/sshd -De\n")
+    assert worker.endswith("exec /usr/sbin/sshd -De -o StrictModes=no\n")
 
 
 def test_kubernetes_hands_the_scripts_on_unchanged() -> None:

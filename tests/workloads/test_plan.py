@@ -23,7 +23,7 @@ TRAINING_FIELDS: dict[str, Any] = {"name": "train", "image": IMAGE, "command": [
     ("instance_type", "kind", "expected"),
     [
         # (accelerators, EFA, vCPU, memory, shared memory, huge pages)
-        ("ml.g5.12xlarge", "pytorch", (4, 1, 44, 153, 76, 5120)),
+        ("ml.g5.12xlarge", "pytorch", (4, 1, 44, 153, 76, 0)),
         ("ml.g5.12xlarge", "nccl", (4, 1, 43, 151, 75, 5120)),
         ("ml.g5.12xlarge", "dcgm", (4, 0, 44, 153, 76, 0)),
         ("ml.g5.12xlarge", "efa-info", (0, 1, 1, 2, 1, 0)),
@@ -43,6 +43,15 @@ def test_a_pod_gets_what_a_node_has_to_give(instance_type: str, kind: Kind, expe
         made.shared_memory_gib,
         made.hugepages_mib,
     ) == expected
+
+
+@pytest.mark.parametrize("kind", TRAINING)
+def test_training_does_without_huge_pages_unless_it_asks(kind: Kind) -> None:
+    made = planned("ml.p5.48xlarge", kind, **TRAINING_FIELDS)
+    assert (made.hugepages_mib, made.variables["FI_EFA_USE_HUGE_PAGE"]) == (0, "0")
+    asked = planned("ml.p5.48xlarge", kind, **TRAINING_FIELDS, huge_pages_mib=5120)
+    assert asked.hugepages_mib == 5120
+    assert "FI_EFA_USE_HUGE_PAGE" not in asked.variables
 
 
 def test_a_part_of_a_node_is_its_part_of_everything_and_no_efa() -> None:
@@ -117,8 +126,11 @@ def test_a_test_has_a_name_of_its_own(group: str, fields: dict[str, Any], name: 
 def test_partitions_have_no_efa() -> None:
     cut = environment("ml.p4d.24xlarge", group={"labels": {"nvidia.com/mig.config": "all-3g.20gb"}})
     made = planned(cut, "pytorch", **TRAINING_FIELDS)
-    assert (made.accelerators, made.efa, made.hugepages_mib) == (16, 0, 0)
+    # a process of CUDA sees one of them
+    assert (made.accelerators, made.efa, made.hugepages_mib) == (1, 0, 0)
     assert "FI_PROVIDER" not in made.variables
+    assert planned(cut, "pytorch", **TRAINING_FIELDS, accelerators_per_node=16).accelerators == 16
+    assert planned(cut, "dcgm").accelerators == 16
 
 
 def test_a_flexible_group_gets_what_all_its_types_have() -> None:
@@ -168,11 +180,20 @@ def test_what_the_rules_refuse_cannot_be_planned(fields: dict[str, Any], message
         planned("ml.g5.12xlarge", **{"kind": "nccl", **fields})
 
 
+def test_a_group_of_several_types_gets_what_all_of_them_have() -> None:
+    # how many interfaces the first has nobody states, and the second has none
+    assert planned("ml.p6e-gb200.36xlarge", "efa-info").efa == 1
+    assert planned(("ml.p6e-gb200.36xlarge", "ml.g5.xlarge"), "efa-info").efa == 0
+    assert planned(("ml.trn1.32xlarge", "ml.p5.48xlarge"), "efa-info").shape.accelerator_resource is None
+
+
 def test_a_type_that_nobody_knows_cannot_be_planned() -> None:
     with pytest.raises(
         ValueError, match=r'^the numbers of a type of group "work" are not known; state them in instance_types$'
     ):
         planned("ml.p9.48xlarge", "nccl")
+    with pytest.raises(ValueError, match=r"^the numbers of a type of group"):
+        planned(("ml.p5.48xlarge", "ml.p9.48xlarge"), "nccl")
 
 
 @given(types=st.one_of(st.sampled_from(TYPES), st.tuples(*[st.sampled_from(TYPES)] * 2)), kind=st.sampled_from(KINDS))

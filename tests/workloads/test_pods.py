@@ -61,7 +61,7 @@ def test_a_team_s_queue_knows_neuron_devices_by_another_name() -> None:
 def test_partitions_are_asked_for_by_name_once_they_are_made() -> None:
     cut = environment("ml.p4d.24xlarge", group={"labels": {"nvidia.com/mig.config": "all-3g.20gb"}})
     spec = spec_of(planned(cut, "pytorch", name="a", image="i:1"))
-    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/mig-3g.20gb": 16}
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/mig-3g.20gb": 1}
     assert spec["nodeSelector"]["nvidia.com/mig.config.state"] == "success"
 
 
@@ -155,6 +155,12 @@ def test_a_claim_is_one_volume_with_as_many_mounts_as_wanted() -> None:
         {"name": "scratch", "persistentVolumeClaim": {"claimName": "scratch"}},
         {"name": "corpus", "persistentVolumeClaim": {"claimName": "corpus", "readOnly": True}},
     ]
+
+
+def test_shared_memory_takes_the_next_name_that_is_free() -> None:
+    volumes = [{"claim": name, "mount_path": f"/{name}"} for name in ("shared-memory", "shared-memory-3")]
+    spec = spec_of(planned("ml.p5.48xlarge", "nccl", volumes=volumes))
+    assert [volume["name"] for volume in spec["volumes"]] == ["shared-memory-2", "shared-memory", "shared-memory-3"]
 
 
 @given(names=st.lists(st.sampled_from(("shared-memory", "shared-memory-2", "a", "b")), max_size=4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -83,6 +84,44 @@ def test_what_has_no_pods_is_no_workload() -> None:
         "must be a kind whose admission is known (MPIJob, PyTorchJob, HyperPodPyTorchJob, Job, Pod, Deployment,"
         " StatefulSet), got DaemonSet a; leave it out"
     )
+
+
+def test_a_list_is_its_items() -> None:
+    """What kubectl get -o yaml writes is a list; keys without a value are as if they were not there."""
+    written = _job("Job", {"parallelism": None, "template": {"metadata": None, **TEMPLATE}}, labels=None)
+    (job,) = workloads([{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [written]}])
+    assert (job.job, job.queue, job.pod_sets[0].count) == ("Job b/a", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "says"),
+    [
+        ({}, "kind: is missing"),
+        ({"kind": "List", "items": 3}, "List: items: must be a list of Kubernetes objects, got 3"),
+        ({"kind": "Job"}, "Job: metadata.name: is missing"),
+        ({"kind": "Job", "metadata": 3}, "Job: metadata: must be a mapping, got 3"),
+        (_job("ConfigMap", {}, labels=[]), "ConfigMap: metadata.labels: must be a mapping, got []"),
+        (_job("Foo", {}) | {"spec": 3}, "Foo a: spec: must be a mapping, got 3"),
+        (_job("Job", {}), "Job a: spec.template: is missing"),
+        (_job("Job", {"template": 3}), "Job a: spec.template: must be a mapping, got 3"),
+        (
+            _job("Job", {"parallelism": "x", "template": TEMPLATE}),
+            "Job a: spec.parallelism: must be a valid integer, got 'x'",
+        ),
+        (
+            _job("Pod", {"containers": [_container(limits={"nvidia.com/gpu": "lots"})]}),
+            (
+                'Pod a: spec.containers[0].resources.limits["nvidia.com/gpu"]: must be a Kubernetes quantity such as 2,'
+                " 500m or 64Gi, got 'lots'"
+            ),
+        ),
+    ],
+)
+def test_what_kubernetes_would_not_take_is_refused_at_its_place(manifest: Manifest, says: str) -> None:
+    """The first thing of a manifest that is not of its type."""
+    with pytest.raises(ValueError, match=re.escape(says)) as caught:
+        workloads([manifest])
+    assert str(caught.value) == says
 
 
 @pytest.mark.parametrize(

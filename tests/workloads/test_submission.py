@@ -101,7 +101,7 @@ def test_hyp_makes_no_pytorch_job() -> None:
     assert (steps.hyp, steps.without_hyp) == (None, ())
     assert steps.watch[-1] == "kubectl logs -n hyperpod-ns-john -f fsdp-worker-0"
     assert list(steps.lines()) == [
-        "# start it",
+        "# start it: pipe the manifests into",
         "kubectl apply -f -",
         "# watch it",
         *steps.watch,
@@ -220,6 +220,15 @@ def test_the_line_for_hyp() -> None:
     ]
 
 
+def test_hyp_gets_the_step_of_an_elastic_job() -> None:
+    def step(**sizes: Any) -> str | None:
+        return dict(hyp_options_of(planned(elastic={"min_nodes": 2, "max_nodes": 4, **sizes}))).get(
+            "--elastic-replica-increment-step"
+        )
+
+    assert (step(), step(increment=2), step(values=[2, 4])) == ("1", "2", None)
+
+
 def test_what_hyp_leaves_out() -> None:
     plan = planned(**EVERYTHING)
     steps = steps_of(plan)
@@ -240,6 +249,15 @@ def test_what_hyp_leaves_out() -> None:
         "nodes beside elastic.min_nodes",
     )
     assert list(steps.lines())[-1] == f"# hyp has no way to say: {'; '.join(steps.without_hyp)}"
+
+
+def test_hyp_leaves_out_what_one_volume_of_two_says() -> None:
+    volumes = [
+        {"claim": "scratch", "mount_path": "/data", "sub_path": "runs"},
+        {"claim": "scratch", "mount_path": "/b"},
+    ]
+    assert "volumes[].sub_path" in steps_of(planned(volumes=volumes)).without_hyp
+    assert "volumes[].read_only" not in steps_of(planned(volumes=volumes)).without_hyp
 
 
 def test_hyp_leaves_out_little_of_a_job_on_one_accelerator() -> None:

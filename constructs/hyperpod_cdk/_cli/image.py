@@ -50,8 +50,8 @@ def render(
         ),
     ] = None,
     architecture: Annotated[
-        str, typer.Option("--architecture", help="x86_64 or arm64. With --group: that of the nodes.")
-    ] = "x86_64",
+        str | None, typer.Option("--architecture", help="x86_64 or arm64. Default: x86_64; with --group the nodes'.")
+    ] = None,
     cuda: Annotated[
         str | None, typer.Option("--cuda", help="CUDA release of the table. Default: the newest that fits.")
     ] = None,
@@ -82,6 +82,8 @@ def render(
         usage("ENV and --group go together: the image is for the nodes of that group")
     if group is not None and accelerator:
         usage("--group says which accelerators; leave --accelerator out")
+    if group is not None and architecture is not None:
+        usage("--group says which architecture; leave --architecture out")
     try:
         own = program_files(program or library_program())
         if environment is not None and group is not None:
@@ -95,7 +97,7 @@ def render(
         else:
             rendered = images_.render(
                 accelerators=accelerator or (),
-                architecture=architecture,
+                architecture=architecture or "x86_64",
                 cuda=cuda,
                 efa_installer=efa_installer,
                 base_image=base_image,

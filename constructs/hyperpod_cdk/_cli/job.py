@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +30,7 @@ from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
-    from hyperpod_cdk.workloads.admission import Amount, Decision
+    from hyperpod_cdk.workloads.admission import Admission, Amount, Decision
     from hyperpod_cdk.workloads.loading import LoadedJob
 
 app = typer.Typer(
@@ -92,7 +92,6 @@ def render(
     from hyperpod_cdk.workloads.render import render as rendered  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.submission import next_steps  # noqa: PLC0415 - as above
 
-    loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
     overrides: dict[str, Any] = {
         "kind": None if kind is None else kind.value,
         "group": group,
@@ -105,7 +104,10 @@ def render(
         "collectives": tuple(collective) if collective else None,
         "pairs": pairs or None,
     }
-    found = _loaded_job(job, loaded, {key: value for key, value in overrides.items() if value is not None}, output)
+    # standard output may be kubectl's input, which must not be findings
+    with redirect_stdout(sys.stderr) if output is Format.TEXT else nullcontext():
+        loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
+        found = _loaded_job(job, loaded, {key: value for key, value in overrides.items() if value is not None}, output)
     manifests = rendered(loaded.environment, found.job)
     text = to_yaml(manifests)
     if out is not None:
@@ -152,13 +154,16 @@ def admit(
     decisions: list[Decision] = []
     for path, each in manifests:
         try:
-            decisions += admission.submit(each)
+            decided = admission.submit(each)
         except ValueError as error:
             usage(f"{path}: {error}")
+        if not decided:
+            usage(f"{path}: must hold a job, got objects that no queue admits; leave it out")
+        decisions += decided
     if output is Format.JSON:
         print_json({"decisions": [each.as_dict() for each in decisions], "running": list(admission.running)})
     else:
-        print("\n".join(_decided(decisions)))
+        print("\n".join(_decided(decisions, admission)))
     if any(each.status == "never" for each in decisions):
         raise typer.Exit(FINDINGS)
 
@@ -172,7 +177,9 @@ def report(
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", help="What it ran on. Default: as the log says.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes. Default: as the log says.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", min=1, help="On how many nodes. Default: as the log says.")
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 also where the log does not tell: for gates.")
     ] = False,
@@ -257,26 +264,43 @@ def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Se
     return rendered(environment.environment, _loaded_job(path, environment, {}, output).job)
 
 
-def _decided(decisions: Sequence[Decision]) -> Iterator[str]:
-    """Give one line for each job, then why each of them, and how full the cluster is at the end."""
-    rows = [("", "job", "team", "own quota", "borrowed", "cluster after")]
+def _decided(decisions: Sequence[Decision], admission: Admission) -> Iterator[str]:
+    """Give one line for each job, then why each of them, and where some had to stop what runs at the end."""
+    rows = [("", "team", "own quota", "borrowed", "cluster after", "job")]
     rows += [
-        (each.status, each.job, each.team or "-", _amounts(each.own), _amounts(each.borrowed), _percent(each))
+        (each.status, each.team or "-", _amounts(each.own), _amounts(each.borrowed), _percent(each), each.job)
         for each in decisions
     ]
     yield from table(rows)
+    yield ""
     for each in decisions:
         yield f"{each.job}: {each.why}"
         for warning in each.warnings:
             yield f"warning {each.job}: {warning}"
+    if any(each.preempted for each in decisions):
+        yield f"at the end run {', '.join(admission.running)}"
+        if admission.waiting:
+            yield f"at the end wait {', '.join(admission.waiting)}"
 
 
 def _amounts(amounts: Sequence[Amount]) -> str:
-    """Give the accelerators among the amounts; of jobs without any, all of them."""
-    devices = [each for each in amounts if "/" in each.resource]
-    return ", ".join(str(each) for each in devices or amounts) or "-"
+    """Give the accelerators among the amounts, the rest goes with them; of jobs without any, all of them."""
+    devices = [each for each in amounts if _is_accelerator(each.resource)]
+    if not devices:
+        return ", ".join(str(each) for each in amounts) or "-"
+    types = {each.instance_type for each in devices}
+    return ", ".join(str(each) if len(types) > 1 else each.said for each in devices)
 
 
 def _percent(decision: Decision) -> str:
-    devices = [each for each in decision.after if "/" in each.resource] or decision.after
-    return ", ".join(f"{each.resource} {each.percent:g} %" for each in devices if each.percent is not None)
+    counted = [each for each in decision.after if each.percent is not None]
+    told = [each for each in counted if _is_accelerator(each.resource)] or counted
+    if len(told) == 1:
+        return f"{told[0].percent:g} %"
+    return ", ".join(f"{each.percent:g} % of {each.resource}" for each in told) or "-"
+
+
+def _is_accelerator(resource: str) -> bool:
+    from hyperpod_cdk.workloads.nodes import EFA_RESOURCE  # noqa: PLC0415 - as above
+
+    return "/" in resource and resource != EFA_RESOURCE

@@ -179,9 +179,16 @@ def record(
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that whoever reads it, and whatever fails, finds the old text or the new one, whole.
 
-    A link stays a link. Raises OSError, after which the old file stands as it was.
+    A link stays a link. Raises OSError about ``path``, after which the old file stands as it was.
     """
-    target = path.resolve()
+    try:
+        _replace(path.resolve(), text)
+    except OSError as error:
+        # it names a scratch file, which is gone
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _replace(target: Path, text: str) -> None:
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     scratch = Path(name)

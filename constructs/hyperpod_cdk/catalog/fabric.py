@@ -16,6 +16,9 @@ _HUGEPAGES = _DATA["hugepages"]
 
 AS_OF: date = _data.as_of("fabric")
 
+NVLINK_BETWEEN_NODES = "NCCL_MNNVL_ENABLE"
+"""The variable that is 0 where NVLink reaches other nodes, which pods without an IMEX channel cannot use."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:

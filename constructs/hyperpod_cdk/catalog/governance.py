@@ -128,7 +128,10 @@ def partitions_per_accelerator(profile: str, profiles: Sequence[str]) -> int:
 
 
 def limited_resource(kind: str, *, profile: str = "") -> str:
-    """Give the name under which a ResourceQuota limits ``kind``: gpu, neuron, efa, or partition with its profile."""
+    """Give the name under which a ResourceQuota limits ``kind``.
+
+    Kinds are gpu, neuron, neurondevice, efa, and partition with its profile.
+    """
     return str(_DATA["resource_quota"][kind]).format(profile=profile)
 
 

@@ -74,6 +74,9 @@ class Pattern:
 
     def _suggestion(self, text: str) -> str:
         """Mend ``text`` where plain changes suffice; else fall back on the example."""
+        if ":" in self.example:
+            # hyphens would make another address of it, not a right one
+            return self.example
         hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
         for candidate in (hyphenated, hyphenated.lower()):
             if self.matches(candidate):

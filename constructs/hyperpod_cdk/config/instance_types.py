@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.section import Section, like, within
@@ -42,7 +43,7 @@ class StatedInstanceType(Section):
             " each further network card. Default: unknown, and the node block's size is not checked."
         ),
     )
-    threads_per_core: Literal[1, 2] = Field(
+    threads_per_core: Annotated[int, within(hyperpod.THREADS_PER_CORE)] = Field(
         default=2, description="Threads of one core: 2 where the type has SMT, else 1."
     )
     training_plan_supported: bool = Field(default=False, description="Whether training plans are sold for the type.")

@@ -181,7 +181,8 @@ def _list_fix(value: object, key: str) -> str:
         return f"write items below {key}, each after '- ', or remove {key}"
     if isinstance(value, dict):
         return f"write '- ' before the first key of each item of {key}"
-    return f"set {key}: [{_as_yaml(value)}]"
+    items = value.split() if isinstance(value, str) and value.strip() else [value]
+    return f"set {key}: [{', '.join(_as_yaml(each) for each in items)}]"
 
 
 def _text_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:

@@ -59,9 +59,14 @@ class Amount:
     resource: str
     amount: Decimal
 
+    @property
+    def said(self) -> str:
+        """The amount as people say it, without its type: ``8 nvidia.com/gpu``."""
+        return _said(self.resource, self.amount)
+
     def __str__(self) -> str:
         """Give the amount as people say it, ``8 nvidia.com/gpu of ml.g5.12xlarge``."""
-        return f"{_said(self.resource, self.amount)} of {self.instance_type}"
+        return f"{self.said} of {self.instance_type}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,9 +167,10 @@ class Admission:
         """Submit what somebody applies at once; one decision for each job in it, in order.
 
         Raises:
-            ValueError: for a kind whose admission is not known, and for a quantity that is none.
+            ValueError: for a kind whose admission is not known, for a manifest that Kubernetes would not take, and for
+                a job that was submitted before and has not ended: to Kubernetes it is the same one.
         """
-        return tuple(self._decide(workload) for workload in workloads(manifests))
+        return tuple(self._submitted(workload) for workload in workloads(manifests))
 
     def finish(self, job: str) -> tuple[Decision, ...]:
         """End a job (``Kind namespace/name``) and give the decisions on those that could start because of it.
@@ -186,6 +192,12 @@ class Admission:
         for each in list(self._running):
             self._grow(each.workload, self.model.queue(each.team))
         return tuple(each for each in decisions if each.status == "admitted")
+
+    def _submitted(self, workload: Workload) -> Decision:
+        outside = [each.job for each in self._outside]
+        if workload.job in {*self.running, *self.waiting, *outside}:
+            raise ValueError(f"must be a job of its own, got {workload.job} again; give it another name")
+        return self._decide(workload)
 
     def _decide(self, workload: Workload) -> Decision:
         before = self._usage()

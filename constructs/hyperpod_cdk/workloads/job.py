@@ -53,13 +53,22 @@ ENVIRONMENT_NAME = Pattern(
     example="HF_HOME",
     source="POSIX; Kubernetes takes more, but shells do not",
 )
+_REGISTRY = r"[-a-zA-Z0-9]+((\.[-a-zA-Z0-9]+)+(:[0-9]{1,5})?|:[0-9]{1,5})/"
+_REPOSITORY = r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*"
 IMAGE = Pattern(
-    regex=r"[a-zA-Z0-9][a-zA-Z0-9._/:@-]*[a-zA-Z0-9]",
+    regex=rf"({_REGISTRY})?{_REPOSITORY}(/{_REPOSITORY})*(:[a-zA-Z0-9_][-a-zA-Z0-9_.]{{0,127}})?(@sha256:[0-9a-f]{{64}})?",
     maximum=512,
     minimum=2,
-    describes="a container image: registry, repository and a tag or a digest",
+    describes="a container image: registry, repository in lower case, and a tag or a digest",
     example="111122223333.dkr.ecr.us-east-1.amazonaws.com/training:2026-11",
     source="OCI distribution specification",
+)
+SECRET_KEY = Pattern(
+    regex=r"[-._a-zA-Z0-9]+",
+    maximum=253,
+    describes="a key of a secret: letters, digits, '-', '_' and '.'",
+    example="token",
+    source="Kubernetes, Secret.data",
 )
 TOPOLOGY_LEVEL = Pattern(
     regex=r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
@@ -100,7 +109,7 @@ class SecretValue(Section):
     secret: Annotated[str, like(SERVICE_ACCOUNT_NAME)] = Field(
         description="Name of the secret.", examples=["hugging-face"]
     )
-    key: str = Field(description="Key in the secret.", examples=["token"])
+    key: Annotated[str, like(SECRET_KEY)] = Field(description="Key in the secret.", examples=["token"])
 
 
 class Topology(Section):
@@ -259,9 +268,9 @@ class Measurement(Section):
     )
     pairs: bool = Field(
         default=False,
-        description="Whether nodes are measured in pairs, one job each, which shows the one that is slow.",
+        description="Whether nodes are measured in pairs, several rounds of them, which shows the one that is slow.",
     )
-    diagnostic_level: Literal[1, 2, 3, 4] = Field(
+    diagnostic_level: Annotated[int, within(Bound(minimum=1, maximum=4))] = Field(
         default=2, description="Level of the GPU diagnostic of kind dcgm: seconds, minutes, half an hour, hours."
     )
 
@@ -303,7 +312,10 @@ class Job(Section):
         default=None, description="How many nodes, one pod on each. Default: all of the group.", examples=[2]
     )
     accelerators_per_node: Annotated[int, within(_COUNT)] | None = Field(
-        default=None, description="Accelerators of each pod. Default: all of the node.", examples=[8]
+        default=None,
+        description="Accelerators of each pod. Default: all of the node, and of partitioned GPUs one partition for"
+        " training.",
+        examples=[8],
     )
     efa_per_node: Annotated[int, within(Bound(minimum=0, maximum=64))] | None = Field(
         default=None,
@@ -314,8 +326,8 @@ class Job(Section):
     huge_pages_mib: Annotated[int, within(Bound(minimum=0, maximum=2**20))] | None = Field(
         default=None,
         description="Huge pages of each pod in MiB, for EFA's buffers. Default: what AWS's manifests ask for with EFA;"
-        " 0 for a team's job, since the queues that task governance makes are not known to admit them: EFA then does"
-        " without.",
+        " 0 for training, whose data loaders fork, and for a team's job, since the queues that task governance makes"
+        " are not known to admit them: EFA then does without.",
         examples=[5120],
     )
     vcpu_per_node: Annotated[int, within(_COUNT)] | None = Field(
@@ -373,6 +385,8 @@ class Job(Section):
     restart: Restart = Field(default_factory=Restart, description="What happens when something fails.")
     elastic: Elastic | None = Field(default=None, description="Growing and shrinking. Default: a fixed size.")
     log_monitoring: Annotated[tuple[LogRule, ...], _TEXTS] = Field(
-        default=(), description="Rules over the log; hyperpod-pytorch only."
+        default=(),
+        description="Rules over the log; hyperpod-pytorch only. They are held against the output of the first process"
+        " of every pod, so that a line which only the first of all processes writes makes the other pods hang.",
     )
     measure: Measurement = Field(default_factory=Measurement, description="What a test measures.")

@@ -35,9 +35,12 @@ done
 SERVE = """\
 mkdir -p /run/sshd
 printf '%s\\n' "$HYPERPOD_CDK_NODE" >/run/hyperpod-cdk-node
-exec /usr/sbin/sshd -De
+exec /usr/sbin/sshd -De -o StrictModes=no
 """
-"""Makes a worker one that the launcher finds: it knows its node, which SSH sessions do not, and lets them in."""
+"""Makes a worker one that the launcher finds: it knows its node, which SSH sessions do not, and lets them in.
+
+Kubernetes mounts the job's keys in a folder that everybody may write to; few images tell sshd to take them from there.
+"""
 
 
 def assignments(values: Mapping[str, Value]) -> str:

@@ -20,7 +20,7 @@ WORDING = Wording(
     a_file="a job file",
     example="kind: nccl",
     when_empty="write at least kind and group, and for training name, image and command",
-    when_missing="write it, or leave --job out for a test of a group",
+    when_missing="write it, or name another; a test of a group needs none",
 )
 
 _IN_MEASURE = {"collectives": "--collective", "pairs": "--pairs"}
@@ -100,7 +100,10 @@ def _overridden(source: Source, overrides: Mapping[str, object]) -> list[tuple[D
             raise ValueError(f'must be a field of a job or one of {", ".join(_IN_MEASURE)}, got "{name}"')
         plain = list(value) if isinstance(value, tuple) else value
         if name in _IN_MEASURE:
-            measure = data.setdefault("measure", {})
+            if "measure" not in data:
+                data["measure"] = {}
+                options.append((("measure",), _IN_MEASURE[name]))
+            measure = data["measure"]
             if isinstance(measure, dict):  # else it is refused as it stands
                 measure[name] = plain
                 options.append((("measure", name), _IN_MEASURE[name]))

@@ -24,11 +24,16 @@ for name in PATH LD_LIBRARY_PATH "${variables[@]}"; do
 done
 """
 
+# the ranks send their times to the launcher, by a name unless told an address
 _MEASURE = """\
 program="$(command -v nccom-test)" || { echo "no nccom-test in the image" >&2 && exit 127; }
 failed=0
-address="$(getent ahostsv4 "${hosts[0]}" | cut -d ' ' -f 1 | head -n 1)"
-export NEURON_RT_ROOT_COMM_ID="$address:$port" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+address_of() {
+  getent ahostsv4 "$1" | cut -d ' ' -f 1 | head -n 1
+}
+root="$(address_of "${hosts[0]}")"
+collector="$(address_of "$HOSTNAME")"
+export NEURON_RT_ROOT_COMM_ID="$root:$port" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_plm_rsh_args="${ssh_options[*]}"
 for collective in "${collectives[@]}"; do
   status=0
@@ -36,7 +41,7 @@ for collective in "${collectives[@]}"; do
   if ((${#hosts[@]} == 1)); then
     ssh -n "${ssh_options[@]}" "${hosts[0]}" "$program" "${flags[@]}" "$collective" 2>&1 || status=$?
   else
-    "$program" "${flags[@]}" "$collective" --hosts "${hosts[@]}" 2>&1 || status=$?
+    "$program" "${flags[@]}" "$collective" --hosts "${hosts[@]}" --data-collector-host "$collector" 2>&1 || status=$?
   fi
   ((status == 0)) || { echo "# hyperpod-cdk: exit=$status"; failed=1; }
 done

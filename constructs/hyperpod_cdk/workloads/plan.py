@@ -123,6 +123,9 @@ def _name(job: Job, kind: Kind) -> str:
 def _accelerators(job: Job, kind: Kind, shape: NodeShape) -> int:
     if job.accelerators_per_node is not None:
         return job.accelerators_per_node
+    if kind in TRAINING and mig_profile(shape.group) is not None:
+        # a process of CUDA sees one partition, and NCCL does not join several
+        return min(1, shape.accelerator_count)
     return 0 if kind == "efa-info" else shape.accelerator_count
 
 
@@ -156,6 +159,9 @@ def _hugepages_mib(job: Job, kind: Kind, shape: NodeShape) -> int:
         return job.huge_pages_mib
     if kind == "efa-info" or (job.team is not None and not scheduling.is_in_quotas(HUGEPAGES_RESOURCE)):
         # a team's queue may not cover them, and EFA does without
+        return 0
+    if kind in TRAINING:
+        # data loaders are forked, and a fork fails where the pool has no huge pages for the copy
         return 0
     return min(fabric.hugepages_mib(row) for row in shape.rows)
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.workloads.manifest_shape import objects
 from hyperpod_cdk.workloads.quantities import amount
 
 Manifest = Mapping[str, Any]
@@ -62,12 +63,12 @@ class Workload:
 
 
 def workloads(manifests: Iterable[Manifest]) -> tuple[Workload, ...]:
-    """Give the workloads of ``manifests`` in their order; services, config maps and the like make none.
+    """Give the workloads of ``manifests`` in their order, lists among them; services and the like make none.
 
     Raises:
-        ValueError: for a kind with pods that is not known here, and for a quantity that is none.
+        ValueError: for a kind with pods that is not known here, and for a manifest that Kubernetes would not take.
     """
-    return tuple(workload for manifest in manifests for workload in _workloads(manifest))
+    return tuple(workload for manifest in manifests for each in objects(manifest) for workload in _workloads(each))
 
 
 def _workloads(manifest: Manifest) -> Iterator[Workload]:

@@ -35,7 +35,7 @@ class NextSteps:
 
     def lines(self) -> Iterator[str]:
         """Give them as the lines of a shell script, with a comment over each group."""
-        yield "# start it"
+        yield "# start it: pipe the manifests into" if self.apply.endswith(" -") else "# start it"
         yield self.apply
         yield "# watch it"
         yield from self.watch
@@ -253,7 +253,7 @@ def hyp_parameters_page() -> str:
         "|---|---|",
         *(f"| `{key}` | {_path(path)} |" for key, path in training.WITHOUT_HYP_OPTION),
         "",
-        "Beside them a manifest of ours asks for huge pages and locked memory where EFA needs them, and tolerates the",
+        "Beside them a manifest of ours asks for locked memory where EFA needs it, and tolerates the",
         f"taints of the group. The other training kind, `{TRAINING[0]}`, has no counterpart in `hyp`.",
     ]
     return "\n".join(lines) + "\n"

@@ -123,6 +123,8 @@ def test_the_network_is_judged_by_what_the_type_has(
 
 def test_without_a_type_tcp_is_judged_only_where_all_possible_types_agree() -> None:
     a10g = _report(run(["a", "b"], 2.0, said=(SOCKET,), name="NVIDIA A10G", each=1))
+    silent = _report(run(["a", "b"], 2.0, said=(), name="NVIDIA A10G", each=1))
+    assert _checks(silent)["network"] == ("unknown", "the log does not say whether EFA or TCP is in use")
     h100 = _report(run(["a", "b"], 2.0, said=(SOCKET,)))
     assert _checks(a10g)["network"] == ("unknown", "TCP is in use; whether the instance type has EFA is not known")
     assert _checks(h100)["network"] == ("fail", "TCP is in use instead of EFA")
@@ -133,6 +135,7 @@ def test_some_nodes_on_tcp_fail_by_name() -> None:
     report = _report([marked("all_reduce", 2, P5), *lines])
     assert report.network.state == "mixed"
     assert _checks(report)["network"] == ("fail", "some nodes use TCP, others EFA (TCP: b)")
+    assert {line.text.partition("] ")[2] for line in report.network.evidence} == {SOCKET, EFA}
 
 
 @pytest.mark.parametrize(
@@ -283,6 +286,8 @@ def test_errors_before_a_run_that_came_to_its_end_are_no_failure() -> None:
 def test_fewer_nodes_than_asked_for_fail() -> None:
     report = _report(run(["a", "b"], 437.0), instance_type=P5, nodes=4)
     assert _checks(report)["nodes"] == ("fail", "2 nodes took part, not 4")
+    (check,) = [check for check in report.checks if check.name == "nodes"]
+    assert [line.line for line in check.evidence] == [1]
 
 
 def test_gpus_of_another_type_are_told() -> None:
@@ -291,6 +296,8 @@ def test_gpus_of_another_type_are_told() -> None:
         "unknown",
         "the GPUs of the log (NVIDIA H100 80GB HBM3) do not fit ml.g5.8xlarge",
     )
+    unheard = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
+    assert _checks(unheard)["instance type"] == ("unknown", "the GPUs of the log (NVIDIA Z9) do not fit ml.p5.48xlarge")
 
 
 def test_a_type_that_nobody_knows_is_refused_with_the_nearest() -> None:
@@ -334,6 +341,21 @@ def test_the_slow_pair_is_named_and_its_node_where_partners_prove_it(
     assert _checks(report)["pairs"][1] == says
     assert report.suspects == suspects
     assert [pair.hosts for pair in report.pairs] == [(left, right) for left, right, _ in measured]
+
+
+def test_a_collective_that_no_pair_finished_fails_beside_one_that_all_did() -> None:
+    broken = [
+        f"# hyperpod-cdk: pair={each}\n{marked('alltoall', 2, P5)}\n# hyperpod-cdk: exit=124" for each in ("a,b", "c,d")
+    ]
+    lines = [*_pair("a", "b", 437.0), *_pair("c", "d", 430.0), *"\n".join(broken).splitlines()]
+    report = _report(lines)
+    assert [(pair.collective, pair.verdict) for pair in report.pairs] == [
+        ("all_reduce", "pass"),
+        ("all_reduce", "pass"),
+        ("alltoall", "fail"),
+        ("alltoall", "fail"),
+    ]
+    assert report.verdict == "fail"
 
 
 def test_pairs_are_recognized_without_the_lines_that_name_them() -> None:
@@ -382,6 +404,16 @@ def test_a_failed_diagnostic_names_node_gpu_and_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("entity", "says"),
+    [({"gpu_id": "3"}, "GPU 3: hot"), ({"entity_id": 0}, "GPU 0: hot"), ({"gpu_ids": ""}, "hot"), ({}, "hot")],
+)
+def test_a_warning_names_its_gpu_where_the_result_does(entity: dict[str, Any], says: str) -> None:
+    tests = [{"name": "x", "results": [{**entity, "status": "Fail", "warnings": ["hot"]}]}]
+    document = {"DCGM GPU Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]}}
+    assert _checks(_report([json.dumps(document)])) == {"health": ("fail", f"x failed: {says}")}
+
+
+@pytest.mark.parametrize(
     ("results", "check"),
     [
         (["Pass", "Pass"], ("pass", "DCGM: 2 passed")),
@@ -406,7 +438,10 @@ def test_nccl_alone_tells_its_network_and_no_speed() -> None:
 
 def test_a_log_without_any_test_says_so() -> None:
     report = _report(["hello", "loss: 0.3"])
-    assert (report.verdict, report.summary) == ("unknown", "no test found in 2 lines")
+    assert (report.verdict, report.summary) == (
+        "unknown",
+        "no test found in 2 lines; give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag -j",
+    )
     assert not report.holds_a_test
 
 

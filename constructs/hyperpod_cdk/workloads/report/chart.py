@@ -16,6 +16,8 @@ _HEIGHT = 13
 _MARGIN = 9
 _NARROWEST = 24
 _LARGEST = 100_000
+_SMALLEST = 1e-9
+"""GB/s, a byte in a second: what is less is drawn as nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,18 @@ def chart(series: Sequence[Series], *, width: int, level: float | None = None) -
     legend = [f"{mark} {each.name}" for mark, each in zip(MARKS, drawn, strict=False)]
     if level is not None:
         legend.append(f"-- published: {gb_s(level)}")
-    return [*lines, " " * _MARGIN + "   ".join(legend)]
+    return [*lines, *(" " * _MARGIN + row for row in _rows(legend, columns))]
+
+
+def _rows(legend: Sequence[str], columns: int) -> list[str]:
+    """Put as many names beside each other as there is room for."""
+    rows: list[str] = []
+    for name in legend:
+        if rows and len(rows[-1]) + 3 + len(name) <= columns:
+            rows[-1] += f"   {name}"
+        else:
+            rows.append(name[:columns])
+    return rows
 
 
 def _column(size: int, low: int, high: int, columns: int) -> int:
@@ -78,7 +91,7 @@ def _join(grid: list[list[str]], placed: Sequence[tuple[int, float]], top: float
 
 def _ceiling(value: float) -> float:
     """Give the next round number: 1, 1.5, 2, 3, 4, 5, 6, 8 times a power of ten."""
-    if value <= 0:
+    if value < _SMALLEST:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next((step * power for step in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if step * power >= value), 10 * power)

@@ -15,6 +15,7 @@ from hyperpod_cdk.workloads.report.network import evidence, fabrics, interfaces_
 
 _SHOWN = 3
 _CUT = "give the whole log; if this is all of it, see how the job's pods ended"
+_NO_TEST = "give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag -j"
 _TIMED_OUT = 124
 """What timeout exits with."""
 
@@ -398,7 +399,7 @@ def _worst(verdicts: Iterable[Verdict]) -> Verdict:
 
 def _summary(verdict: Verdict, checks: Sequence[Check], found: log.Log) -> str:
     if not checks:
-        return f"no test found in {found.lines} line{'s' if found.lines != 1 else ''}"
+        return f"no test found in {found.lines} line{'s' if found.lines != 1 else ''}; {_NO_TEST}"
     said = [check.says for check in checks if check.verdict is verdict or check.name == "network"]
     if any(check.name == "pairs" and check.verdict is verdict for check in checks):
         said = [check.says for check in checks if check.says in said and check.name != "bandwidth"]

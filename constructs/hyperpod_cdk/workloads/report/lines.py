@@ -15,6 +15,9 @@ LONGEST = 1 << 20
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 _POD = re.compile(r"\[(pod/[^\]\s]{1,300})\] ?")
+_STERN = re.compile(r"([a-z0-9]{1,63}(?:-[a-z0-9.]{1,63}){1,60}) (launcher|worker|efa-info|dcgm|neuron-info) ")
+"""What stern puts before a line: pod and container, of those in our own jobs, since two words may begin any line."""
+
 _RANK = re.compile(r"\[(?:[^\[\]@\s]{1,200}@)?\d+,(\d+)\]<std(?:out|err)> ?: ?")
 _DECORATION = re.compile(
     r"""(?:
@@ -66,6 +69,8 @@ def words(line: bytes) -> Words:
     while True:
         if match := _POD.match(text):
             pod = match[1]
+        elif not pod and (match := _STERN.match(text)):
+            pod = f"pod/{match[1]}/{match[2]}"
         elif match := _RANK.match(text):
             rank = match[1]
         else:

@@ -81,7 +81,8 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
             else f"{len(found)} pair{'s' if len(found) > 1 else ''}: too few measured anything to compare them"
         )
         verdict = Verdict.PASS if is_known else Verdict.UNKNOWN
-        return Check(name="pairs", verdict=verdict, says=says, fix="", evidence=())
+        fix = "run it on three nodes or more" if len(found) == 1 else ""
+        return Check(name="pairs", verdict=verdict, says=says, fix=fix, evidence=())
     slow.sort(key=lambda each: each[1].of_median or 0.0)
     told = "; ".join(_told(pair) for _, pair in slow[:4])
     more = f"; {len(slow) - 4} more" if len(slow) > 4 else ""

@@ -12,8 +12,8 @@ from hyperpod_cdk.config import Environment, InstanceGroup, Team
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError
 from hyperpod_cdk.config.rules._book import Problem, certain, listing
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.workloads.job import Job, Kind
-from hyperpod_cdk.workloads.nodes import NodeShape, node_shape
+from hyperpod_cdk.workloads.job import TRAINING, Job, Kind
+from hyperpod_cdk.workloads.nodes import NodeShape, mig_profile, node_shape
 from hyperpod_cdk.workloads.plan import DEFAULT_NAMESPACE, Plan
 from hyperpod_cdk.workloads.plan import plan as planned
 
@@ -87,7 +87,10 @@ class Context:
     def accelerators(self) -> int:
         """Accelerators of a pod, the default filled in."""
         stated = self.job.accelerators_per_node
-        return self.shape.accelerator_count if stated is None else stated
+        if stated is not None:
+            return stated
+        is_one = self.kind in TRAINING and mig_profile(self.group) is not None
+        return min(1, self.shape.accelerator_count) if is_one else self.shape.accelerator_count
 
     @cached_property
     def plan(self) -> Plan:

@@ -17,6 +17,7 @@ _NVIDIA = ("nccl", "dcgm")
 _NEURON = ("nccom", "neuron-info")
 _NEURON_INSTEAD = {"nccl": "nccom", "dcgm": "neuron-info"}
 _NVIDIA_INSTEAD = {"nccom": "nccl", "neuron-info": "dcgm"}
+_PAIR = 2
 _HUGE_PAGE_MIB = 2
 _HOURS = 4
 """The level of dcgm's diagnostic that takes hours."""
@@ -105,21 +106,23 @@ def nodes_are_in_the_group(context: Context) -> Found:
 
 @BOOK.rule
 def collectives_have_two_nodes(context: Context) -> Found:
-    """Refuse a test of the network on one node, and pairs of an odd number of nodes."""
+    """Refuse a test of the network on one node; warn of pairs where there is but one."""
     if context.kind != "nccl":
         return
     at: DataPath = ("nodes",)
     nodes = context.nodes
-    if nodes < 2:
+    if nodes < _PAIR:
         where = "" if context.job.nodes else f", which is all of group {context.group.name}"
         yield Problem(
             at,
             f"must be at least 2 for kind nccl, which measures between nodes, got {nodes}{where}; set nodes: 2 or more,"
             " or kind: dcgm for what a node measures by itself",
         )
-    elif context.job.measure.pairs and nodes % 2:
-        where = "" if context.job.nodes else f", all of group {context.group.name}"
-        yield Problem(at, f"must be even with measure.pairs, got {nodes}{where}; set nodes: {nodes - 1}")
+    elif context.job.measure.pairs and nodes == _PAIR:
+        yield warning(
+            ("measure", "pairs"),
+            "two nodes are one pair, and no other tells which of them is slow; set nodes: 3 or more, or remove pairs",
+        )
 
 
 @BOOK.rule
@@ -281,6 +284,19 @@ def variables_of_the_fabric_are_kept(context: Context) -> Found:
                 f"{name} is {own[name]} for the hardware of {context.types}, got {value}; remove it unless you measured"
                 " that it is better",
             )
+
+
+@BOOK.rule
+def nvlink_ends_at_the_node(context: Context) -> Found:
+    """Warn where nodes share NVLink, which the pods of a job cannot use: the manifests claim no IMEX channel."""
+    talks = context.kind in ("nccl", *TRAINING) and context.nodes > 1
+    if talks and context.plan.variables.get(fabric.NVLINK_BETWEEN_NODES) == "0":
+        yield warning(
+            ("group",),
+            f"traffic between nodes of {context.types} goes over EFA and not over the UltraServer's NVLink, since pods"
+            " claim no IMEX channel; for NVLink add a ComputeDomain and the workers' claim of it to the manifest, and"
+            f" set {fabric.NVLINK_BETWEEN_NODES} to 1 in it",
+        )
 
 
 @BOOK.rule

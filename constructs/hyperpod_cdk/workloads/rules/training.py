@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 
 from hyperpod_cdk.config.rules._book import Problem, duplicates, listing, warning
-from hyperpod_cdk.workloads.job import Collective
+from hyperpod_cdk.workloads.job import TRAINING, Collective
 from hyperpod_cdk.workloads.rules._book import Book, Context, Found
 
 BOOK = Book()
 
 _OPERATOR = "hyperpod-pytorch"
+_NO_PROGRAM = re.compile(r"(?:.*/)?(?:python[0-9.]*|torchrun|hyperpodrun|accelerate|deepspeed|mpirun|(?:ba|da|z)?sh)")
+"""First words of commands that start a program themselves."""
+
 _NEURON_COLLECTIVES: tuple[Collective, ...] = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 
 
@@ -22,6 +25,26 @@ def operator_is_installed(context: Context) -> Found:
             ("kind",),
             f"must be pytorch where the training operator is off, got {_OPERATOR}; set operators.training.enabled: true"
             " in the environment, or kind: pytorch",
+        )
+
+
+@BOOK.rule
+def commands_begin_with_the_program(context: Context) -> Found:
+    """Refuse a command that is one text, and one whose first word the launcher would take for a Python program."""
+    if context.kind not in TRAINING or not context.job.command:
+        return
+    first, launcher = context.job.command[0], "torchrun" if context.kind == "pytorch" else "hyperpodrun"
+    if not first or first.split() != [first]:
+        yield Problem(
+            ("command", 0),
+            f'must be the program alone, got "{first}"; write every argument as an item of its own: [train.py, --steps,'
+            ' "1000"]',
+        )
+    elif context.job.launcher and _NO_PROGRAM.fullmatch(first):
+        yield Problem(
+            ("command", 0),
+            f"must be the Python program that {launcher} starts, got {first}; begin with the program, or with -m and"
+            " its module, or set launcher: false",
         )
 
 
