@@ -32,6 +32,11 @@ class _Place:
     nodes: int | None
     nodes_from: Literal["option", "job", "hosts", "unknown"]
 
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether the log's GPUs are those of other types."""
+        return self.row is not None and bool(self.types) and self.row.name not in {row.name for row in self.types}
+
 
 @dataclass(frozen=True, kw_only=True)
 class _Judged:
@@ -169,6 +174,8 @@ def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
         nodes=nodes,
         name=name,
     )
+    if place.row is not None and place.is_contradicted:
+        beside = Beside(verdict=Verdict.UNKNOWN, says=f"the log's GPUs are not those of {place.row.name}")
     if not run.sizes:
         beside = Beside(verdict=Verdict.UNKNOWN, says="nothing was measured")
     wrong = measures.wrong(run)

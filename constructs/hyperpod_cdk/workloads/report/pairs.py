@@ -86,14 +86,15 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
     slow.sort(key=lambda each: each[1].of_median or 0.0)
     told = "; ".join(_told(pair) for _, pair in slow[:4])
     more = f"; {len(slow) - 4} more" if len(slow) > 4 else ""
+    named = f"; {' and '.join(bad)} with every partner" if bad else ""
     if bad:
-        fix = f"take {' and '.join(bad)} out of service: slow with every partner"
+        fix = f"take {' and '.join(bad)} out of service"
     else:
         fix = "run each of the slow pair's nodes with a node of a fast pair, which shows the bad one"
     return Check(
         name="pairs",
         verdict=Verdict.FAIL,
-        says=f"{len(slow)} of {len(found)} pairs slow: {told}{more}",
+        says=f"{len(slow)} of {len(found)} pairs slow{named}: {told}{more}",
         fix=fix,
         evidence=evidence(run.line for run, _ in slow[: log.KEPT] if run.line is not None),
     )
