@@ -298,9 +298,7 @@ def test_gpus_of_another_type_are_told() -> None:
     )
     # beside the numbers of another type it would pass, or fail, for nothing
     assert (report.verdict, report.runs[0].comparison) == ("unknown", None)
-    assert (
-        "all_reduce reached 437 GB/s; the log's GPUs are not those of ml.g5.8xlarge" in _checks(report)["bandwidth"]
-    )
+    assert "all_reduce reached 437 GB/s; the log's GPUs are not those of ml.g5.8xlarge" in _checks(report)["bandwidth"]
     unheard = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
     assert _checks(unheard)["instance type"] == ("unknown", "the GPUs of the log (NVIDIA Z9) do not fit ml.p5.48xlarge")
 
