@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from hyperpod_cdk.config.schema import closed_schema
+from hyperpod_cdk.json_schema import as_text, schema_of_file
 from hyperpod_cdk.workloads.job import Job
 
 
@@ -14,9 +13,9 @@ def job_schema() -> dict[str, Any]:
 
     It carries every bound of a single value; rules over several values, and over the environment, are the loader's.
     """
-    return closed_schema(Job, title="hyperpod-cdk job")
+    return schema_of_file(Job, title="hyperpod-cdk job")
 
 
 def schema_text() -> str:
     """Give the schema as the text of its file."""
-    return json.dumps(job_schema(), indent=2, ensure_ascii=False) + "\n"
+    return as_text(job_schema())

@@ -1,0 +1,58 @@
+"""JSON Schemas (2020-12) from models: of files that people write, and of data that is written for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class _Read(GenerateJsonSchema):
+    """Leaves out the titles that repeat each key."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - the shape of pydantic's hook
+        return False
+
+
+class _Written(_Read):
+    """Requires every key: each is written, also one without a value."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002, FBT001 - the shape of pydantic's hook
+        return True
+
+
+def schema_of_file(model: type[BaseModel], *, title: str) -> dict[str, Any]:
+    """Give the schema of a file that is read as ``model``, in which nothing but its keys may stand."""
+    schema = model.model_json_schema(mode="validation", schema_generator=_Read)
+    plain = {key: value for key, value in schema.items() if key != "title"}
+    return {"$schema": DIALECT, "title": title, **_closed(plain)}
+
+
+def schema_of_report(model: type[BaseModel], *, title: str) -> dict[str, Any]:
+    """Give the schema of what is written of ``model``: every key is there."""
+    schema = model.model_json_schema(mode="serialization", schema_generator=_Written)
+    return {"$schema": DIALECT, **schema, "title": title}
+
+
+def as_text(schema: Mapping[str, Any]) -> str:
+    """Give a schema as the text of its file."""
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _closed(schema: Any) -> Any:
+    """Turn patterns of keys into conditions: what no pattern matches would otherwise be allowed."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {key: _closed(value) for key, value in schema.items()}
+    patterns = closed.pop("patternProperties", None)
+    if patterns is not None:
+        ((pattern, values),) = patterns.items()
+        closed |= {"propertyNames": {"pattern": pattern}, "additionalProperties": values}
+    return closed
