@@ -136,8 +136,19 @@ def test_options_of_the_measurement_leave_the_rest_of_it(lab: LoadedEnvironment)
     assert (measure.min_bytes, measure.collectives, measure.pairs) == (1024, ("all_gather", "alltoall"), True)
 
 
+def test_what_is_wrong_with_a_measurement_is_found_at_its_own_option(lab: LoadedEnvironment) -> None:
+    overrides = {"kind": "nccl", "group": "h100", "team": "research", "nodes": 2, "max_bytes": 1000, "min_bytes": 2000}
+    with pytest.raises(JobFileError) as refused:
+        load_job(None, environment=lab, overrides={**overrides, "iterations": 0})
+    assert [each.render() for each in refused.value.findings] == [
+        "--iterations: must be at least 1, got 0; set iterations: 1 or more",
+        "--min-bytes: must be at most max_bytes, 1000, got 2000; set min_bytes: 1000 or less",
+    ]
+
+
 def test_an_unknown_override_is_a_mistake_of_the_caller(lab: LoadedEnvironment) -> None:
-    with pytest.raises(ValueError, match=r'^must be a field of a job or one of collectives, pairs, got "node"$'):
+    measured = "collectives, min_bytes, max_bytes, iterations, pairs, diagnostic_level"
+    with pytest.raises(ValueError, match=f'^must be a field of a job or one of {measured}, got "node"$'):
         load_job(None, environment=lab, overrides={"node": 2})
 
 

@@ -74,6 +74,16 @@ def render(
         list[str] | None,
         typer.Option("--collective", help="What nccl and nccom measure: all_reduce ...; may be given again."),
     ] = None,
+    min_bytes: Annotated[
+        int | None, typer.Option("--min-bytes", help="Smallest message that nccl and nccom measure.")
+    ] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option("--max-bytes", help="Largest message. Default: 16 GiB, less on GPUs of little memory.")
+    ] = None,
+    iterations: Annotated[int | None, typer.Option("--iterations", help="Repetitions of each size.")] = None,
+    diagnostic_level: Annotated[
+        int | None, typer.Option("--diagnostic-level", help="Of kind dcgm, 1 to 4: seconds to hours.")
+    ] = None,
     pairs: Annotated[
         bool, typer.Option("--pairs", help="Measure nodes in pairs, which shows the one that is slow.")
     ] = False,
@@ -102,6 +112,10 @@ def render(
         "priority": priority,
         "image": image,
         "collectives": tuple(collective) if collective else None,
+        "min_bytes": min_bytes,
+        "max_bytes": max_bytes,
+        "iterations": iterations,
+        "diagnostic_level": diagnostic_level,
         "pairs": pairs or None,
     }
     # standard output may be kubectl's input, which must not be findings

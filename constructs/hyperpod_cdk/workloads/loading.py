@@ -23,7 +23,14 @@ WORDING = Wording(
     when_missing="write it, or name another; a test of a group needs none",
 )
 
-_IN_MEASURE = {"collectives": "--collective", "pairs": "--pairs"}
+_IN_MEASURE = {
+    "collectives": "--collective",
+    "min_bytes": "--min-bytes",
+    "max_bytes": "--max-bytes",
+    "iterations": "--iterations",
+    "pairs": "--pairs",
+    "diagnostic_level": "--diagnostic-level",
+}
 """Overrides inside ``measure``, and their options; others are fields of a job, whose options are named alike."""
 
 
@@ -68,7 +75,7 @@ def load_job(
     """Read, check and resolve a job for ``environment``; ``text`` is read in place of the file's content.
 
     ``path`` None means a job of ``overrides`` alone. ``overrides`` win over the file: fields of a job by name, as plain
-    data, and ``collectives`` and ``pairs`` of its measurement. What is wrong with one is found at its option
+    data, and those of its measurement. What is wrong with one is found at its option
     (``--nodes``), without file and line.
 
     Raises JobFileError with every error of the job, of single values and of values together.
@@ -131,4 +138,5 @@ _OPTIONS: frozenset[DataPath] = frozenset(
 
 
 def _option_of(path: DataPath, options: Mapping[DataPath, str]) -> str | None:
-    return next((option for place, option in options.items() if path[: len(place)] == place), None)
+    places = [place for place in options if path[: len(place)] == place]
+    return options[max(places, key=len)] if places else None
