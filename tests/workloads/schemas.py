@@ -17,7 +17,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.protocols import Validator
 
 from hyperpod_cdk.catalog import kubernetes
-from hyperpod_cdk.workloads.quantities import amount
+from hyperpod_cdk.workloads.admission.quantities import amount
 
 Manifest = Mapping[str, Any]
 

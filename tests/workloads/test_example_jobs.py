@@ -6,7 +6,7 @@ import pytest
 
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.workloads.loading import load_job
-from hyperpod_cdk.workloads.render import render
+from hyperpod_cdk.workloads.manifests.render import render
 from tests.support.assembly import PROJECT
 from tests.workloads.schemas import check
 from tests.workloads.training_jobs import EXAMPLES

@@ -15,10 +15,10 @@ import yaml
 
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.workloads.admission import simulate
+from hyperpod_cdk.workloads.admission.simulation import simulate
 from hyperpod_cdk.workloads.job import KINDS, TRAINING, Job, Kind, Measurement, Restart
 from hyperpod_cdk.workloads.loading import JobFileError, load_job
-from hyperpod_cdk.workloads.render import render
+from hyperpod_cdk.workloads.manifests.render import render
 from hyperpod_cdk.workloads.rules import RULES
 from hyperpod_cdk.workloads.rules.basics import kinds_read_what_is_stated
 from hyperpod_cdk.workloads.rules.queues import teams_can_have_what_is_asked

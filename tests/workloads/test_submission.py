@@ -12,11 +12,11 @@ import pytest
 from pydantic import BaseModel
 
 from hyperpod_cdk.catalog import training
-from hyperpod_cdk.workloads.hyperpod_pytorch import hyperpod_pytorch_job
 from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import hyperpod_pytorch_job
+from hyperpod_cdk.workloads.manifests.pytorch import pytorch_job
+from hyperpod_cdk.workloads.manifests.render import BUILDERS
 from hyperpod_cdk.workloads.plan import Plan
-from hyperpod_cdk.workloads.pytorch import pytorch_job
-from hyperpod_cdk.workloads.render import BUILDERS
 from hyperpod_cdk.workloads.submission import NextSteps, hyp_parameters_page, next_steps
 from tests.support.assembly import PROJECT
 from tests.workloads.schemas import pod_templates

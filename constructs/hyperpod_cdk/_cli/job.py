@@ -30,7 +30,7 @@ from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
-    from hyperpod_cdk.workloads.admission import Admission, Amount, Decision
+    from hyperpod_cdk.workloads.admission.simulation import Admission, Amount, Decision
     from hyperpod_cdk.workloads.loading import LoadedJob
 
 app = typer.Typer(
@@ -97,9 +97,9 @@ def render(
 
     Options win over the job file. Exit code 1 where the job cannot run on the group or would never be admitted.
     """
-    from hyperpod_cdk.workloads.manifest_yaml import to_yaml  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.workloads.manifests.render import render as rendered  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.plan import plan  # noqa: PLC0415 - as above
-    from hyperpod_cdk.workloads.render import render as rendered  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.submission import next_steps  # noqa: PLC0415 - as above
 
     overrides: dict[str, Any] = {
@@ -160,7 +160,7 @@ def admit(
 
     A simulation of Kueue's rules with the quotas of the environment file. Exit code 1 where a job would never start.
     """
-    from hyperpod_cdk.workloads.admission import Admission, ClusterModel  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.admission.simulation import Admission, ClusterModel  # noqa: PLC0415 - as above
 
     loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
     manifests = [(path, _manifests(path, loaded, output)) for path in jobs]
@@ -266,7 +266,7 @@ def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Se
     """Give the manifests in a file of Kubernetes objects, or those of a job file."""
     import yaml  # noqa: PLC0415 - as above
 
-    from hyperpod_cdk.workloads.render import render as rendered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.manifests.render import render as rendered  # noqa: PLC0415 - as above
 
     try:
         documents = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each is not None]

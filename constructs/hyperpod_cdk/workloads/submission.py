@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import scheduling, training
-from hyperpod_cdk.workloads.hyperpod_pytorch import launcher
 from hyperpod_cdk.workloads.job import TRAINING, Elastic
+from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import launcher
+from hyperpod_cdk.workloads.manifests.pods import COMPONENT_LABEL, INSTANCE_LABEL, LAUNCHER
+from hyperpod_cdk.workloads.manifests.training_pods import is_tiered, processes, service_account, training_variables
 from hyperpod_cdk.workloads.nodes import mig_profile
 from hyperpod_cdk.workloads.plan import MPI, Plan
-from hyperpod_cdk.workloads.pods import COMPONENT_LABEL, INSTANCE_LABEL, LAUNCHER
-from hyperpod_cdk.workloads.training_pods import is_tiered, processes, service_account, training_variables
 
 _SHARED_MEMORY = "name=shared-memory,type=hostPath,mount_path=/dev/shm,path=/dev/shm"
 

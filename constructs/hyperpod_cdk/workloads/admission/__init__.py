@@ -1,0 +1,1 @@
+"""What Kueue would say to manifests under the environment's quotas: read, counted, admitted, preempted."""

@@ -1,0 +1,39 @@
+"""From a job to its manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.manifests.dcgm import dcgm
+from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import hyperpod_pytorch_job
+from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml
+from hyperpod_cdk.workloads.manifests.mpi_jobs import nccl
+from hyperpod_cdk.workloads.manifests.neuron import nccom, neuron_info
+from hyperpod_cdk.workloads.manifests.node_jobs import efa_info
+from hyperpod_cdk.workloads.manifests.pytorch import pytorch_job
+from hyperpod_cdk.workloads.plan import Plan, plan
+
+__all__ = ["BUILDERS", "render", "to_yaml"]
+
+BUILDERS: Mapping[Kind, Callable[[Plan], list[dict[str, Any]]]] = MappingProxyType(
+    {
+        "efa-info": efa_info,
+        "nccl": nccl,
+        "dcgm": dcgm,
+        "neuron-info": neuron_info,
+        "nccom": nccom,
+        "pytorch": pytorch_job,
+        "hyperpod-pytorch": hyperpod_pytorch_job,
+    }
+)
+"""What writes the manifests of each kind."""
+
+
+def render(environment: Environment, job: Job) -> tuple[dict[str, Any], ...]:
+    """Give the manifests of ``job``, which has passed the rules; raises ``ValueError`` as ``plan`` does."""
+    planned = plan(environment, job)
+    return tuple(BUILDERS[planned.kind](planned))

@@ -1,0 +1,95 @@
+"""What the pods of training jobs have in common: their launcher, their checkpoints, their time to write one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from hyperpod_cdk.catalog import training
+from hyperpod_cdk.workloads.manifests.pods import pod_spec, template
+from hyperpod_cdk.workloads.plan import Plan
+
+_AGENT_SECONDS = 30
+"""What the agent gets beyond its program to stop, before Kubernetes kills both."""
+
+_LOG_VOLUME = "checkpoint-logs"
+
+
+def processes(plan: Plan) -> int:
+    """Give how many processes the launcher starts in each pod: one for each GPU, partition or logical NeuronCore."""
+    kinds = {row.accelerator_kind for row in plan.shape.rows}
+    return training.processes(kinds.pop() if len(kinds) == 1 else None, plan.accelerators)
+
+
+def training_template(
+    plan: Plan,
+    *,
+    container: str,
+    launcher: Sequence[str],
+    variables: Mapping[str, str] = MappingProxyType({}),
+    ports: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Give the template of the pods that train; ``launcher`` is put before the job's command where it wants one."""
+    job = plan.job
+    spec = pod_spec(
+        plan,
+        container=container,
+        command=[*(launcher if job.launcher else ()), *job.command],
+        environment={**variables, **training_variables(plan)},
+        ports=ports,
+    )
+    spec["terminationGracePeriodSeconds"] = job.restart.shutdown_seconds + _AGENT_SECONDS
+    if is_tiered(plan):
+        _mount_checkpoint_logs(spec)
+        account = service_account(plan)
+        if account is not None:
+            spec["serviceAccountName"] = account
+    return template(plan, spec)
+
+
+def is_tiered(plan: Plan) -> bool:
+    """Whether the job keeps checkpoints in the memory of the nodes."""
+    return plan.job.checkpoints is not None and plan.job.checkpoints.tiered
+
+
+def service_account(plan: Plan) -> str | None:
+    """Give the service account of the pods: the job's, else of a tiered job the only one in its namespace with rights.
+
+    None means the namespace's own.
+    """
+    section = plan.environment.hyperpod.tiered_checkpointing
+    if plan.job.service_account is not None or section is None or not is_tiered(plan):
+        return plan.job.service_account
+    names = {account.name for account in section.service_accounts if account.namespace == plan.namespace}
+    return names.pop() if len(names) == 1 else None
+
+
+def training_variables(plan: Plan) -> dict[str, str]:
+    """Give the variables by which a program learns that its job changes size, and where checkpoints go."""
+    variables = {} if plan.job.elastic is None else training.elastic_variables()
+    checkpoints = plan.job.checkpoints
+    if checkpoints is None:
+        return variables
+    if checkpoints.path is not None:
+        variables[training.CHECKPOINT_PATH_VARIABLE] = checkpoints.path
+    if checkpoints.s3_uri is not None:
+        # the file also takes a bucket's bare name, and the library puts a slash of its own behind the address
+        bucket = checkpoints.s3_uri.removeprefix("s3://").rstrip("/")
+        variables[training.CHECKPOINT_S3_VARIABLE] = f"s3://{bucket}"
+    if checkpoints.tiered:
+        # the memory that keeps them is one for all namespaces of the cluster
+        variables |= dict.fromkeys(training.CHECKPOINT_NAMESPACE_VARIABLES, f"{plan.namespace}-{plan.name}")
+    return variables
+
+
+def _mount_checkpoint_logs(spec: dict[str, Any]) -> None:
+    container = spec["containers"][0]
+    mounts, volumes = container["volumeMounts"], spec["volumes"]
+    if any(mount["mountPath"] == training.CHECKPOINT_LOGS for mount in mounts):
+        return
+    name = _LOG_VOLUME
+    while any(volume["name"] == name for volume in volumes):
+        name = f"{name}-2"
+    mounts.append({"name": name, "mountPath": training.CHECKPOINT_LOGS})
+    volumes.append({"name": name, "hostPath": {"path": training.CHECKPOINT_HOST_LOGS, "type": "DirectoryOrCreate"}})
