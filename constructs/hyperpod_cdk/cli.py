@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +16,7 @@ import typer
 from hyperpod_cdk._cli import image, job, plans, prices, quotas, review, templates
 from hyperpod_cdk._cli.common import (
     FINDINGS,
+    USAGE,
     EnvironmentArgument,
     FormatOption,
     ProjectOption,
@@ -48,6 +51,9 @@ app.command()(templates.templates)
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells give it."""
 
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Why standard output may take no more: nobody reads it, or what it goes to is full."""
+
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 """Python's default of 700 looks for garbage all the time while a large file is read: a fifth of the run."""
 
@@ -60,11 +66,23 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
-        app(prog_name="hyperpod-cdk")
+        try:
+            app(prog_name="hyperpod-cdk")
+        finally:
+            # else Python writes the rest when it ends, too late for a sentence
+            print(end="", flush=True)
     except SystemExit as ended:
         if ended.code == _INTERRUPTED:
             print("interrupted", file=sys.stderr)
         raise
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        # what is still kept for standard output would fail once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            print(f"cannot write the answer: {error.strerror}", file=sys.stderr)
+        sys.exit(FINDINGS if error.errno == errno.EPIPE else USAGE)
 
 
 @app.command()
