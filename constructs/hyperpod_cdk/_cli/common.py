@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
@@ -19,8 +19,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hyperpod_cdk.config import LoadedEnvironment
+    from hyperpod_cdk.findings import Finding
 
 Record = TypeVar("Record")
+
+
+class Document(Protocol):
+    """What was read of a file, with what did not refuse it."""
+
+    @property
+    def warnings(self) -> Sequence[Finding]:
+        """What is doubtful of it."""
+        ...
+
+
+Loaded = TypeVar("Loaded", bound=Document)
 
 FINDINGS = 1
 """Exit code of a verb that did its work and found something wrong."""
@@ -66,11 +79,18 @@ def loaded_environment(
 
     ``today`` and ``with_record`` are those of ``load_environment``.
     """
-    from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import load_environment  # noqa: PLC0415 - as above
+
+    return loaded_document(lambda: load_environment(file, today=today, with_record=with_record), output=output)
+
+
+def loaded_document(load: Callable[[], Loaded], *, output: Format) -> Loaded:
+    """Give what ``load`` reads; prints its errors and exits 1 where it is refused. Warnings go to standard error."""
+    from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
 
     try:
-        loaded = load_environment(file, today=today, with_record=with_record)
-    except EnvironmentFileError as error:
+        loaded = load()
+    except DocumentError as error:
         print_checked([Checked(error.file, error.findings)], output=output)
         raise typer.Exit(FINDINGS) from None
     for warning in loaded.warnings:

@@ -20,12 +20,13 @@ from hyperpod_cdk._cli.common import (
     FormatOption,
     ProjectOption,
     environment_file,
+    loaded_document,
     loaded_environment,
     os_errors,
     root_of,
     usage,
 )
-from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json, table
+from hyperpod_cdk._cli.output import Format, painted_word, print_json, table
 from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def render(
     Options win over the job file. Exit code 1 where the job cannot run on the group or would never be admitted.
     """
     from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml  # noqa: PLC0415 - '--help' need not build the models
-    from hyperpod_cdk.workloads.manifests.render import render as rendered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.workloads.manifests.render import manifests_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.plan import plan  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.submission import next_steps  # noqa: PLC0415 - as above
 
@@ -122,12 +123,12 @@ def render(
     with redirect_stdout(sys.stderr) if output is Format.TEXT else nullcontext():
         loaded = loaded_environment(environment_file(environment, root_of(project)), output=output)
         found = _loaded_job(job, loaded, {key: value for key, value in overrides.items() if value is not None}, output)
-    manifests = rendered(loaded.environment, found.job)
+    planned = plan(loaded.environment, found.job)
+    manifests = manifests_of(planned)
     text = to_yaml(manifests)
     if out is not None:
         with os_errors(out):
             write_atomically(out, text)
-    planned = plan(loaded.environment, found.job)
     steps = next_steps(planned, manifests, file=_STANDARD_INPUT if out is None else str(out))
     if output is Format.JSON:
         print_json(
@@ -217,11 +218,12 @@ def report(
         judged = reports.judge(found, instance_type=instance_type, nodes=nodes)
     except ValueError as error:
         usage(f"--instance-type: {error}")
+    evidence = reports.report_json(judged) if out is not None or output is Format.JSON else ""
     if out is not None:
         with os_errors(out):
-            write_atomically(out, reports.report_json(judged))
+            write_atomically(out, evidence)
     if output is Format.JSON:
-        sys.stdout.write(reports.report_json(judged))
+        sys.stdout.write(evidence)
     else:
         width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
         sys.stdout.write(reports.text(judged, width, paint=painted_word))
@@ -249,17 +251,9 @@ def _loaded_job(
     path: Path | None, environment: LoadedEnvironment, overrides: dict[str, Any], output: Format
 ) -> LoadedJob:
     """Read a job; prints its errors and exits 1 where it is refused. Warnings go to standard error."""
-    from hyperpod_cdk.config import EnvironmentFileError  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.loading import load_job  # noqa: PLC0415 - as above
 
-    try:
-        found = load_job(path, environment=environment, overrides=overrides)
-    except EnvironmentFileError as error:
-        print_checked([Checked(error.file, error.findings)], output=output)
-        raise typer.Exit(FINDINGS) from None
-    for warning in found.warnings:
-        print(f"warning {warning.render()}", file=sys.stderr)
-    return found
+    return loaded_document(lambda: load_job(path, environment=environment, overrides=overrides), output=output)
 
 
 def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Sequence[Mapping[str, Any]]:
@@ -299,7 +293,9 @@ def _decided(decisions: Sequence[Decision], admission: Admission) -> Iterator[st
 
 def _amounts(amounts: Sequence[Amount]) -> str:
     """Give the accelerators among the amounts, the rest goes with them; of jobs without any, all of them."""
-    devices = [each for each in amounts if _is_accelerator(each.resource)]
+    from hyperpod_cdk.workloads.nodes import is_accelerator  # noqa: PLC0415 - as above
+
+    devices = [each for each in amounts if is_accelerator(each.resource)]
     if not devices:
         return ", ".join(str(each) for each in amounts) or "-"
     types = {each.instance_type for each in devices}
@@ -307,14 +303,10 @@ def _amounts(amounts: Sequence[Amount]) -> str:
 
 
 def _percent(decision: Decision) -> str:
+    from hyperpod_cdk.workloads.nodes import is_accelerator  # noqa: PLC0415 - as above
+
     counted = [each for each in decision.after if each.percent is not None]
-    told = [each for each in counted if _is_accelerator(each.resource)] or counted
+    told = [each for each in counted if is_accelerator(each.resource)] or counted
     if len(told) == 1:
         return f"{told[0].percent:g} %"
     return ", ".join(f"{each.percent:g} % of {each.resource}" for each in told) or "-"
-
-
-def _is_accelerator(resource: str) -> bool:
-    from hyperpod_cdk.workloads.nodes import EFA_RESOURCE  # noqa: PLC0415 - as above
-
-    return "/" in resource and resource != EFA_RESOURCE

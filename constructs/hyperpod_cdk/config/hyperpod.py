@@ -147,6 +147,10 @@ class HyperPod(Section):
         """The groups whose nodes Karpenter adds and removes: those with no nodes of their own."""
         return tuple(group for group in self.instance_groups if self.autoscaling == "karpenter" and group.count == 0)
 
+    def is_autoscaled(self, group: InstanceGroup) -> bool:
+        """Whether Karpenter adds and removes the nodes of ``group``."""
+        return any(each.name == group.name for each in self.autoscaled_groups)
+
     @property
     def resolved_karpenter_pools(self) -> tuple[KarpenterPool, ...]:
         """The pools of the file, or the one pool of all autoscaled groups; none without autoscaling."""

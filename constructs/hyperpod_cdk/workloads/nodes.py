@@ -12,6 +12,8 @@ NVIDIA_RESOURCE = "nvidia.com/gpu"
 NEURON_RESOURCE = "aws.amazon.com/neuron"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"
 
+_ACCELERATORS = ("nvidia.com/", "aws.amazon.com/neuron")
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodeShape:
@@ -65,6 +67,11 @@ def node_shape(environment: Environment, group: InstanceGroup) -> NodeShape | No
         accelerator_count=min(_accelerators(row, profile) for row in known),
         efa_count=None if None in efa else min(count for count in efa if count is not None),
     )
+
+
+def is_accelerator(resource: str) -> bool:
+    """Say whether an extended resource counts accelerators, their partitions or their cores, by any of its names."""
+    return resource.startswith(_ACCELERATORS)
 
 
 def mig_profile(group: InstanceGroup) -> str | None:

@@ -18,6 +18,7 @@ MPI: tuple[Kind, ...] = ("nccl", "nccom")
 """Kinds that are MPI jobs, whose launcher runs beside the pods that work."""
 
 HUGEPAGES_RESOURCE = "hugepages-2Mi"
+SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where POSIX shared memory is, not a temporary file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +58,7 @@ class Plan:
     @property
     def is_autoscaled(self) -> bool:
         """Whether Karpenter makes the nodes once the pods are there."""
-        return any(group.name == self.group.name for group in self.environment.hyperpod.autoscaled_groups)
+        return self.environment.hyperpod.is_autoscaled(self.group)
 
     @property
     def fills_its_nodes(self) -> bool:
@@ -74,7 +75,8 @@ def plan(environment: Environment, job: Job) -> Plan:
     if job.kind is None:
         raise ValueError("must have a kind, got none; set kind")
     shape = _shape(environment, job)
-    accelerators = _accelerators(job, job.kind, shape)
+    stated = job.accelerators_per_node
+    accelerators = default_accelerators(job.kind, shape) if stated is None else stated
     efa = _efa(job, job.kind, shape, accelerators)
     hugepages_mib = _hugepages_mib(job, job.kind, shape) if efa else 0
     vcpu, memory_gib = _share(environment, job, job.kind, shape, accelerators)
@@ -120,9 +122,8 @@ def _name(job: Job, kind: Kind) -> str:
     return re.sub(r"[^a-z0-9-]", "-", words)[: JOB_NAME.maximum].strip("-")
 
 
-def _accelerators(job: Job, kind: Kind, shape: NodeShape) -> int:
-    if job.accelerators_per_node is not None:
-        return job.accelerators_per_node
+def default_accelerators(kind: Kind, shape: NodeShape) -> int:
+    """Give the accelerators of one pod of a job that states none."""
     if kind in TRAINING and mig_profile(shape.group) is not None:
         # a process of CUDA sees one partition, and NCCL does not join several
         return min(1, shape.accelerator_count)

@@ -15,9 +15,9 @@ from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import launcher
 from hyperpod_cdk.workloads.manifests.pods import COMPONENT_LABEL, INSTANCE_LABEL, LAUNCHER
 from hyperpod_cdk.workloads.manifests.training_pods import is_tiered, processes, service_account, training_variables
 from hyperpod_cdk.workloads.nodes import mig_profile
-from hyperpod_cdk.workloads.plan import MPI, Plan
+from hyperpod_cdk.workloads.plan import MPI, SHARED_MEMORY_PATH, Plan
 
-_SHARED_MEMORY = "name=shared-memory,type=hostPath,mount_path=/dev/shm,path=/dev/shm"
+_SHARED_MEMORY = f"name=shared-memory,type=hostPath,mount_path={SHARED_MEMORY_PATH},path={SHARED_MEMORY_PATH}"
 
 
 @dataclass(frozen=True, kw_only=True)

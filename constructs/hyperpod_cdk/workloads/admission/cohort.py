@@ -221,10 +221,9 @@ def _exactly(number: float) -> Decimal:
 def _unassigned(environment: Environment, queues: Sequence[TeamQueue]) -> dict[Key, Decimal]:
     """What nodes may have beyond all quotas; no end of it where Karpenter makes the nodes."""
     total: dict[Key, Decimal] = {}
-    autoscaled = environment.hyperpod.autoscaled_groups
     for group in environment.hyperpod.instance_groups:
         shape = node_shape(environment, group)
-        nodes = Decimal("Infinity") if group in autoscaled else Decimal(group.count)
+        nodes = Decimal("Infinity") if environment.hyperpod.is_autoscaled(group) else Decimal(group.count)
         if shape is None or not nodes:
             continue
         for row in shape.rows:

@@ -37,7 +37,7 @@ from hyperpod_cdk.workloads.admission.cohort import (
 )
 from hyperpod_cdk.workloads.admission.preemption import Running, in_use, victims
 from hyperpod_cdk.workloads.admission.requests import Manifest, PodSet, Workload, workloads
-from hyperpod_cdk.workloads.nodes import NodeShape
+from hyperpod_cdk.workloads.nodes import NodeShape, is_accelerator
 
 __all__ = ["Admission", "Amount", "ClusterModel", "Decision", "Status", "Usage", "simulate"]
 
@@ -47,7 +47,6 @@ Status = Literal["admitted", "waiting", "never", "unmanaged"]
 OUTSIDE_QUOTAS = "outside all quotas"
 """The lender of compute that no quota covers."""
 
-_DEVICES = ("nvidia.com/", "aws.amazon.com/neuron")
 _CORES = "aws.amazon.com/neuroncore"
 
 
@@ -410,7 +409,7 @@ class Admission:
                     f"no node can hold one of its {pods.name} pods, which ask for {asked}: a node of"
                     f" {most.group.name} has {', '.join(_said(n, v) for n, v in of_node(most).items())}"
                 )
-            aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not n.startswith(_DEVICES)]
+            aside = [n for n in pods.requests if not scheduling.is_in_quotas(n) and not is_accelerator(n)]
             if workload.queue is not None and aside:
                 yield (
                     f"its {pods.name} pods ask for {_listed(aside)}, which AWS does not show in a team's queue: where"
@@ -482,7 +481,7 @@ class Admission:
             return (wanted[key] - max(ZERO, self.model.available(queue, key, used))) / wanted[key]
 
         # accelerators are named before vCPUs and memory that are short beside them
-        short = [key for key in wanted if key[1].startswith(_DEVICES) and excess(key) > 0]
+        short = [key for key in wanted if is_accelerator(key[1]) and excess(key) > 0]
         key = max(short or wanted, key=excess)
         return key, wanted[key]
 
@@ -501,13 +500,13 @@ def _can_hold(shape: NodeShape, pods: PodSet) -> bool:
     has = of_node(shape)
     wanted = {scheduling.name_in_quotas(name): value for name, value in pods.requests.items()}
     # how many cores a Neuron device has, no quota says
-    counted = [name for name in wanted if name in has or (name.startswith(_DEVICES) and name != _CORES)]
+    counted = [name for name in wanted if name in has or (is_accelerator(name) and name != _CORES)]
     return all(wanted[name] <= has.get(name, ZERO) for name in counted)
 
 
 def _uncounted(pods: PodSet, queue: TeamQueue) -> list[str]:
     """Accelerators that pods ask for and no quota of the team counts: Kueue never admits them."""
-    return [n for n, value in pods.requests.items() if value and n.startswith(_DEVICES) and n not in queue.resources]
+    return [n for n, value in pods.requests.items() if value and is_accelerator(n) and n not in queue.resources]
 
 
 def _wanted(pods: PodSet, instance_type: str, queue: TeamQueue) -> dict[Key, Decimal]:
@@ -546,7 +545,7 @@ def _why_admitted(decision: Decision, began: int) -> str:
 def _amounts(of: Sequence[Amount]) -> str:
     """All resources of a type together, accelerators first."""
     by_type = {each.instance_type: list[Amount]() for each in of}
-    for each in sorted(of, key=lambda each: not each.resource.startswith(_DEVICES)):
+    for each in sorted(of, key=lambda each: not is_accelerator(each.resource)):
         by_type[each.instance_type].append(each)
     return _listed(
         [f"{_listed([_said(e.resource, e.amount) for e in row])} of {name}" for name, row in by_type.items()]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
 from hyperpod_cdk.catalog import governance, scheduling
 from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, mig_profile
-from hyperpod_cdk.workloads.plan import HUGEPAGES_RESOURCE, Plan
+from hyperpod_cdk.workloads.plan import HUGEPAGES_RESOURCE, SHARED_MEMORY_PATH, Plan
 
 MANAGED_BY = "hyperpod-cdk"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
@@ -18,7 +18,6 @@ LAUNCHER = "launcher"
 """The component that runs no rank of the job, so that it may share a node with one that does."""
 
 _SHARED_MEMORY = "shared-memory"
-_SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where POSIX shared memory is, not a temporary file
 
 
 def labels(plan: Plan) -> dict[str, str]:
@@ -109,6 +108,12 @@ def pod_spec(
     return _without_empty(spec)
 
 
+def free_name(wanted: str, taken: Collection[str]) -> str:
+    """Give ``wanted``, or with the first number behind it that makes it unlike all names that are ``taken``."""
+    candidates = chain([wanted], (f"{wanted}-{number}" for number in count(2)))
+    return next(name for name in candidates if name not in taken)
+
+
 def _without_empty(mapping: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in mapping.items() if value not in (None, [], {})}
 
@@ -154,8 +159,8 @@ def _mounts(plan: Plan, *, with_devices: bool) -> tuple[list[dict[str, Any]], li
     mounts: list[dict[str, Any]] = []
     volumes: list[dict[str, Any]] = []
     if with_devices:
-        name = next(name for name in _candidates(_SHARED_MEMORY) if name not in claims)
-        mounts.append({"name": name, "mountPath": _SHARED_MEMORY_PATH})
+        name = free_name(_SHARED_MEMORY, claims)
+        mounts.append({"name": name, "mountPath": SHARED_MEMORY_PATH})
         volumes.append({"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": f"{plan.shared_memory_gib}Gi"}})
     for claim in plan.claims:
         mount: dict[str, Any] = {"name": claim.claim, "mountPath": claim.mount_path}
@@ -170,11 +175,6 @@ def _mounts(plan: Plan, *, with_devices: bool) -> tuple[list[dict[str, Any]], li
             source["readOnly"] = True
         volumes.append({"name": claim_name, "persistentVolumeClaim": source})
     return mounts, volumes
-
-
-def _candidates(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}-{number}" for number in count(2))
 
 
 def _node_selector(plan: Plan) -> dict[str, str]:

@@ -17,7 +17,7 @@ from hyperpod_cdk.workloads.manifests.node_jobs import efa_info
 from hyperpod_cdk.workloads.manifests.pytorch import pytorch_job
 from hyperpod_cdk.workloads.plan import Plan, plan
 
-__all__ = ["BUILDERS", "render", "to_yaml"]
+__all__ = ["BUILDERS", "manifests_of", "render", "to_yaml"]
 
 BUILDERS: Mapping[Kind, Callable[[Plan], list[dict[str, Any]]]] = MappingProxyType(
     {
@@ -35,5 +35,9 @@ BUILDERS: Mapping[Kind, Callable[[Plan], list[dict[str, Any]]]] = MappingProxyTy
 
 def render(environment: Environment, job: Job) -> tuple[dict[str, Any], ...]:
     """Give the manifests of ``job``, which has passed the rules; raises ``ValueError`` as ``plan`` does."""
-    planned = plan(environment, job)
+    return manifests_of(plan(environment, job))
+
+
+def manifests_of(planned: Plan) -> tuple[dict[str, Any], ...]:
+    """Give the manifests of a job that is planned already."""
     return tuple(BUILDERS[planned.kind](planned))

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hyperpod_cdk.catalog import training
-from hyperpod_cdk.workloads.manifests.pods import pod_spec, template
+from hyperpod_cdk.workloads.manifests.pods import free_name, pod_spec, template
 from hyperpod_cdk.workloads.plan import Plan
 
 _AGENT_SECONDS = 30
@@ -88,8 +88,6 @@ def _mount_checkpoint_logs(spec: dict[str, Any]) -> None:
     mounts, volumes = container["volumeMounts"], spec["volumes"]
     if any(mount["mountPath"] == training.CHECKPOINT_LOGS for mount in mounts):
         return
-    name = _LOG_VOLUME
-    while any(volume["name"] == name for volume in volumes):
-        name = f"{name}-2"
+    name = free_name(_LOG_VOLUME, [volume["name"] for volume in volumes])
     mounts.append({"name": name, "mountPath": training.CHECKPOINT_LOGS})
     volumes.append({"name": name, "hostPath": {"path": training.CHECKPOINT_HOST_LOGS, "type": "DirectoryOrCreate"}})

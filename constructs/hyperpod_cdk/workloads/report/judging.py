@@ -210,8 +210,7 @@ def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
 
 
 def _size(size: log.Size) -> Size:
-    timings = [timing for timing in (size.out_of_place, size.in_place) if timing is not None]
-    wrong = [timing.wrong for timing in timings if timing.wrong is not None]
+    wrong = [timing.wrong for timing in size.timings if timing.wrong is not None]
     return Size(
         bytes=size.bytes,
         out_of_place_gb_s=size.out_of_place.bus_gb_s if size.out_of_place else None,

@@ -88,6 +88,11 @@ class Size:
     out_of_place: Timing | None = None
     in_place: Timing | None = None
 
+    @property
+    def timings(self) -> tuple[Timing, ...]:
+        """Its measurements, out-of-place before in-place."""
+        return tuple(timing for timing in (self.out_of_place, self.in_place) if timing is not None)
+
 
 @dataclass
 class Run:

@@ -37,8 +37,7 @@ class Beside:
 
 def out_of_place(size: log.Size) -> float | None:
     """Give the bus bandwidth of a size in GB/s: out-of-place, in-place where that one is missing."""
-    timings = [timing for timing in (size.out_of_place, size.in_place) if timing is not None]
-    return next((timing.bus_gb_s for timing in timings if timing.bus_gb_s is not None), None)
+    return next((timing.bus_gb_s for timing in size.timings if timing.bus_gb_s is not None), None)
 
 
 def plateau(run: log.Run) -> float | None:
@@ -48,20 +47,15 @@ def plateau(run: log.Run) -> float | None:
         timing.bus_gb_s
         for size in run.sizes
         if size.bytes * _SPAN >= largest > 0
-        for timing in (size.out_of_place, size.in_place)
-        if timing is not None and timing.bus_gb_s is not None
+        for timing in size.timings
+        if timing.bus_gb_s is not None
     ]
     return median(found) if found else None
 
 
 def wrong(run: log.Run) -> int | None:
     """Give how many elements were wrong, or None where results were not compared."""
-    found = [
-        timing.wrong
-        for size in run.sizes
-        for timing in (size.out_of_place, size.in_place)
-        if timing is not None and timing.wrong is not None
-    ]
+    found = [timing.wrong for size in run.sizes for timing in size.timings if timing.wrong is not None]
     return sum(found) if found else run.out_of_bounds
 
 
@@ -86,7 +80,7 @@ def _by_columns(run: log.Run) -> str | None:
     ranks = len(run.devices)
     if size is None or run.tool != "nccl-tests":
         return None
-    timing = size.out_of_place or size.in_place
+    timing = next(iter(size.timings), None)
     if timing is None or not timing.bus_gb_s or not timing.algorithm_gb_s or timing.algorithm_gb_s < _FAST_ENOUGH:
         return None
     ratio = timing.bus_gb_s / timing.algorithm_gb_s

@@ -41,14 +41,7 @@ def network(found: log.Log, *, nodes: int | None) -> Network:
         state = "tcp"
     else:
         state = "other" if "other provider" in signals or "infiniband" in signals else "unknown"
-    kinds: tuple[log.Signal, ...] = (
-        "socket",
-        "socket ready",
-        "no plugin",
-        "no provider",
-        "other provider",
-        "infiniband",
-    )
+    kinds = _AGAINST
     if state in ("efa", "unused"):
         kinds = ("efa", "libfabric")
     elif state == "mixed":

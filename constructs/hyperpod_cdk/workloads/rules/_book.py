@@ -12,9 +12,9 @@ from hyperpod_cdk.config import Environment, InstanceGroup, Team
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError
 from hyperpod_cdk.config.rules._book import Problem, certain, listing
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.workloads.job import TRAINING, Job, Kind
-from hyperpod_cdk.workloads.nodes import NodeShape, mig_profile, node_shape
-from hyperpod_cdk.workloads.plan import DEFAULT_NAMESPACE, Plan
+from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.nodes import NodeShape, node_shape
+from hyperpod_cdk.workloads.plan import DEFAULT_NAMESPACE, Plan, default_accelerators
 from hyperpod_cdk.workloads.plan import plan as planned
 
 Item = TypeVar("Item")
@@ -47,7 +47,7 @@ class Context:
     @cached_property
     def is_autoscaled(self) -> bool:
         """Whether Karpenter makes the group's nodes."""
-        return any(group.name == self.group.name for group in self.environment.hyperpod.autoscaled_groups)
+        return self.environment.hyperpod.is_autoscaled(self.group)
 
     @cached_property
     def shape(self) -> NodeShape:
@@ -87,10 +87,7 @@ class Context:
     def accelerators(self) -> int:
         """Accelerators of a pod, the default filled in."""
         stated = self.job.accelerators_per_node
-        if stated is not None:
-            return stated
-        is_one = self.kind in TRAINING and mig_profile(self.group) is not None
-        return min(1, self.shape.accelerator_count) if is_one else self.shape.accelerator_count
+        return default_accelerators(self.kind, self.shape) if stated is None else stated
 
     @cached_property
     def plan(self) -> Plan:

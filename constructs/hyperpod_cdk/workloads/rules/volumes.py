@@ -9,11 +9,11 @@ from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.rules._book import Problem, duplicates, listing, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import TRAINING, Checkpoints, Volume
+from hyperpod_cdk.workloads.plan import SHARED_MEMORY_PATH
 from hyperpod_cdk.workloads.rules._book import Book, Context, Found
 
 BOOK = Book()
 
-_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - where containers look for shared memory
 _DEFAULT_ACCOUNT = "default"
 _DIRECTORY_BUCKET = "--x-s3"
 _SECTION = "hyperpod.tiered_checkpointing"
@@ -68,10 +68,10 @@ def mounts_are_apart(context: Context) -> Found:
             f"must be unique, got {path} as in volumes[{first}]; mount one of the two elsewhere",
         )
     for index, path in enumerate(paths):
-        if path == _SHARED_MEMORY:
+        if path == SHARED_MEMORY_PATH:
             yield Problem(
                 ("volumes", index, "mount_path"),
-                f"must not be {_SHARED_MEMORY}, where every pod has its shared memory; mount it elsewhere",
+                f"must not be {SHARED_MEMORY_PATH}, where every pod has its shared memory; mount it elsewhere",
             )
 
 
