@@ -11,6 +11,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.instance_groups import TaintLike
+from hyperpod_cdk.manifests import applied_manifest
 
 Consolidation = Literal["when_empty", "when_empty_or_underutilized"]
 
@@ -74,13 +75,12 @@ class KarpenterPools(Construct):
         _check(pools, taints or {})
         self.manifests: dict[str, eks.KubernetesManifest] = {}
         for pool in pools:
-            manifest = eks.KubernetesManifest(
+            manifest = applied_manifest(
                 self,
                 f"Pool-{pool.name}",
                 cluster=cluster,
-                prune=False,
                 # the node class first: a pool whose class is missing is not ready
-                manifest=[_node_class(pool), _node_pool(pool, (taints or {}).get(pool.instance_groups[0], ()))],
+                objects=[_node_class(pool), _node_pool(pool, (taints or {}).get(pool.instance_groups[0], ()))],
             )
             manifest.node.add_dependency(*after)
             self.manifests[pool.name] = manifest

@@ -15,8 +15,9 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.manifests import applied_manifest
 from hyperpod_cdk.node_addons import NodeAddon
-from hyperpod_cdk.team_access import access_entries, manifest, shared_objects, team_objects
+from hyperpod_cdk.team_access import access_entries, shared_objects, team_objects
 from hyperpod_cdk.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
 
 Ordering = Literal["priority", "first_come_first_served"]
@@ -178,12 +179,12 @@ class TaskGovernance(Construct):
     def _objects(self, teams: Sequence[Team], cluster: eks_v2.ICluster) -> dict[str, IDependable]:
         shared = shared_objects(teams)
         if shared:
-            manifest(self, "Members", cluster=cluster, objects=shared)
+            applied_manifest(self, "Members", cluster=cluster, objects=shared)
         found: dict[str, IDependable] = {}
         for team in teams:
             for what, objects in team_objects(team, queue_api=self._queue_api).items():
                 construct_id = f"{what}-{team.name}"
-                applied = manifest(self, construct_id, cluster=cluster, objects=objects)
+                applied = applied_manifest(self, construct_id, cluster=cluster, objects=objects)
                 # the namespace and the cluster queue come with the quota, which goes after what stands in them
                 applied.node.add_dependency(self.quotas[team.name])
                 found[construct_id] = applied

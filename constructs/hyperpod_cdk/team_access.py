@@ -76,15 +76,6 @@ def team_objects(team: Team, *, queue_api: str) -> dict[str, list[dict[str, Any]
     return found
 
 
-def manifest(
-    scope: Construct, construct_id: str, *, cluster: eks.ICluster, objects: Sequence[Mapping[str, Any]]
-) -> eks.KubernetesManifest:
-    """Apply objects; those that stand already are taken over."""
-    return eks.KubernetesManifest(
-        scope, construct_id, cluster=cluster, manifest=[dict(each) for each in objects], overwrite=True, prune=False
-    )
-
-
 def _has_roles(team: Team) -> bool:
     return team.access == "rbac" and bool(team.member_role_arns)
 

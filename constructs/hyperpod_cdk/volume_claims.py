@@ -9,6 +9,8 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from hyperpod_cdk.manifests import applied_manifest
+
 MakeVolume = Callable[[str], Mapping[str, Any]]
 
 
@@ -46,12 +48,11 @@ class VolumeClaims(Construct):
             # volumes share one name space; a dot, which no namespace contains, keeps the two parts apart
             volume_name = f"{namespace}.{claim_name}"
             spec = volume(volume_name)
-            manifest = eks.KubernetesManifest(
+            manifest = applied_manifest(
                 self,
                 f"Claim-{namespace}",
                 cluster=cluster,
-                prune=False,
-                manifest=[
+                objects=[
                     _volume(volume_name, claim, spec),
                     _claim(volume_name, claim, access_modes=spec["accessModes"], request=request),
                 ],
@@ -72,14 +73,12 @@ class VolumeClaims(Construct):
         return self._namespaces
 
     def _namespace(self, cluster: eks.ICluster, namespace: str) -> eks.KubernetesManifest:
-        return eks.KubernetesManifest(
+        # one that is there already, of Kubernetes itself or of other claims, is no failure
+        return applied_manifest(
             self,
             f"Namespace-{namespace}",
             cluster=cluster,
-            prune=False,
-            # one that is there already, of Kubernetes itself or of other claims, is no failure
-            overwrite=True,
-            manifest=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}],
+            objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 

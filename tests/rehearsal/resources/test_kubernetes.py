@@ -165,6 +165,20 @@ class TestManifest:
         apply(config_map(a="1"), Overwrite=True)
         assert kubernetes_store.objects(stack.context, CLUSTER)[0]["data"] == {"a": "1"}
 
+    def test_what_fails_halfway_stays_and_meets_the_next_creation(self, stack: Any, apply: Callable[..., Any]) -> None:
+        objects = config_map("first"), config_map("second", namespace="absent")
+        failed = output_of(lambda: apply(*objects))
+        assert failed == f'Error from server (NotFound): {WHERE}: namespaces "absent" not found\n'
+        assert names(stack) == ["first"]
+
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "absent"}}
+        kubernetes_store.record_manifest(stack.context, CLUSTER, [made])
+        assert output_of(lambda: apply(*objects)) == (
+            f'Error from server (AlreadyExists): {WHERE}: configmaps "first" already exists\n'
+        )
+        apply(*objects, Overwrite=True)
+        assert sorted(names(stack)) == ["absent", "first", "second"]
+
     @pytest.mark.parametrize(
         ("kind", "before", "after", "said"),
         [
