@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -31,10 +31,12 @@ _PACKAGED_LOCK = Path(__file__).parent / "_charts" / "charts.lock.yaml"
 _FETCH_TIMEOUT_SECONDS = 600
 _RENDER_TIMEOUT_SECONDS = 120
 _RESTORE_LOCK = "restore the lock from version control"
+_PREFIX = "sha256:"
 _LAYER_MINORS = range(40, 29, -1)
 _LOCK_HEADER = """\
 # The chart that HyperPod wants on an EKS cluster before CreateCluster, pinned by content.
-# `hyperpod-cdk charts pull` fetches exactly this and fills in what is still null; commit the result.
+# `hyperpod-cdk charts pull` fetches exactly this. A digest that is null is refused until somebody accepts the digest
+# that the pull shows (--accept-digest); `recorded` says who vouches for a digest, and by what.
 """
 
 
@@ -46,14 +48,25 @@ class ChartError(Exception):
 class RemoteDependency:
     """A sub-chart that lives in another chart repository.
 
-    ``repository`` is an ``https://`` chart repository or an ``oci://`` registry path, ``sha256`` the digest of the
-    chart archive, None until somebody has pulled it.
+    ``repository``: where it is fetched, an ``https://`` chart repository or an ``oci://`` registry path; not
+    necessarily the one that the chart names, since the digest says what it must be.
+
+    ``parent``: the sub-chart of the locked chart that declares it; default: the chart itself.
+
+    ``sha256``: the digest of its archive, None where nobody has vouched for one; ``recorded``: who has, and by what.
     """
 
     name: str
     version: str
     repository: str
+    parent: str | None = None
     sha256: str | None = None
+    recorded: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the chart that declares it, relative to the locked chart."""
+        return f"charts/{self.parent}" if self.parent else "."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +74,12 @@ class ChartLock:
     """What may be pulled: a commit and a tree of a git repository, and the archives that complete it.
 
     ``repository`` is ``owner/name``, ``path`` the chart's folder inside it, ``tree`` the git id of that folder.
-    ``content_sha256`` is the digest of the finished chart folder (``content_digest``), None until the first pull.
+
+    ``omitted``: sub-charts of other repositories that are never switched on here; an empty chart stands in for each,
+    because helm wants every declared one present.
+
+    ``content_sha256`` is the digest of the finished chart folder (``content_digest``), None where nobody has vouched
+    for one; ``content_recorded``: who has, and by what.
     """
 
     repository: str
@@ -69,7 +87,9 @@ class ChartLock:
     path: str
     tree: str
     dependencies: tuple[RemoteDependency, ...]
+    omitted: tuple[str, ...] = ()
     content_sha256: str | None = None
+    content_recorded: str | None = None
 
     @staticmethod
     def load(project: Path) -> ChartLock:
@@ -90,7 +110,8 @@ class ChartLock:
         if not isinstance(document, dict):
             raise TypeError("it holds no mapping")
         dependencies = tuple(RemoteDependency(**row) for row in document.pop("dependencies"))
-        return ChartLock(dependencies=dependencies, **document)
+        omitted = tuple(str(name) for name in document.pop("omitted", ()))
+        return ChartLock(dependencies=dependencies, omitted=omitted, **document)
 
     def render(self) -> str:
         """Give the text of the lock file; ``parse`` reads it back."""
@@ -99,8 +120,10 @@ class ChartLock:
             "commit": self.commit,
             "path": self.path,
             "tree": self.tree,
+            "omitted": list(self.omitted),
             "dependencies": [vars(dependency) for dependency in self.dependencies],
             "content_sha256": self.content_sha256,
+            "content_recorded": self.content_recorded,
         }
         return _LOCK_HEADER + yaml.safe_dump(document, sort_keys=False, width=120)
 
@@ -111,14 +134,20 @@ def pull(
     progress: Callable[[str], None],
     git_base: str = GIT_BASE,
     helm: Path | None = None,
+    accepted: Collection[str] = (),
+    recorder: str = "",
 ) -> Path:
     """Fetch the locked chart into ``charts/hyperpod-dependencies`` of ``project`` and give that folder.
 
     Nothing is fetched when the folder already holds what the lock says. The folder appears whole or not at all.
-    Digests that the lock does not know yet are recorded in it. ``progress`` gets one line per step; ``git_base`` is put
-    before ``owner/name`` (a mirror, say); ``helm`` is the program to use instead of looking for one.
+    ``progress`` gets one line per step; ``git_base`` is put before ``owner/name`` (a mirror, say); ``helm`` is the
+    program to use instead of looking for one.
 
-    Raises ChartError: no git, no helm, no network, or content that differs from the lock.
+    ``accepted``: sha256 digests, with or without ``sha256:``, of what the lock does not pin yet; they are recorded in
+    it, each with the words ``recorder``. Default: none, so that only what the lock pins is taken.
+
+    Raises ChartError: no git, no helm, no network, content that differs from the lock, or a digest that the lock does
+    not pin and nobody has accepted; the text shows it.
     """
     lock = ChartLock.load(project)
     target = project / CHART_DIRECTORY
@@ -132,25 +161,65 @@ def pull(
         _export_commit(lock, chart, git_base=git_base, scratch=scratch)
         _check_dependency_list(lock, chart)
         program = helm or find_helm(scratch)
+        # the repository also carries packed copies of sub-charts whose folders stand beside them; helm would load both
+        for archive in (chart / "charts").glob("*.tgz"):
+            archive.unlink()
+        _put_empty_charts(lock, chart)
+        pins = _Pins(accepted, recorder)
         pulled = tuple(
-            _pull_dependency(dependency, chart / "charts", helm=program, scratch=scratch, progress=progress)
+            _pull_dependency(dependency, chart, helm=program, scratch=scratch, progress=progress, pins=pins)
             for dependency in lock.dependencies
         )
-        _drop_packed_duplicates(chart, keep=[archive for _, archive in pulled])
         progress("rendering the chart once with helm")
         _render(chart, helm=program, scratch=scratch)
         digest = content_digest(chart)
         if lock.content_sha256 not in (None, digest):
             raise ChartError(
                 f"{CHART_DIRECTORY}: content must have sha256 {lock.content_sha256} ({LOCK_FILE}), got {digest}; "
-                f"nothing was written; {_RESTORE_LOCK}, or remove its content_sha256 to accept"
+                f"nothing was written; {_RESTORE_LOCK}"
             )
+        recorded = replace(lock, dependencies=pulled)
+        if lock.content_sha256 is None and pins.take("the finished chart", digest):
+            recorded = replace(recorded, content_sha256=digest, content_recorded=recorder)
+        pins.check()
         _put_in_place(chart, target, scratch=scratch)
-    recorded = replace(lock, dependencies=tuple(row for row, _ in pulled), content_sha256=digest)
     if recorded != lock:
         _write_atomically(project / LOCK_FILE, recorded.render())
-        progress(f"recorded new digests in {LOCK_FILE}; commit it")
+        progress(f"recorded the accepted digests in {LOCK_FILE}; commit it")
     return target
+
+
+class _Pins:
+    """The digests that a pull meets and its lock does not pin: those that were accepted, and the others."""
+
+    def __init__(self, accepted: Collection[str], recorder: str) -> None:
+        self._unused = {digest.removeprefix(_PREFIX) for digest in accepted}
+        self._accepted = frozenset(self._unused)
+        self._open: dict[str, str] = {}
+        self.recorder = recorder
+
+    def take(self, what: str, digest: str) -> bool:
+        """Say whether the digest was accepted; one that was not is shown by ``check``."""
+        if digest in self._accepted:
+            self._unused.discard(digest)
+            return True
+        self._open[what] = digest
+        return False
+
+    def check(self) -> None:
+        """Raise ChartError where a digest is neither pinned nor accepted, or where an accepted one was not met."""
+        if self._unused:
+            raise ChartError(
+                f"--accept-digest: must be a digest of what was fetched and {LOCK_FILE} does not pin, got "
+                f"{', '.join(sorted(self._unused))}; nothing was written; leave it out to see the digests"
+            )
+        if self._open:
+            met = "; ".join(f"{what}: {_PREFIX}{digest}" for what, digest in self._open.items())
+            arguments = " ".join(f"--accept-digest {_PREFIX}{digest}" for digest in self._open.values())
+            raise ChartError(
+                f"{LOCK_FILE} pins no digest of what was fetched ({met}); nothing was written; compare each with a "
+                f"source that you trust, then run '{PULL_COMMAND} {arguments}'"
+            )
 
 
 def verify(project: Path) -> Path:
@@ -158,7 +227,7 @@ def verify(project: Path) -> Path:
     lock = ChartLock.load(project)
     target = project / CHART_DIRECTORY
     if lock.content_sha256 is None:
-        raise ChartError(f"{target}: {LOCK_FILE} records no content_sha256 to compare it with; run '{PULL_COMMAND}'")
+        raise ChartError(f"{target}: {LOCK_FILE} pins no content_sha256 to compare it with; run '{PULL_COMMAND}'")
     digest = content_digest(target)
     if digest != lock.content_sha256:
         raise ChartError(
@@ -228,31 +297,54 @@ def _export_commit(lock: ChartLock, chart: Path, *, git_base: str, scratch: Path
 
 
 def _check_dependency_list(lock: ChartLock, chart: Path) -> None:
-    declared = {(row["name"], row["version"], row["repository"]) for row in _remote_rows(chart)}
-    locked = {(row.name, row.version, row.repository) for row in lock.dependencies}
+    declared: set[tuple[str | None, str]] = {(None, name) for name, _ in _remote_rows(chart)}
+    locked: set[tuple[str | None, str]] = {(None, name) for name in lock.omitted}
+    for dependency in lock.dependencies:
+        locked.add((dependency.parent, dependency.name))
+        if dependency.parent is not None:
+            declared |= {(dependency.parent, name) for name, _ in _remote_rows(chart / dependency.folder)}
     if declared != locked:
-        difference = ", ".join(sorted(f"{name} {version}" for name, version, _ in declared ^ locked))
+        difference = ", ".join(sorted(name for _, name in declared ^ locked))
         raise ChartError(
-            f"{LOCK_FILE}: dependencies must be those of the chart's Chart.yaml, they differ in {difference}; "
-            f"nothing was written; {_RESTORE_LOCK}"
+            f"{LOCK_FILE}: dependencies and omitted must be those of the chart's Chart.yaml, they differ in "
+            f"{difference}; nothing was written; {_RESTORE_LOCK}"
         )
+    for dependency in lock.dependencies:
+        version = dict(_remote_rows(chart / dependency.folder))[dependency.name]
+        if version != dependency.version:
+            raise ChartError(
+                f"{LOCK_FILE}: {dependency.name} must be {version}, which the chart's Chart.yaml declares, got "
+                f"{dependency.version}; nothing was written; {_RESTORE_LOCK}"
+            )
 
 
-def _remote_rows(chart: Path) -> Iterator[Mapping[str, str]]:
-    document = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))
+def _remote_rows(chart: Path) -> Iterator[tuple[str, str]]:
+    """Name and version of each sub-chart that a chart takes from elsewhere."""
+    declaration = chart / "Chart.yaml"
+    document = yaml.safe_load(declaration.read_text(encoding="utf-8")) if declaration.is_file() else {}
     for row in document.get("dependencies") or ():
         if not str(row.get("repository", "")).startswith("file://"):
-            yield row
+            yield str(row["name"]), str(row["version"])
+
+
+def _put_empty_charts(lock: ChartLock, chart: Path) -> None:
+    versions = dict(_remote_rows(chart))
+    for name in lock.omitted:
+        folder = chart / "charts" / name
+        folder.mkdir(parents=True)
+        text = f"apiVersion: v2\nname: {name}\nversion: {versions[name]}\ndescription: Left out by hyperpod-cdk.\n"
+        (folder / "Chart.yaml").write_text(text, encoding="utf-8")
 
 
 def _pull_dependency(
     dependency: RemoteDependency,
-    charts: Path,
+    chart: Path,
     *,
     helm: Path,
     scratch: Path,
     progress: Callable[[str], None],
-) -> tuple[RemoteDependency, Path]:
+    pins: _Pins,
+) -> RemoteDependency:
     progress(f"fetching sub-chart {dependency.name} {dependency.version}")
     inbox = Path(tempfile.mkdtemp(dir=scratch))
     if dependency.repository.startswith("oci://"):
@@ -266,22 +358,18 @@ def _pull_dependency(
     )
     (archive,) = inbox.iterdir()
     digest = _sha256(archive)
-    if dependency.sha256 is None:
-        progress(f"sub-chart {dependency.name}: sha256 {digest} is new to the lock")
-    elif digest != dependency.sha256:
+    if dependency.sha256 not in (None, digest):
         raise ChartError(
             f"sub-chart {dependency.name} {dependency.version}: archive must have sha256 {dependency.sha256} "
             f"({LOCK_FILE}), got {digest}; nothing was written; do not use what {dependency.repository} serves now"
         )
+    charts = chart / dependency.folder / "charts"
     charts.mkdir(exist_ok=True)
-    return replace(dependency, sha256=digest), archive.rename(charts / archive.name)
-
-
-def _drop_packed_duplicates(chart: Path, *, keep: Sequence[Path]) -> None:
-    # the repository also carries packed copies of sub-charts whose folders stand beside them; helm would load both
-    for archive in (chart / "charts").glob("*.tgz"):
-        if archive not in keep:
-            archive.unlink()
+    # the name is part of the content, and each repository and version of helm has its own
+    archive.rename(charts / f"{dependency.name}-{dependency.version}.tgz")
+    if dependency.sha256 is None and pins.take(f"sub-chart {dependency.name} {dependency.version}", digest):
+        return replace(dependency, sha256=digest, recorded=pins.recorder)
+    return dependency
 
 
 def _render(chart: Path, *, helm: Path, scratch: Path) -> None:

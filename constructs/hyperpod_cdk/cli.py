@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import gc
+import getpass
 import io
 import os
 import sys
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -324,14 +326,40 @@ app.command()(review.review)
 app.command()(review.diagram)
 
 
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name; Python 3.13 raises the latter
+        return f"user {os.getuid()}"
+
+
 @charts.command()
-def pull(project: ProjectOption = None, output: FormatOption = Format.TEXT) -> None:
-    """Fetch the HyperPod dependency chart at the commit of charts/charts.lock.yaml and verify it."""
+def pull(
+    accept_digest: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHA256",
+            help="A digest that charts/charts.lock.yaml does not pin yet, as a refused pull has shown it; it is"
+            " recorded there with your name. Repeatable.",
+        ),
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Fetch the HyperPod dependency chart at the commit of charts/charts.lock.yaml and verify it.
+
+    What the lock does not pin is refused, and its digest shown.
+    """
     from hyperpod_cdk import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 
     root = root_of(project)
     try:
-        folder = chart_files.pull(root, progress=lambda line: print(line, file=sys.stderr))
+        folder = chart_files.pull(
+            root,
+            progress=lambda line: print(line, file=sys.stderr),
+            accepted=accept_digest or (),
+            recorder=f"{_user()} accepted it on {datetime.now(UTC).date()}",
+        )
     except chart_files.ChartError as error:
         print(str(error), file=sys.stderr)
         raise typer.Exit(FINDINGS) from None

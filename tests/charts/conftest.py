@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -61,6 +62,8 @@ def chart_repository(tmp_path: Path, helm: Path) -> Iterator[tuple[str, Path]]:
 def upstream(tmp_path: Path, chart_repository: tuple[str, Path]) -> Upstream:
     """A repository shaped like the real one: a remote and a local sub-chart, and a stale packed copy of the latter."""
     address, served = chart_repository
+    (archive,) = served.glob("*.tgz")
+    digest = charts._sha256(archive)
     repository = tmp_path / "git" / "aws" / "sagemaker-hyperpod-cli.git"
     repository.mkdir(parents=True)
     _git(repository, "init", "--quiet")
@@ -77,7 +80,13 @@ def upstream(tmp_path: Path, chart_repository: tuple[str, Path]) -> Upstream:
             commit=_git(repository, "rev-parse", "HEAD"),
             path=CHART_PATH,
             tree=_git(repository, "rev-parse", f"HEAD:{CHART_PATH}"),
-            dependencies=(RemoteDependency(name="device-plugin", version="0.5.20", repository=address),),
+            omitted=("issuer",),
+            dependencies=(
+                RemoteDependency(name="device-plugin", version="0.5.20", repository=address, sha256=digest),
+                RemoteDependency(
+                    name="device-plugin", version="v0.5.20", repository=address, parent="agent", sha256=digest
+                ),
+            ),
         )
 
     lock = commit_files(
@@ -85,10 +94,14 @@ def upstream(tmp_path: Path, chart_repository: tuple[str, Path]) -> Upstream:
             "Chart.yaml": (
                 "apiVersion: v2\nname: hyperpod-helm-chart\nversion: 0.1.0\ndependencies:\n"
                 f"  - {{name: device-plugin, version: 0.5.20, repository: {address}}}\n"
+                "  - {name: issuer, version: v1.18.2, repository: 'oci://example.com', condition: issuer.enabled}\n"
                 '  - {name: agent, version: 0.1.0, repository: "file://charts/agent", condition: agent.enabled}\n'
             ),
-            "values.yaml": "agent: {enabled: true}\n",
-            "charts/agent/Chart.yaml": "apiVersion: v2\nname: agent\nversion: 0.1.0\n",
+            "values.yaml": "agent: {enabled: true}\nissuer: {enabled: false}\n",
+            "charts/agent/Chart.yaml": (
+                "apiVersion: v2\nname: agent\nversion: 0.1.0\ndependencies:\n"
+                "  - {name: device-plugin, version: v0.5.20, repository: 'https://example.com'}\n"
+            ),
             "charts/agent/templates/map.yaml": config_map("agent"),
             "charts/agent-0.1.0.tgz": "not even an archive",
         }
@@ -97,12 +110,24 @@ def upstream(tmp_path: Path, chart_repository: tuple[str, Path]) -> Upstream:
 
 
 @pytest.fixture
-def pulling(tmp_path: Path, upstream: Upstream) -> Path:
-    """A project whose lock names the upstream."""
+def unpinned(tmp_path: Path, upstream: Upstream) -> Path:
+    """A project whose lock names the upstream; nobody has vouched for the finished chart yet."""
     project = tmp_path / "project"
     (project / charts.LOCK_FILE).parent.mkdir(parents=True)
     (project / charts.LOCK_FILE).write_text(upstream.lock.render(), encoding="utf-8")
     return project
+
+
+@pytest.fixture
+def pulling(unpinned: Path, upstream: Upstream, helm: Path) -> Path:
+    """A project whose lock pins everything of the upstream."""
+    lines: list[str] = []
+    with pytest.raises(charts.ChartError) as shown:
+        charts.pull(unpinned, progress=lines.append, git_base=upstream.git_base, helm=helm)
+    (digest,) = re.findall(r"--accept-digest sha256:([0-9a-f]{64})'", str(shown.value))
+    pinned = replace(upstream.lock, content_sha256=digest, content_recorded="the tests")
+    (unpinned / charts.LOCK_FILE).write_text(pinned.render(), encoding="utf-8")
+    return unpinned
 
 
 def config_map(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -24,18 +25,18 @@ class Upstream(Protocol):
     commit_files: Callable[[dict[str, str]], ChartLock]
 
 
-def pull(project: Path, upstream: Upstream, helm: Path) -> list[str]:
+def pull(project: Path, upstream: Upstream, helm: Path, **accepting: Any) -> list[str]:
     lines: list[str] = []
-    folder = charts.pull(project, progress=lines.append, git_base=upstream.git_base, helm=helm)
+    folder = charts.pull(project, progress=lines.append, git_base=upstream.git_base, helm=helm, **accepting)
     assert folder == project / CHART_DIRECTORY
     return lines
 
 
-def refused(project: Path, upstream: Upstream, helm: Path) -> str:
+def refused(project: Path, upstream: Upstream, helm: Path, **accepting: Any) -> str:
     """Pull, expect a refusal and an untouched project."""
     before = sorted(path.relative_to(project) for path in project.rglob("*"))
     with pytest.raises(ChartError) as refusal:
-        pull(project, upstream, helm)
+        pull(project, upstream, helm, **accepting)
     assert sorted(path.relative_to(project) for path in project.rglob("*")) == before
     return str(refusal.value)
 
@@ -50,35 +51,77 @@ def rewrite_lock(project: Path, **changes: Any) -> ChartLock:
     return lock
 
 
-def test_the_first_pull_records_what_the_lock_did_not_know(pulling: Path, upstream: Upstream, helm: Path) -> None:
+def test_a_pull_takes_what_the_lock_pins(pulling: Path, upstream: Upstream, helm: Path) -> None:
+    lock = ChartLock.load(pulling)
     lines = pull(pulling, upstream, helm)
     folder = pulling / CHART_DIRECTORY
-    archive = folder / "charts" / "device-plugin-v0.5.20.tgz"
-    digest = charts._sha256(archive)
 
     assert files(folder) == [
         "Chart.yaml",
         "charts/agent/Chart.yaml",
+        "charts/agent/charts/device-plugin-v0.5.20.tgz",
         "charts/agent/templates/map.yaml",
-        "charts/device-plugin-v0.5.20.tgz",
+        "charts/device-plugin-0.5.20.tgz",
+        "charts/issuer/Chart.yaml",
         "values.yaml",
     ]
-    assert archive.read_bytes() == (upstream.archives / archive.name).read_bytes()
-    lock = ChartLock.load(pulling)
-    assert lock == replace(
-        upstream.lock,
-        dependencies=(replace(upstream.lock.dependencies[0], sha256=digest),),
-        content_sha256=charts.content_digest(folder),
+    (served,) = upstream.archives.glob("*.tgz")
+    assert (folder / "charts" / "device-plugin-0.5.20.tgz").read_bytes() == served.read_bytes()
+    assert (folder / "charts" / "issuer" / "Chart.yaml").read_text(encoding="utf-8") == (
+        "apiVersion: v2\nname: issuer\nversion: v1.18.2\ndescription: Left out by hyperpod-cdk.\n"
     )
     assert lines == [
         f"fetching aws/sagemaker-hyperpod-cli at {lock.commit[:12]}",
         "fetching sub-chart device-plugin 0.5.20",
-        f"sub-chart device-plugin: sha256 {digest} is new to the lock",
+        "fetching sub-chart device-plugin v0.5.20",
         "rendering the chart once with helm",
-        "recorded new digests in charts/charts.lock.yaml; commit it",
     ]
+    assert ChartLock.load(pulling) == lock
     assert charts.verify(pulling) == folder
     assert sorted(path.name for path in (pulling / "charts").iterdir()) == ["charts.lock.yaml", "hyperpod-dependencies"]
+
+
+def test_what_the_lock_does_not_pin_is_shown_and_refused(unpinned: Path, upstream: Upstream, helm: Path) -> None:
+    first, second = upstream.lock.dependencies
+    archive = first.sha256
+    rewrite_lock(unpinned, dependencies=(replace(first, sha256=None), second))
+    message = refused(unpinned, upstream, helm)
+
+    content = message.rpartition("sha256:")[2].removesuffix("'")
+    assert len(content) == 64
+    assert message == (
+        "charts/charts.lock.yaml pins no digest of what was fetched (sub-chart device-plugin 0.5.20: "
+        f"sha256:{archive}; the finished chart: sha256:{content}); nothing was written; compare each with a source "
+        f"that you trust, then run 'hyperpod-cdk charts pull --accept-digest sha256:{archive} --accept-digest "
+        f"sha256:{content}'"
+    )
+
+
+def test_an_accepted_digest_is_recorded_with_who_accepted_it(unpinned: Path, upstream: Upstream, helm: Path) -> None:
+    first, second = upstream.lock.dependencies
+    before = rewrite_lock(unpinned, dependencies=(replace(first, sha256=None), second))
+    message = refused(unpinned, upstream, helm)
+    accepted = re.findall(r"--accept-digest (\S{71})", message)
+
+    one = refused(unpinned, upstream, helm, accepted=accepted[:1])
+    assert one.startswith("charts/charts.lock.yaml pins no digest of what was fetched (the finished chart: sha256:")
+
+    lines = pull(unpinned, upstream, helm, accepted=[accepted[0], accepted[1].removeprefix("sha256:")], recorder="jane")
+    assert lines[-1] == "recorded the accepted digests in charts/charts.lock.yaml; commit it"
+    assert ChartLock.load(unpinned) == replace(
+        before,
+        dependencies=(replace(first, recorded="jane"), second),
+        content_sha256=accepted[1].removeprefix("sha256:"),
+        content_recorded="jane",
+    )
+    assert charts.verify(unpinned) == unpinned / CHART_DIRECTORY
+
+
+def test_an_accepted_digest_that_nothing_has_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
+    assert refused(pulling, upstream, helm, accepted=[f"sha256:{'0' * 64}"]) == (
+        "--accept-digest: must be a digest of what was fetched and charts/charts.lock.yaml does not pin, got "
+        f"{'0' * 64}; nothing was written; leave it out to see the digests"
+    )
 
 
 def test_helm_installs_what_was_pulled(pulling: Path, upstream: Upstream, helm: Path) -> None:
@@ -87,7 +130,7 @@ def test_helm_installs_what_was_pulled(pulling: Path, upstream: Upstream, helm: 
         [helm, "template", "release", pulling / CHART_DIRECTORY], check=True, capture_output=True, text=True
     ).stdout
     names = [document["metadata"]["name"] for document in yaml.safe_load_all(rendered) if document]
-    assert sorted(names) == ["agent", "plugin"]
+    assert sorted(names) == ["agent", "plugin", "plugin"]
 
 
 def test_a_second_pull_fetches_nothing(pulling: Path, upstream: Upstream, helm: Path) -> None:
@@ -109,7 +152,7 @@ def test_a_pull_by_somebody_else_gives_the_same_bytes(
 
     lines = pull(other, upstream, helm)
     assert charts.content_digest(other / CHART_DIRECTORY) == charts.content_digest(pulling / CHART_DIRECTORY)
-    assert "recorded new digests in charts/charts.lock.yaml; commit it" not in lines
+    assert lines[-1] == "rendering the chart once with helm"
 
 
 def test_a_damaged_folder_is_fetched_again(pulling: Path, upstream: Upstream, helm: Path) -> None:
@@ -120,17 +163,18 @@ def test_a_damaged_folder_is_fetched_again(pulling: Path, upstream: Upstream, he
         charts.verify(pulling)
 
     pull(pulling, upstream, helm)
-    assert values.read_text(encoding="utf-8") == "agent: {enabled: true}\n"
+    assert values.read_text(encoding="utf-8").startswith("agent: {enabled: true}\n")
 
 
 def test_a_new_commit_replaces_the_old_chart(pulling: Path, upstream: Upstream, helm: Path) -> None:
     pull(pulling, upstream, helm)
-    lock = upstream.commit_files({"values.yaml": "agent: {enabled: false}\n"})
+    changed = "agent: {enabled: false}\nissuer: {enabled: false}\n"
+    lock = upstream.commit_files({"values.yaml": changed})
     rewrite_lock(pulling, commit=lock.commit, tree=lock.tree, content_sha256=None)
+    digest = refused(pulling, upstream, helm).rpartition(" ")[2].removesuffix("'")
 
-    pull(pulling, upstream, helm)
-    text = (pulling / CHART_DIRECTORY / "values.yaml").read_text(encoding="utf-8")
-    assert text == "agent: {enabled: false}\n"
+    pull(pulling, upstream, helm, accepted=[digest])
+    assert (pulling / CHART_DIRECTORY / "values.yaml").read_text(encoding="utf-8") == changed
 
 
 def test_line_endings_do_not_depend_on_who_pulls(
@@ -155,9 +199,9 @@ def test_another_tree_is_refused(pulling: Path, upstream: Upstream, helm: Path) 
 
 def test_another_archive_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
     wrong = "0" * 64
-    dependency = replace(upstream.lock.dependencies[0], sha256=wrong)
-    rewrite_lock(pulling, dependencies=(dependency,))
-    got = charts._sha256(upstream.archives / "device-plugin-v0.5.20.tgz")
+    dependency, other = upstream.lock.dependencies
+    rewrite_lock(pulling, dependencies=(replace(dependency, sha256=wrong), other))
+    got = other.sha256
     assert refused(pulling, upstream, helm) == (
         f"sub-chart device-plugin 0.5.20: archive must have sha256 {wrong} (charts/charts.lock.yaml), got {got}; "
         f"nothing was written; do not use what {dependency.repository} serves now"
@@ -172,16 +216,39 @@ def test_other_content_is_refused_and_the_old_folder_stays(pulling: Path, upstre
 
     assert refused(pulling, upstream, helm) == (
         f"charts/hyperpod-dependencies: content must have sha256 {wrong} (charts/charts.lock.yaml), got {digest}; "
-        "nothing was written; restore the lock from version control, or remove its content_sha256 to accept"
+        "nothing was written; restore the lock from version control"
     )
     assert charts.content_digest(pulling / CHART_DIRECTORY) == digest
 
 
-def test_a_lock_that_forgets_a_dependency_is_refused(pulling: Path, upstream: Upstream, helm: Path) -> None:
-    rewrite_lock(pulling, dependencies=())
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({"dependencies": ()}, "device-plugin"),
+        ({"omitted": ()}, "issuer"),
+        ({"omitted": ("issuer", "unknown")}, "unknown"),
+    ],
+)
+def test_a_lock_whose_list_is_not_the_charts_is_refused(
+    pulling: Path, upstream: Upstream, helm: Path, changes: dict[str, Any], names: str
+) -> None:
+    rewrite_lock(pulling, **changes)
     assert refused(pulling, upstream, helm) == (
-        "charts/charts.lock.yaml: dependencies must be those of the chart's Chart.yaml, they differ in "
-        "device-plugin 0.5.20; nothing was written; restore the lock from version control"
+        "charts/charts.lock.yaml: dependencies and omitted must be those of the chart's Chart.yaml, they differ in "
+        f"{names}; nothing was written; restore the lock from version control"
+    )
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_another_version_than_the_chart_declares_is_refused(
+    pulling: Path, upstream: Upstream, helm: Path, place: int
+) -> None:
+    rows = list(upstream.lock.dependencies)
+    rows[place] = replace(rows[place], version="0.5.21")
+    rewrite_lock(pulling, dependencies=tuple(rows))
+    assert refused(pulling, upstream, helm) == (
+        f"charts/charts.lock.yaml: device-plugin must be {('0.5.20', 'v0.5.20')[place]}, which the chart's Chart.yaml "
+        "declares, got 0.5.21; nothing was written; restore the lock from version control"
     )
 
 
@@ -267,7 +334,7 @@ def test_a_folder_whose_lock_has_no_digest_is_not_trusted(pulling: Path, upstrea
     with pytest.raises(ChartError) as refusal:
         charts.verify(pulling)
     assert str(refusal.value) == (
-        f"{pulling / CHART_DIRECTORY}: charts/charts.lock.yaml records no content_sha256 to compare it with; "
+        f"{pulling / CHART_DIRECTORY}: charts/charts.lock.yaml pins no content_sha256 to compare it with; "
         "run 'hyperpod-cdk charts pull'"
     )
 
@@ -296,11 +363,19 @@ def test_the_lock_of_the_repository(project: Path) -> None:
     assert lock.repository == "aws/sagemaker-hyperpod-cli"
     assert lock.path == "helm_chart/HyperPodHelmChart"
     assert len(lock.commit) == len(lock.tree) == 40
-    assert [row.name for row in lock.dependencies] == [
-        "cert-manager",
-        "nvidia-device-plugin",
-        "aws-efa-k8s-device-plugin",
+    assert lock.omitted == ("cert-manager",)  # the EKS add-on provides it
+    assert [(row.parent, row.name) for row in lock.dependencies] == [
+        (None, "nvidia-device-plugin"),
+        (None, "aws-efa-k8s-device-plugin"),
+        ("gpu-operator", "gpu-operator"),
     ]
+
+
+def test_the_lock_of_the_repository_trusts_nothing_at_first_use(project: Path) -> None:
+    lock = ChartLock.load(project)
+    digests = [lock.content_sha256, *(row.sha256 for row in lock.dependencies)]
+    assert [digest for digest in digests if not re.fullmatch(r"[0-9a-f]{64}", digest or "")] == []
+    assert all([lock.content_recorded, *(row.recorded for row in lock.dependencies)])
 
 
 def test_a_project_without_a_lock_takes_the_one_of_the_library(
