@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.network import EfaSecurityGroup, ExistingNetwork, Network
     from hyperpod_cdk.node_addons import CoreDns, EbsCsiDriver, NodeAddon, PodRole
     from hyperpod_cdk.node_events import NodeEvents
+    from hyperpod_cdk.node_wait import AwaitedGroup, NodesReady, NodeWaiter
     from hyperpod_cdk.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
     from hyperpod_cdk.quota_gate import QuotaGate
     from hyperpod_cdk.restricted_groups import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.training_operator import TrainingOperator
 
 __all__ = [
+    "AwaitedGroup",
     "CheckpointAccess",
     "ControlPlane",
     "CoreDns",
@@ -68,6 +70,8 @@ __all__ = [
     "NodeAddon",
     "NodeEvents",
     "NodeExecutionRole",
+    "NodeWaiter",
+    "NodesReady",
     "ObservabilityAddon",
     "PodRole",
     "PrometheusWorkspace",
@@ -86,6 +90,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "AwaitedGroup": "node_wait",
     "CheckpointAccess": "checkpoint_access",
     "ControlPlane": "control_plane",
     "CoreDns": "node_addons",
@@ -111,6 +116,8 @@ _HOME = {
     "NodeAddon": "node_addons",
     "NodeEvents": "node_events",
     "NodeExecutionRole": "execution_role",
+    "NodeWaiter": "node_wait",
+    "NodesReady": "node_wait",
     "ObservabilityAddon": "observability_addon",
     "PodRole": "node_addons",
     "PrometheusWorkspace": "observability_addon",

@@ -33,6 +33,7 @@ PATCHING_WAIT_SECONDS = _BOUNDS["patching_wait_seconds"]
 ROLLBACK_ALARMS = _BOUNDS["rollback_alarms"]
 KARPENTER_POOL_GROUPS = _BOUNDS["karpenter_pool_groups"]
 KARPENTER_CONSOLIDATE_AFTER_SECONDS = _BOUNDS["karpenter_consolidate_after_seconds"]
+NODE_WAIT_MINUTES = _BOUNDS["node_wait_minutes"]
 RESTRICTED_LUSTRE_CAPACITY_GIB = _BOUNDS["restricted_lustre_capacity_gib"]
 RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB = _BOUNDS["restricted_lustre_throughput_mbps_per_tib"]
 
@@ -85,6 +86,10 @@ KARPENTER_CONSOLIDATION: dict[str, str] = dict(_DATA["karpenter"]["consolidation
 
 KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS: int = _DATA["karpenter"]["consolidate_after_seconds"]
 """What AWS advises, so that pods have time to leave a node in order."""
+
+NODE_WAIT_LONGEST_MINUTES: int = _DATA["bounds"]["node_wait_minutes"]["maximum"]
+NODE_WAIT_DEFAULT_MINUTES: int = _DATA["node_wait"]["default_minutes"]
+"""How long AWS's own set-up waits for the first node of a cluster."""
 
 
 @dataclass(frozen=True, kw_only=True)
