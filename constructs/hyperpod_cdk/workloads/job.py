@@ -23,6 +23,15 @@ Collective = Literal[
 ]
 """What a test measures, by the name of its nccl-tests program without ``_perf``."""
 
+RULE_NAME = Pattern(
+    regex=r"[A-Za-z]([-_A-Za-z0-9]*[A-Za-z0-9])?",
+    maximum=63,
+    describes="1 to 63 letters, digits, hyphens and underscores, beginning with a letter, ending with a letter or"
+    " digit",
+    example="JobHangingDetection",
+    source="SageMaker AI guide, page sagemaker-eks-operator-usage, whose rules are JobStart and JobHangingDetection;"
+    " the operator's CRD asks for any text",
+)
 JOB_NAME = Pattern(
     regex=r"[a-z]([-a-z0-9]*[a-z0-9])?",
     maximum=45,
@@ -184,7 +193,7 @@ class Elastic(Section):
 class LogRule(Section):
     """A rule over the log by which the training operator finds a job that is slow or hangs; hyperpod-pytorch only."""
 
-    name: Annotated[str, like(JOB_NAME)] = Field(description="Name of the rule.", examples=["loss"])
+    name: Annotated[str, like(RULE_NAME)] = Field(description="Name of the rule.", examples=["loss"])
     pattern: str = Field(
         description="Regular expression that finds the line, from its beginning (Python's re.match); with a metric"
         " limit, its first group is the number.",

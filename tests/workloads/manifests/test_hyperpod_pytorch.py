@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import hyperpod_pytorch_job
 from hyperpod_cdk.workloads.plan import Plan
@@ -153,3 +154,41 @@ def test_rules_over_the_log() -> None:
         },
         {"name": "memory", "logPattern": ".*out of memory.*", "faultOnMatch": True},
     ]
+
+
+# the rules that AWS's guide shows (page sagemaker-eks-operator-usage), in the job file's words
+AWS_RULES = (
+    {"name": "JobStart", "pattern": ".*Experiment configuration.*", "expected_start_seconds": 120},
+    {
+        "name": "JobHangingDetection",
+        "pattern": r".*\[Epoch 0 Batch \d+.*'training_loss_step': (\d+(\.\d+)?).*",
+        "expected_every_seconds": 300,
+        "expected_start_seconds": 600,
+    },
+    {
+        "name": "NoS3CheckpointingDetection",
+        "pattern": ".*The checkpoint is finalized. All shards is written.*",
+        "expected_every_seconds": 600,
+        "expected_start_seconds": 1800,
+    },
+)
+
+
+def test_the_rules_of_the_operators_guide_are_taken_with_their_names() -> None:
+    policy = spec_of(planned(log_monitoring=AWS_RULES))["runPolicy"]
+    assert [(rule["name"], rule["logPattern"]) for rule in policy["logMonitoringConfiguration"]] == [
+        (rule["name"], rule["pattern"]) for rule in AWS_RULES
+    ]
+
+
+@pytest.mark.parametrize("name", ["a", "A_b-9", "x" * 63])
+def test_names_of_rules_at_their_bounds_are_taken(name: str) -> None:
+    rule = {"name": name, "pattern": ".*x", "fault_on_match": True}
+    (written,) = spec_of(planned(log_monitoring=[rule]))["runPolicy"]["logMonitoringConfiguration"]
+    assert written["name"] == name
+
+
+@pytest.mark.parametrize("name", ["", "9a", "a-", "a b", "x" * 64])
+def test_names_of_rules_beyond_their_bounds_are_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="1 to 63 letters, digits, hyphens and underscores"):
+        planned(log_monitoring=[{"name": name, "pattern": ".*x", "fault_on_match": True}])

@@ -177,7 +177,7 @@ def test_bandwidth_passes_from_nine_tenths_of_what_as_many_nodes_reached(
             "all_reduce reached 300 GB/s; the baseline is one of 2 GiB, and no message was as large",
         ),
         (
-            [marked("all_reduce", 1, P4D), *run(["a"], 230.0, name=A100)],
+            [marked("all_reduce", 1, P4D), *run(["a"], 230.0, name=A100, said=())],
             (
                 "all_reduce reached 230 GB/s; nothing is published of all_reduce on ml.p4d.24xlarge on one node to"
                 " compare it with"
@@ -214,10 +214,10 @@ def test_results_that_were_not_compared_are_no_pass() -> None:
     assert report.runs[0].wrong is None
 
 
-def test_a_log_that_ends_within_its_table_is_unknown() -> None:
+def test_a_log_that_ends_within_its_table_fails() -> None:
     report = _report([marked("all_reduce", 2, P5), *run(["a", "b"], 437.0, complete=False)])
-    assert _checks(report)["completeness"] == ("unknown", "all_reduce ends after 11 sizes")
-    assert report.verdict == "unknown"
+    assert _checks(report)["completeness"] == ("fail", "all_reduce ends after 11 sizes")
+    assert report.verdict == "fail"
 
 
 @pytest.mark.parametrize(
@@ -283,6 +283,64 @@ def test_errors_before_a_run_that_came_to_its_end_are_no_failure() -> None:
     assert _report([*lines, *run(["a", "b"], 437.0)]).verdict == "pass"
 
 
+WARNED = "w:1:1 [0] topo.cc:1 NCCL WARN Missing iommu=pt from kernel command line"
+BROKEN = "w:1:1 [0] net.cc:1 NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113"
+
+
+@pytest.mark.parametrize(
+    ("after", "check"),
+    [
+        ([], None),
+        ([WARNED], ("pass", "NCCL warned once, first in line 40; every run came to its end")),
+        (
+            [WARNED, BROKEN],
+            (
+                "unknown",
+                "a transfer over EFA failed, although every run came to its end (NCCL warned twice, first in line 40)",
+            ),
+        ),
+        (
+            ["w:1:1 [0] NCCL INFO comm 0x7f rank 0 nranks 16 - Abort COMPLETE"],
+            ("unknown", "a program aborted, although every run came to its end"),
+        ),
+        (
+            ["mpirun noticed that process rank 3 with PID 0 exited on signal 11 (Segmentation fault)."],
+            ("unknown", "a program crashed (segmentation fault), although every run came to its end"),
+        ),
+    ],
+)
+def test_failures_after_a_run_that_came_to_its_end_are_told(after: list[str], check: tuple[str, str] | None) -> None:
+    report = _report([marked("all_reduce", 2, P5), *run(["a", "b"], 437.0), *after])
+    assert _checks(report).get("errors") == check
+
+
+def test_warnings_within_a_run_that_came_to_its_end_are_counted() -> None:
+    report = _report([marked("all_reduce", 2, P5), *run(["a", "b"], 437.0, said=(EFA, "x NCCL WARN odd"))])
+    assert report.verdict == "pass"
+    assert _checks(report)["errors"] == ("pass", "NCCL warned twice, first in line 22; every run came to its end")
+    (check,) = [check for check in report.checks if check.name == "errors"]
+    assert [line.line for line in check.evidence] == [22]
+
+
+@pytest.mark.parametrize(
+    ("head", "row_"),
+    [
+        ("# size time algbw busbw", "8589934592 36.2 237.0 437.0"),
+        ("# size count type algbw busbw time", "8589934592 2147483648 float 237.0 437.0 36.2"),
+        ("# size type time busbw algbw", "8589934592 float 36.2 437.0 237.0"),
+        (
+            "# size(B) count(elems) type time:avg(us) time:p99(us) algbw(GB/s) busbw(GB/s)",
+            "8589934592 2147483648 fp32 36 40 237 437.0",
+        ),
+    ],
+)
+def test_columns_are_found_by_their_names(head: str, row_: str) -> None:
+    (found,) = _report(["# Collective test starting: all_reduce_perf", head, row_, "# Avg bus bandwidth : 437"]).runs
+    assert [(size.bytes, size.out_of_place_gb_s, size.in_place_gb_s) for size in found.sizes] == [
+        (8589934592, 437.0, None)
+    ]
+
+
 def test_fewer_nodes_than_asked_for_fail() -> None:
     report = _report(run(["a", "b"], 437.0), instance_type=P5, nodes=4)
     assert _checks(report)["nodes"] == ("fail", "2 nodes took part, not 4")
@@ -297,7 +355,8 @@ def test_gpus_of_another_type_are_told() -> None:
         "the GPUs of the log (NVIDIA H100 80GB HBM3) do not fit ml.g5.8xlarge",
     )
     # beside the numbers of another type it would pass, or fail, for nothing
-    assert (report.verdict, report.runs[0].comparison) == ("unknown", None)
+    assert (report.verdict, report.runs[0].comparison) == ("fail", None)
+    assert _checks(report)["interfaces"] == ("fail", "32 EFA interfaces found on a node, ml.g5.8xlarge has 1")
     assert "all_reduce reached 437 GB/s; the log's GPUs are not those of ml.g5.8xlarge" in _checks(report)["bandwidth"]
     unheard = _report(run(["a", "b"], 437.0, name="NVIDIA Z9"), instance_type=P5)
     assert _checks(unheard)["instance type"] == ("unknown", "the GPUs of the log (NVIDIA Z9) do not fit ml.p5.48xlarge")
@@ -377,7 +436,7 @@ def test_workers_are_called_by_their_nodes_where_the_job_says_which() -> None:
     ("instance_type", "check"),
     [
         ("ml.p5.48xlarge", ("fail", "1 of 32 EFA interfaces found (pod/efa-info-1-7qd/efa-info)")),
-        ("ml.g6.8xlarge", ("pass", "the EFA interface was found")),
+        ("ml.g6.8xlarge", ("fail", "2 EFA interfaces found on a node, ml.g6.8xlarge has 1")),
         (None, ("unknown", "1 EFA interface found on each node, if not more")),
     ],
 )
@@ -443,7 +502,7 @@ def test_a_log_without_any_test_says_so() -> None:
     report = _report(["hello", "loss: 0.3"])
     assert (report.verdict, report.summary) == (
         "unknown",
-        "no test found in 2 lines; give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag -j",
+        "no test found in 2 lines; give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag",
     )
     assert not report.holds_a_test
 

@@ -75,7 +75,7 @@ def test_no_line_is_wider_than_asked(width: int) -> None:
 def test_a_log_without_a_test_is_one_line() -> None:
     assert text(judge(parse(["x"]))) == (
         "unknown no test found in 1 line; give the whole log of nccl-tests, fi_info,\n"
-        "        nccom-test or dcgmi diag -j\n"
+        "        nccom-test or dcgmi diag\n"
     )
 
 

@@ -15,7 +15,7 @@ from hyperpod_cdk.workloads.report.network import evidence, fabrics, interfaces_
 
 _SHOWN = 3
 _CUT = "give the whole log; if this is all of it, see how the job's pods ended"
-_NO_TEST = "give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag -j"
+_NO_TEST = "give the whole log of nccl-tests, fi_info, nccom-test or dcgmi diag"
 _TIMED_OUT = 124
 """What timeout exits with."""
 
@@ -182,9 +182,9 @@ def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
     states = [beside.verdict]
     if wrong or run.out_of_bounds:
         states.append(Verdict.FAIL)
-    if run.exit_code is not None:
+    if run.exit_code is not None or not run.is_complete:
         states.append(Verdict.FAIL)
-    if not run.is_complete or run.bad_rows:
+    if run.bad_rows:
         states.append(Verdict.UNKNOWN)
     first = run.line or log.Line("", 0, "")
     report = Run(
@@ -257,7 +257,7 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
         lines = [line for line in [*last, *bad_rows] if line is not None]
         yield Check(
             name="completeness",
-            verdict=Verdict.FAIL if ended else Verdict.UNKNOWN,
+            verdict=Verdict.FAIL if open_runs else Verdict.UNKNOWN,
             says="; ".join(said),
             fix="see the log of its pods, and their events" if ended else _CUT,
             evidence=evidence(lines[: log.KEPT]),
@@ -342,30 +342,68 @@ def _type_check(found: log.Log, place: _Place) -> Check | None:
 
 
 def _errors_check(found: log.Log) -> Check | None:
-    """Say what went wrong, where a run did not come to its end or there is none; None where all did."""
+    """Say what went wrong; None where nothing did, or all of it came before a run that began later and ended."""
     has_other = bool(found.fabrics or found.health or found.counted)
-    ended = all(run.is_complete for run in found.runs) and (found.runs or has_other)
-    if ended:
-        return None
+    if all(run.is_complete for run in found.runs) and (found.runs or has_other):
+        return _after_all_check(found)
     if not found.problems:
         if not found.exits.count:
             return None
         said = evidence(found.exits.lines)
         fix = "see the lines before it, and the pods' events"
         return Check(name="errors", verdict=Verdict.FAIL, says="the test itself failed", fix=fix, evidence=said)
-    # a pod that only trains may log failures it recovers from
+    # a pod that only trains may log failures that it recovers from
     is_test = bool(found.runs) or not found.signals
-    first = min(found.problems.values(), key=lambda problem: list(problems.KNOWN).index(problem.name))
-    known = problems.KNOWN[first.name]
-    lines = [line for problem in found.problems.values() for line in problem.tally.lines[:1]]
-    lines.sort(key=lambda line: first.tally.lines[0] != line)
+    recovers = all(problems.KNOWN[name].may_pass for name in found.problems)
+    return _told(found, list(found.problems), Verdict.UNKNOWN if recovers and not is_test else Verdict.FAIL)
+
+
+def _after_all_check(found: log.Log) -> Check | None:
+    """Judge what was said although every run came to its end: a failure that is known leaves it open."""
+    late = [name for name, problem in found.problems.items() if not _before_a_run(found, problem)]
+    if any(name != problems.UNKNOWN for name in late):
+        return _told(found, late, Verdict.UNKNOWN, although=", although every run came to its end")
+    if not found.warnings.count:
+        return None
     return Check(
         name="errors",
-        verdict=Verdict.FAIL if is_test else Verdict.UNKNOWN,
-        says=known.says,
+        verdict=Verdict.PASS,
+        says=f"{_warned(found)}; every run came to its end" if found.runs else _warned(found),
+        fix="",
+        evidence=evidence(found.warnings.lines[:1]),
+    )
+
+
+def _before_a_run(found: log.Log, problem: log.Problem) -> bool:
+    """Whether a run of the same file began after the last line of a problem, so that it was overcome."""
+    last = problem.last
+    return last is not None and any(
+        run.line is not None and run.line.file == last.file and run.line.number > last.number for run in found.runs
+    )
+
+
+def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: str = "") -> Check:
+    """Tell the gravest of these problems, with a line of each, and how often NCCL warned."""
+    first = min(names, key=list(problems.KNOWN).index)
+    known = problems.KNOWN[first]
+    lines = [line for name in names for line in found.problems[name].tally.lines[:1]]
+    lead = found.problems[first].tally.lines[0]
+    lines.sort(key=lambda line: (line != lead, line not in found.warnings.lines[:1]))
+    counted = f" ({_warned(found)})" if found.warnings.count > 1 else ""
+    return Check(
+        name="errors",
+        verdict=verdict,
+        says=f"{known.says}{although}{counted}",
         fix=known.fix,
         evidence=evidence(lines[: log.KEPT]),
     )
+
+
+def _warned(found: log.Log) -> str:
+    """Count the warnings of NCCL and say where the first stands."""
+    count, first = found.warnings.count, found.warnings.lines[0]
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return f"NCCL warned {times}, first in line {first.number}"
 
 
 def _wrong_lines(run: log.Run) -> Iterator[log.Line]:

@@ -127,15 +127,19 @@ class Interfaces:
 
 @dataclass
 class Problem:
-    """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``."""
+    """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``.
+
+    ``last`` is the last line that told it, in any file.
+    """
 
     name: str
     tally: Tally = field(default_factory=Tally)
+    last: Line | None = None
 
 
 @dataclass
 class Health:
-    """What one ``dcgmi diag`` found, as its JSON says it; ``of`` is the node, or the pod where no node is named."""
+    """What one ``dcgmi diag`` found, in the form of its JSON; ``of`` is the node, or the pod where no node is named."""
 
     of: str
     line: Line
@@ -147,7 +151,7 @@ class Log:
     """All that was found.
 
     ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
-    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run.
+    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run; ``warnings`` all lines of NCCL WARN.
     """
 
     lines: int = 0
@@ -159,6 +163,7 @@ class Log:
     instance_types: set[str] = field(default_factory=set)
     exits: Tally = field(default_factory=Tally)
     problems: dict[str, Problem] = field(default_factory=dict)
+    warnings: Tally = field(default_factory=Tally)
     fabrics: dict[str, dict[str, set[str]]] = field(default_factory=dict)
     fabric_lines: Tally = field(default_factory=Tally)
     no_fabric: Tally = field(default_factory=Tally)

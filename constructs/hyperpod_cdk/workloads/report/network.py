@@ -21,6 +21,7 @@ _NO_LINES = (
     "run it with NCCL_DEBUG=INFO (jobs of hyperpod-cdk do), and give the whole log, in which NCCL says what it uses"
 )
 _NO_PLUGIN = "use an image with aws-ofi-nccl, and let LD_LIBRARY_PATH name its folder"
+_OTHER_NODES = "see which nodes the log is of, and name their instance type (--instance-type)"
 _NO_DEVICE = "let every pod request vpc.amazonaws.com/efa, and its nodes run the EFA device plugin"
 
 
@@ -108,7 +109,8 @@ def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) ->
     counted = list(_seen(found))
     if not counted and told.interfaces is None:
         return _none_seen(found, row)
-    least = min([count for _, count in counted] + ([told.interfaces] if told.interfaces is not None else []))
+    numbers = [count for _, count in counted] + ([told.interfaces] if told.interfaces is not None else [])
+    least, most = min(numbers), max([*numbers, *found.interfaces])
     lines = [*found.fabric_lines.lines, *(found.signals["efa"].lines if "efa" in found.signals else ())]
     expected = row.efa_count if row is not None and row.efa_supported else None
     whose = next((f" ({speaker})" for speaker, count in counted if speaker and count == least), "")
@@ -118,6 +120,10 @@ def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) ->
         says = f"{_interfaces(least)} found on each node, if not more"
         if row is None:
             fix = "name the instance type (--instance-type), and it is compared with what that has"
+    elif most > expected and row is not None:
+        # evidence that contradicts the type proves nothing of it
+        verdict, fix = Verdict.FAIL, _OTHER_NODES
+        says = f"{_interfaces(most)} found on a node, {row.name} has {expected}"
     elif least < expected:
         verdict, fix = (
             Verdict.FAIL,
@@ -136,6 +142,15 @@ def evidence(lines: Iterable[log.Line]) -> tuple[Evidence, ...]:
 
 def _counted_check(found: log.Log) -> Check:
     lacking = [each for each in found.counted if each.found < each.expected]
+    excess = next((each for each in found.counted if each.found > each.expected), None)
+    if excess is not None and not lacking:
+        return Check(
+            name="interfaces",
+            verdict=Verdict.FAIL,
+            says=f"{_interfaces(excess.found)} found on {excess.node}, the job expected {excess.expected}",
+            fix=_OTHER_NODES,
+            evidence=evidence([excess.line]),
+        )
     if not lacking:
         says = f"every EFA interface was found on {len(found.counted)} node{'s' if len(found.counted) > 1 else ''}"
         lines = evidence(each.line for each in found.counted[: log.KEPT])

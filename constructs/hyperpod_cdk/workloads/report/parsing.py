@@ -17,7 +17,7 @@ _MOST_DEVICES = 100_000
 
 _TELLING = (
     *(b"# ", b"NCCL WARN", b"NCCL version", b"busbw", b"bandwidth", b"_perf", b"nccom-test"),
-    *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{'),
+    *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{', b"| Diagnostic"),
 )
 """What lines have that are not NCCL's own, where they tell something; looking for these is faster than a pattern."""
 
@@ -25,7 +25,9 @@ _TYPE_WORDS = (b"float", b"half", b"double", b"int", b"bf16", b"fp", b"f8e")
 _TYPE = re.compile(rb"\b(?:float|half|double|u?int(?:8|16|32|64)|bfloat16|fp?8_?e\dm\d|(?:fp|bf)(?:8|16|32))\b")
 _NETWORK = re.compile(
     rb"via NET/|Using network|NET/OFI (?:Sel|No |Only|Unable|Using|Init)|NET/(?:Plugin|Socket)|libnccl-net|NCCL version"
+    rb"|Abort COMPLETE"
 )
+_ABORT = "Abort COMPLETE"
 
 _SIGNALS: tuple[tuple[Signal, re.Pattern[str]], ...] = (
     ("efa", re.compile(r"NET/OFI Selected [Pp]rovider is efa\b")),
@@ -151,10 +153,11 @@ class _Reader:
                 stream = self._streams[found.pod] = _Stream()
             self._documents.feed(found, number, node=stream.node)
             self._look(stream, found, Line(self._file, number, found.text.strip()[:_SHOWN]))
-            if stream.table is not None and stream.table.waits:
+            if stream.table is not None and (stream.table.waits or stream.table.is_plain):
                 self._waiting.add(found.pod)
             else:
                 self._waiting.discard(found.pod)
+        self._documents.end()
         for stream in self._streams.values():
             self._close(stream)
 
@@ -184,6 +187,12 @@ class _Reader:
         for name, pattern in _VERSIONS[:3]:
             if name not in self._log.versions and (match := pattern.search(text)):
                 self._log.versions[name] = match[1]
+        if _ABORT in text:
+            self._problem(stream, text, line)
+        self._signals(stream, text, line)
+
+    def _signals(self, stream: _Stream, text: str, line: Line) -> None:
+        """Take what a line of NCCL says of the network that it uses, or why it does not use EFA."""
         kinds = tuple(_kinds(text))
         if not kinds:
             return
@@ -313,8 +322,17 @@ class _Reader:
             stream.program = asked or stream.program
         elif match := _PROGRAM.search(text):
             stream.program = match[1]
-        if (problem := problems.name_of(text)) is not None:
-            self._log.problems.setdefault(problem, Problem(problem)).tally.add(line)
+        self._problem(stream, text, line)
+
+    def _problem(self, stream: _Stream, text: str, line: Line) -> None:
+        """Take a line that says that something failed."""
+        if problems.WARNING in text:
+            self._log.warnings.add(line)
+            self._signals(stream, text, line)
+        if (name := problems.name_of(text)) is not None:
+            problem = self._log.problems.setdefault(name, Problem(name))
+            problem.tally.add(line)
+            problem.last = line
 
     def _node(self, host: str) -> str:
         """Give the node of a worker pod, where the job told it; else the host's own name."""

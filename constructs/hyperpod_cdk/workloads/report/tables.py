@@ -15,6 +15,9 @@ _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|[-+]?nan|[-+]?
 _ROOT = re.compile(r"-?\d+")
 _LARGEST = 2**62
 
+_LABELS = frozenset({"size", "count", "type", "redop", "root"})
+"""Columns that say what was measured; all others are measures."""
+
 _COMMON = ("time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
 """The measures of a table whose head is not in the log."""
 
@@ -40,18 +43,21 @@ class Table:
 
     def __init__(self, run: Run, names: Sequence[str] = ()) -> None:
         self._run = run
+        self._names = tuple(_base(name) for name in names)
         self._has_root = not names or "root" in names
-        measures = [name for name in names[3:] if name not in ("redop", "root")] if names else list(_COMMON)
-        starts = [index for index, name in enumerate(measures) if name.startswith("time") and _opens(measures, index)]
-        self._groups = [
-            measures[start:end] for start, end in zip(starts, [*starts[1:], len(measures)], strict=True)
-        ] or [measures]
+        self._type_at = self._names.index("type") if "type" in self._names else 2
+        self._groups = _groups([name for name in names if _base(name) not in _LABELS] or _COMMON)
         self._open: _Open | None = None
 
     @property
     def waits(self) -> bool:
         """Whether a row misses numbers that the next lines may bring."""
         return self._open is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its rows are nothing but numbers, so that any line may be one."""
+        return bool(self._names) and "type" not in self._names
 
     @property
     def tool(self) -> Literal["nccl-tests", "nccom-test"]:
@@ -61,11 +67,15 @@ class Table:
     def row(self, text: str, line: Line) -> bool:
         """Take a row, or what is missing of the one before; False where the line is neither."""
         tokens = text.split()
-        if len(tokens) >= 3 and tokens[0].isdecimal() and tokens[1].isdecimal() and _TYPE.fullmatch(tokens[2]):
+        before, kind = tokens[: self._type_at], tokens[self._type_at : self._type_at + 1]
+        if kind and _TYPE.fullmatch(kind[0]) and all(token.isdecimal() for token in before):
             self.end()
             self._begin(tokens, line)
             return True
-        if self._open is not None and tokens and all(_NUMBER.fullmatch(token) for token in tokens):
+        is_numeric = bool(tokens) and all(_NUMBER.fullmatch(token) for token in tokens)
+        if self.is_plain and is_numeric and len(tokens) == len(self._names):
+            return self._plain(tokens, line)
+        if self._open is not None and is_numeric:
             self._add(tokens)
             return True
         return False
@@ -84,8 +94,26 @@ class Table:
         opened.size.in_place = timings[1] if len(timings) > 1 else None
         self._run.sizes.append(opened.size)
 
+    def _plain(self, tokens: Sequence[str], line: Line) -> bool:
+        """Take a row of a table that has no column of types: as many numbers as its head has names."""
+        size = tokens[self._names.index("size")]
+        if not size.isdecimal():
+            return False
+        self.end()
+        root = tokens[self._names.index("root")] if self._has_root else ""
+        self._open = _Open(
+            Size(
+                bytes=min(int(size[:20]), _LARGEST),
+                operation="",
+                root=int(root[:20]) if _ROOT.fullmatch(root) else None,
+                line=line,
+            )
+        )
+        self._add([token for name, token in zip(self._names, tokens, strict=True) if name not in _LABELS])
+        return True
+
     def _begin(self, tokens: list[str], line: Line) -> None:
-        rest = tokens[3:]
+        rest = tokens[self._type_at + 1 :]
         operation = rest.pop(0) if rest and rest[0].isalpha() and not _NUMBER.fullmatch(rest[0]) else ""
         root = None
         if self._has_root and rest and (match := _ROOT.match(rest[0])):
@@ -116,9 +144,23 @@ class Table:
         )
 
 
-def _opens(measures: Sequence[str], index: int) -> bool:
-    """Whether a group begins here: newer nccom-test has several columns of times side by side."""
-    return index == 0 or not measures[index - 1].startswith("time")
+def _base(name: str) -> str:
+    """Return a column's name without its unit."""
+    return name.partition("(")[0]
+
+
+def _groups(measures: Sequence[str]) -> list[list[str]]:
+    """Split measures into those out-of-place and those in-place: a new group begins where a name comes again.
+
+    Newer nccom-test has several columns of times side by side, so a group is not over before its bus bandwidth.
+    """
+    groups: list[list[str]] = [[]]
+    for name in measures:
+        bases = [_base(each) for each in groups[-1]]
+        if _base(name) in bases and "busbw" in bases:
+            groups.append([])
+        groups[-1].append(name)
+    return groups
 
 
 def finite(token: str) -> float | None:

@@ -1,0 +1,41 @@
+"""Logs that people made public: the verdict that a person gives them, fixed before the tool was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.workloads.report import judge, parse
+from hyperpod_cdk.workloads.report.problems import KNOWN, WORDS
+
+ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "public_logs.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["source"] for row in ROWS])
+def test_a_public_log_gets_the_verdict_of_a_person(row: dict[str, Any]) -> None:
+    program = [f"./build/{row['collective']}_perf -b 8 -e 1G"] if "collective" in row else []
+    report = judge(parse([*program, *row["lines"]]))
+    checks = {check.name: check.says for check in report.checks}
+    assert (report.verdict, {name: checks.get(name) for name in row["checks"]}) == (row["verdict"], row["checks"])
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len({row["source"] for row in ROWS}) >= 40
+
+
+def test_every_kind_of_failure_is_shown_by_a_log() -> None:
+    """A kind that no log has was written from imagination; those of other test files are named here."""
+    elsewhere = {"gpu memory", "killed", "locked memory", "huge pages", "abort", "nccl"}
+    shown = {name for row in ROWS for name in parse(row["lines"]).problems}
+    assert set(KNOWN) - shown <= elsewhere
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["source"] for row in ROWS])
+def test_the_fast_look_at_a_line_misses_no_failure(row: dict[str, Any]) -> None:
+    for line in row["lines"]:
+        # lines of NCCL INFO are chosen by another pattern
+        if "NCCL INFO" not in line and any(known.pattern.search(line) for known in KNOWN.values()):
+            assert any(word in line.lower().encode() for word in WORDS), line
