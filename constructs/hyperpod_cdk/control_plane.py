@@ -22,11 +22,11 @@ from hyperpod_cdk.acknowledgments import (
     MANAGED_POLICY,
     acknowledge,
     acknowledge_kubectl_provider,
-    acknowledge_log_group,
     ignore_in_template,
 )
 from hyperpod_cdk.catalog import addons as addon_rules
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.log_settings import LogSettings
 from hyperpod_cdk.network import Network
 
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
@@ -72,9 +72,9 @@ class ControlPlane(Construct):
     for the Kubernetes version, names of other add-ons are left to whoever installs those. With ``oidc_provider`` IAM
     gets an OIDC provider for the cluster's issuer, for roles that service accounts take by web identity (IRSA).
 
-    ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. The log group
-    stands before the cluster, because EKS would make one that never expires, and is kept: to make a cluster of the same
-    name again, let CloudFormation take it over (``cdk deploy --import-existing-resources``). With
+    ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. EKS's log group keeps
+    what is logged for ``log_retention_days`` (default 90; EKS's own: for ever) and belongs to no stack
+    (``LogSettings``), so that a cluster of the same name can be made again. With
     ``deletion_protection`` EKS refuses to delete the cluster, and cluster, role and add-ons stay when the stack goes.
 
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
@@ -95,7 +95,7 @@ class ControlPlane(Construct):
         public_access_cidrs: Sequence[str] = (),
         admin_role_arns: Sequence[str] = (),
         addon_versions: Mapping[str, str] | None = None,
-        log_retention: logs.RetentionDays = logs.RetentionDays.THREE_MONTHS,
+        log_retention_days: int = 90,
         secrets_key: kms.IKey | None = None,
         node_role_arn_for_access_entry: str | None = None,
         oidc_provider: bool = False,
@@ -108,14 +108,13 @@ class ControlPlane(Construct):
         access = _endpoint_access(endpoint_access, public_access_cidrs)
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
-        log_group = logs.LogGroup(
+        # EKS writes to the group as soon as it likes, makes it if it must, and takes one that stands
+        self._log_settings = LogSettings(
             self,
-            "LogGroup",
+            "LogSettings",
             log_group_name=f"/aws/eks/{cluster_name}/cluster",
-            retention=log_retention,
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            retention_days=log_retention_days,
         )
-        acknowledge_log_group(log_group)
         key = secrets_key or kms.Key(
             self,
             "SecretsKey",
@@ -154,7 +153,6 @@ class ControlPlane(Construct):
             Annotations.of(self._cluster).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
         resource = cast("eks.CfnCluster", self._cluster.node.default_child)
         resource.deletion_protection = deletion_protection
-        resource.node.add_dependency(log_group)
         acknowledge_kubectl_provider(self._cluster.node.find_child("KubectlProvider"))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         if endpoint_access == "public_and_private" and not public_access_cidrs:

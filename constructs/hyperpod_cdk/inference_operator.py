@@ -15,11 +15,11 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.catalog import addons, operators, regions
 from hyperpod_cdk.node_addons import NodeAddon, inline_policy
+from hyperpod_cdk.physical_names import STACK_PART_LENGTH, stack_part
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
 _LONGEST_ROLE_NAME = 64
 _LONGEST_BUCKET_NAME = 63
-_STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's id
 _ACCOUNT_LENGTH = len("111122223333")
 
 
@@ -197,11 +197,9 @@ _UNBOUND_WRITES = (
 
 def _named(prefix: str, name: str, *, room: int) -> str:
     """Give ``<prefix><name>-<part of the stack's id>`` in at most ``room`` characters."""
-    stack_uuid = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Aws.STACK_ID))
-    suffix = cdk.Fn.select(0, cdk.Fn.split("-", stack_uuid))
-    left = room - len(prefix) - _STACK_ID_LENGTH - len("-")
+    left = room - len(prefix) - STACK_PART_LENGTH - len("-")
     word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:left].strip("-") or "hyperpod"
-    return f"{prefix}{word}-{suffix}"
+    return f"{prefix}{word}-{stack_part()}"
 
 
 def _policy_arn(name: str) -> str:

@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
 from hyperpod_cdk.acknowledgments import withdraw_log_group
+from hyperpod_cdk.log_settings import LogSettings
 
 LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
@@ -110,7 +111,8 @@ class EncryptionKey(Construct):
 def encrypt_log_groups(scope: IConstruct, key: kms.IKey) -> None:
     """Give ``key`` to every log group below ``scope`` that has none, those that CDK makes for its functions too.
 
-    Log groups that a service makes itself, such as HyperPod's own, are not below any scope.
+    ``LogSettings`` passes it on to groups that a service makes. Others of services, such as HyperPod's own, are not
+    below any scope.
     """
     Aspects.of(scope).add(cast("IAspect", _LogGroups(key)))
 
@@ -124,3 +126,5 @@ class _LogGroups:
         if isinstance(node, logs.CfnLogGroup) and node.kms_key_id is None:
             node.kms_key_id = self._key.key_arn
             withdraw_log_group(node)
+        elif isinstance(node, LogSettings) and node.encryption_key_arn is None:
+            node.encrypt_with(self._key.key_arn)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from aws_cdk import Aws, Fn, RemovalPolicy, Stack
+from aws_cdk import Aws, RemovalPolicy, Stack
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -16,13 +16,13 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.physical_names import STACK_PART_LENGTH, stack_part
 from hyperpod_cdk.script_files import EXCLUDED, check_scripts, content_hash, files, library_scripts, shebang_problem
 
 # the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
 _UPLOAD_MEMORY_MIB = 512
 
 _BUCKET_NAME_LENGTH = 63
-_STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's id
 _ACCOUNT_LENGTH = len("111122223333")
 
 
@@ -168,13 +168,11 @@ def bucket_name(label: str) -> str:
 
     ``label`` is lowered, freed of what S3 does not take and cut so that the whole fits in every region.
     """
-    stack_uuid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
-    suffix = Fn.select(0, Fn.split("-", stack_uuid))
     word = _bucket_word(label)
-    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{suffix}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{stack_part()}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
 
 
 def _bucket_word(label: str) -> str:
-    rest = ("", "0" * _STACK_ID_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
+    rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
     room = _BUCKET_NAME_LENGTH - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
     return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from aws_cdk import Aws, CfnTag, Fn, RemovalPolicy, Stack, Token
+from aws_cdk import Aws, CfnTag, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
@@ -16,6 +16,7 @@ from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.physical_names import stack_part
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -74,9 +75,9 @@ class LustreFileSystem(Construct):
     ``data_repositories`` link folders to S3; FSx makes no backups of such a file system. Without them
     ``backup_retention_days`` (1 to 90) switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
     out, there are none. ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM``
-    in UTC, 1 being Monday. ``log_level`` makes a log group ``/aws/fsx/<name>-<8 characters of the stack's id>`` for
-    what happens between file system and data repositories. ``kms_key`` encrypts the file system; left out, the
-    account's FSx key does.
+    in UTC, 1 being Monday. ``log_level`` says what FSx logs of the traffic between file system and data repositories
+    (default: nothing), into the log group ``/aws/fsx/<name>-<8 characters of the stack's id>``, which stands in either
+    case. ``kms_key`` encrypts the file system; left out, the account's FSx key does.
 
     The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
     both directions: FSx checks that while it creates the file system, so every rule stands first. File system, rules,
@@ -156,7 +157,8 @@ class LustreFileSystem(Construct):
             clients = client_security_group.security_group_id
             passages += self._passages(group.attr_group_id, clients, efa=efa)
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
-        log = None if log_level is None else self._log(label, log_level)
+        log_group = self._log_group(label)
+        log = None if log_level is None else _log_configuration(log_group, log_level)
         self._file_system = fsx.CfnFileSystem(
             self,
             "FileSystem",
@@ -213,21 +215,17 @@ class LustreFileSystem(Construct):
         """The group of the file system's servers."""
         return self._security_group
 
-    def _log(self, label: str, level: str) -> fsx.CfnFileSystem.LogConfigurationProperty:
-        # the group outlives its stack: with a part of the stack's id in its name, it is in no later stack's way
-        stack_id = Fn.select(0, Fn.split("-", Fn.select(2, Fn.split("/", Aws.STACK_ID))))
+    def _log_group(self, label: str) -> logs.CfnLogGroup:
+        """Make the group, with or without a log level: retained, it could not be made a second time in this stack."""
         group = logs.CfnLogGroup(
             self,
             "LogGroup",
-            log_group_name=f"{rules.LOG_GROUP_PREFIX}{label}-{stack_id}",
+            log_group_name=f"{rules.LOG_GROUP_PREFIX}{label}-{stack_part()}",
             retention_in_days=_LOG_RETENTION_DAYS,
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         acknowledge_log_group(group)
-        return fsx.CfnFileSystem.LogConfigurationProperty(
-            level=rules.LOG_LEVELS[level],
-            destination=f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:{group.ref}",
-        )
+        return group
 
     def _group(self, vpc: ec2.IVpc, label: str) -> ec2.CfnSecurityGroup:
         return ec2.CfnSecurityGroup(
@@ -427,6 +425,13 @@ def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
 def _spelt(path: str) -> str:
     """Give ``path`` without slashes, which ids of constructs cannot hold, and /a/b other than /a-b."""
     return path.replace("%", "%25").replace("-", "%2D").replace("/", "-")
+
+
+def _log_configuration(group: logs.CfnLogGroup, level: str) -> fsx.CfnFileSystem.LogConfigurationProperty:
+    return fsx.CfnFileSystem.LogConfigurationProperty(
+        level=rules.LOG_LEVELS[level],
+        destination=f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:{group.ref}",
+    )
 
 
 def _events(events: Sequence[Event]) -> list[str]:

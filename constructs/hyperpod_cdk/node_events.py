@@ -12,6 +12,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.physical_names import stack_part
 
 DETAIL_TYPES = (
     "SageMaker HyperPod Cluster Event",
@@ -34,21 +35,24 @@ _PATTERNS = {
 }
 _PERIOD_SECONDS = 300
 _RULE_NAME_LENGTH = 64
+_LOG_GROUP_PREFIX = "/aws/events/"
+"""What a log group's name has to begin with to be a target in EventBridge's console (AWS knowledge center, "I want to
+add an Amazon CloudWatch log group as a target to an Amazon EventBridge rule")."""
 
 
 class NodeEvents(Construct):
     """Keep every event of one HyperPod cluster and raise an alarm when something fails.
 
     With continuous provisioning a cluster is ``InService`` while its nodes fail to start; only events tell. All
-    three detail types go to the retained log group ``/aws/events/<cluster_name>-hyperpod``, Info events included, so
-    that a failure can be read in its course. Metric ``Errors`` counts events of level Error, nodes found Unhealthy and
-    clusters that become Failed or RollingBack, metric ``Warnings`` events of level Warn, both in the namespace
-    ``HyperPod/<cluster_name>``. The alarm stands on ``Errors`` and calls ``alarm_actions`` (ARNs, such as those of SNS
-    topics). Cluster events exist only with continuous provisioning; the other two detail types always.
+    three detail types go to the retained log group ``/aws/events/<cluster_name>-hyperpod-<8 characters of the stack's
+    id>``, Info events included, so that a failure can be read in its course. Metric ``Errors`` counts events of level
+    Error, nodes found Unhealthy and clusters that become Failed or RollingBack, metric ``Warnings`` events of level
+    Warn, both in the namespace ``HyperPod/<cluster_name>``. The alarm stands on ``Errors`` and calls ``alarm_actions``
+    (ARNs, such as those of SNS topics). Cluster events exist only with continuous provisioning; the other two detail
+    types always.
 
-    The log group outlives the stack, but not a first deployment that fails. To deploy under the same cluster name
-    again, let CloudFormation take it over (``cdk deploy --import-existing-resources``) or delete it first. One of the
-    ten resource policies that CloudWatch Logs allows an account in a region goes to it.
+    The log group outlives the stack, but not a first deployment that fails; a stack that is made again makes another.
+    One of the ten resource policies that CloudWatch Logs allows an account in a region goes to it.
     """
 
     def __init__(
@@ -64,7 +68,10 @@ class NodeEvents(Construct):
         super().__init__(scope, construct_id)
         name = f"{cluster_name}-hyperpod"
         self.log_group = logs.CfnLogGroup(
-            self, "LogGroup", log_group_name=f"/aws/events/{name}", retention_in_days=retention_days
+            self,
+            "LogGroup",
+            log_group_name=f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}",
+            retention_in_days=retention_days,
         )
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         acknowledge_log_group(self.log_group)
@@ -113,7 +120,7 @@ class NodeEvents(Construct):
             "Alarm",
             alarm_name=f"{name}-events",
             alarm_description=f"HyperPod cluster {cluster_name} reports errors or unhealthy nodes; "
-            f"see log group /aws/events/{name}",
+            f"see log group {self.log_group.ref}",
             namespace=namespace,
             metric_name=ERRORS,
             statistic="Sum",
@@ -128,7 +135,7 @@ class NodeEvents(Construct):
             self,
             "Dashboard",
             dashboard_name=name,
-            dashboard_body=stack.to_json_string(_dashboard(namespace, f"/aws/events/{name}")),
+            dashboard_body=stack.to_json_string(_dashboard(namespace, self.log_group.ref)),
         )
 
 

@@ -22,7 +22,6 @@ from tests.support.fake_aws import FakeAws
 
 CREDENTIALS = "credentials_belong_to_the_account"
 STACKS = "stacks_are_ready_to_deploy"
-LOG_GROUPS = "log_groups_are_free_or_ours"
 EKS = "eks_cluster_name_is_free_or_ours"
 HYPERPOD = "hyperpod_cluster_name_is_free_or_ours"
 
@@ -99,24 +98,6 @@ def test_the_stacks_are_those_of_the_templates(project: Path, case_of: Any) -> N
     assert account.stack_names(case_of().environment) == tuple(golden) == NAMES
     without = case_of({"storage": ...}).environment
     assert account.stack_names(without) == tuple(name for name in NAMES if name != "prod-storage")
-
-
-def test_the_log_groups_are_those_of_the_templates(project: Path, run: Run, fake_aws: FakeAws) -> None:
-    golden = yaml.safe_load((project / "tests/stacks/golden/prod.yaml").read_text(encoding="utf-8"))
-    named = {
-        (name, stack_name)
-        for stack_name, template in golden.items()
-        for resource in template["Resources"].values()
-        if resource["Type"] == "AWS::Logs::LogGroup"
-        and (name := resource.get("Properties", {}).get("LogGroupName"))
-        and "${" not in name
-    }
-    fake_aws.answers.log_groups = ()
-    fake_aws.answers.stack = dict.fromkeys(NAMES)
-    run(LOG_GROUPS)
-    asked = {question[1] for question in fake_aws.asked if question[0] == "log_groups"}
-    assert {name for name, _ in named} == asked
-    assert {name for _, name in named} == {"prod-control-plane", "prod-observability"}
 
 
 @pytest.mark.check("stacks_are_ready_to_deploy", "passes")
@@ -248,49 +229,6 @@ def test_one_stack_without_an_answer_hides_no_other(run: Run, fake_aws: FakeAws)
     assert len(result.findings) == 1
     fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": DENIED}
     assert run(STACKS).status is Status.SKIPPED
-
-
-@pytest.mark.check("log_groups_are_free_or_ours", "passes")
-def test_log_groups_that_are_ours(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.stack = {name: stack(name, "CREATE_COMPLETE") for name in NAMES}
-    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster", "/aws/events/prod-hyperpod")
-    assert run(LOG_GROUPS).status is Status.PASSED
-    fake_aws.answers.stack = dict.fromkeys(NAMES)
-    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster/performance", "/aws/events/prod-hyperpod-2")
-    assert run(LOG_GROUPS).status is Status.PASSED
-
-
-@pytest.mark.check("log_groups_are_free_or_ours", "fails")
-def test_log_groups_that_were_left(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.stack = {
-        **dict.fromkeys(NAMES),
-        "prod-control-plane": stack("prod-control-plane", "REVIEW_IN_PROGRESS"),
-    }
-    fake_aws.answers.log_groups = ("/aws/eks/prod-eks/cluster", "/aws/events/gpus-hyperpod")
-    assert said(run(LOG_GROUPS, {"hyperpod.cluster_name": "gpus"})) == [
-        (
-            "error: hyperpod.cluster_name: needs the log group /aws/events/gpus-hyperpod to be made by"
-            " prod-observability,"
-            " got one that is there already; let the stack take it over with 'cdk deploy"
-            " --import-existing-resources', or"
-            " delete it with 'aws logs delete-log-group --log-group-name /aws/events/gpus-hyperpod'"
-        ),
-        (
-            "error: name: needs the log group /aws/eks/prod-eks/cluster to be made by prod-control-plane, got one"
-            " that is"
-            " there already; let the stack take it over with 'cdk deploy --import-existing-resources', or delete it"
-            " with"
-            " 'aws logs delete-log-group --log-group-name /aws/eks/prod-eks/cluster'"
-        ),
-    ]
-
-
-@pytest.mark.check("log_groups_are_free_or_ours", "skips")
-def test_log_groups_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.log_groups = ()
-    fake_aws.answers.stack = {"prod-observability": None, "prod-control-plane": DENIED}
-    result = run(LOG_GROUPS)
-    assert [each.reason for each in result.skipped] == ["/aws/eks/prod-eks/cluster: not allowed to ask"]
 
 
 @pytest.mark.check("eks_cluster_name_is_free_or_ours", "passes")

@@ -869,11 +869,6 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
         {"kms:GetKeyPolicy": {"Policy": '{"Version": "2012-10-17", "Statement": []}', "PolicyName": "default"}},
         {"Version": "2012-10-17", "Statement": []},
     ),
-    "log_groups": (
-        ("/aws/sagemaker",),
-        {"logs:DescribeLogGroups": {"logGroups": [{"logGroupName": "/aws/sagemaker/Clusters/prod/abc"}]}},
-        ("/aws/sagemaker/Clusters/prod/abc",),
-    ),
     "stack": (
         ("prod-network",),
         {

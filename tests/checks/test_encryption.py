@@ -113,10 +113,10 @@ class TestPolicies:
     @pytest.mark.parametrize(
         ("statement", "group"),
         [
-            (ROOT, "/aws/events/prod-hyperpod"),
-            ({**LOGS, "Effect": "Deny"}, "/aws/events/prod-hyperpod"),
-            ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, "/aws/events/prod-hyperpod"),
-            ({**LOGS, "Action": "kms:Encrypt"}, "/aws/events/prod-hyperpod"),
+            (ROOT, "/aws/events/prod-hyperpod-1a2b3c4d"),
+            ({**LOGS, "Effect": "Deny"}, "/aws/events/prod-hyperpod-1a2b3c4d"),
+            ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, "/aws/events/prod-hyperpod-1a2b3c4d"),
+            ({**LOGS, "Action": "kms:Encrypt"}, "/aws/events/prod-hyperpod-1a2b3c4d"),
             (
                 {**LOGS, "Condition": {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": f"{PATTERN}/aws/events/*"}}},
                 "/aws/eks/prod-eks/cluster",

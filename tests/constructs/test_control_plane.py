@@ -8,7 +8,6 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_logs as logs
 from aws_cdk.assertions import Annotations, Match, Template
 
 from hyperpod_cdk.catalog import addons, kubernetes
@@ -78,17 +77,19 @@ def test_there_are_no_nodes_and_no_auto_mode(plain: dict[str, Any]) -> None:
         assert of_type(plain, kind) == {}
 
 
-def test_the_log_group_stands_before_the_cluster(plain: dict[str, Any]) -> None:
-    group_id, group = next(
-        (name, row)
-        for name, row in of_type(plain, "AWS::Logs::LogGroup").items()
-        if row["Properties"].get("LogGroupName") == "/aws/eks/prod-eks/cluster"
-    )
-    (cluster,) = of_type(plain, "AWS::EKS::Cluster").values()
-
-    assert group["Properties"]["RetentionInDays"] == 90
-    assert group["DeletionPolicy"] == "RetainExceptOnCreate"
-    assert group_id in cluster["DependsOn"]
+def test_no_stack_owns_the_log_group_of_eks_and_nothing_waits_for_it(plain: dict[str, Any]) -> None:
+    named = [row["Properties"].get("LogGroupName") for row in of_type(plain, "AWS::Logs::LogGroup").values()]
+    assert set(named) == {None}
+    ((settings_id, settings),) = of_type(plain, "Custom::HyperPodLogSettings").items()
+    properties = {key: value for key, value in settings["Properties"].items() if key != "ServiceToken"}
+    assert properties == {
+        "ServiceTimeout": 600,
+        "LogGroupName": "/aws/eks/prod-eks/cluster",
+        "RetentionInDays": 90,
+    }
+    assert "DependsOn" not in settings
+    others = {name: row for name, row in plain["Resources"].items() if name != settings_id}
+    assert settings_id not in str(others)
 
 
 def test_secrets_are_encrypted_with_a_key_that_rotates_and_stays(plain: dict[str, Any]) -> None:
@@ -112,7 +113,6 @@ def test_logical_ids_that_must_not_change(plain: dict[str, Any]) -> None:
         "ControlPlaneSecretsKey72FED211",
         "ControlPlaneVpcCni0A213BA8",
     ]
-    assert "ControlPlaneLogGroup8A392AC5" in of_type(plain, "AWS::Logs::LogGroup")
 
 
 @pytest.mark.parametrize(("protected", "policy"), [(True, "RetainExceptOnCreate"), (False, None)])
@@ -247,12 +247,12 @@ def test_every_version_that_hyperpod_takes_has_its_layer(version: str) -> None:
 def test_given_log_retention_and_key_are_used() -> None:
     own = stack()
     key = kms.Key(own, "Mine")
-    control_plane(own, secrets_key=key, log_retention=logs.RetentionDays.ONE_YEAR)
+    control_plane(own, secrets_key=key, log_retention_days=365)
     template = template_of(own)
 
     assert len(of_type(template, "AWS::KMS::Key")) == 1
     assert own.resolve(key.key_arn) == cluster_of(template)["EncryptionConfig"][0]["Provider"]["KeyArn"]
-    Template.from_json(template).has_resource_properties("AWS::Logs::LogGroup", {"RetentionInDays": 365})
+    Template.from_json(template).has_resource_properties("Custom::HyperPodLogSettings", {"RetentionInDays": 365})
 
 
 def test_the_shared_security_group_is_on_the_control_plane() -> None:

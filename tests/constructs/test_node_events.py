@@ -72,7 +72,14 @@ def test_the_log_group_is_retained_under_a_steady_id(resources: dict[str, Any]) 
     group = resources["EventsLogGroupB009084F"]
 
     assert (group["DeletionPolicy"], group["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
-    assert group["Properties"] == {"LogGroupName": "/aws/events/prod-hyperpod", "RetentionInDays": 365}
+    # with part of the stack's id: a stack of the same name that is made again makes another group
+    stack_part = {
+        "Fn::Select": [0, {"Fn::Split": ["-", {"Fn::Select": [2, {"Fn::Split": ["/", {"Ref": "AWS::StackId"}]}]}]}]
+    }
+    assert group["Properties"] == {
+        "LogGroupName": {"Fn::Join": ["", ["/aws/events/prod-hyperpod-", stack_part]]},
+        "RetentionInDays": 365,
+    }
 
 
 def test_eventbridge_may_write_before_the_rule_sends(resources: dict[str, Any]) -> None:
@@ -114,8 +121,15 @@ def test_one_error_raises_the_alarm(resources: dict[str, Any]) -> None:
 
     assert alarm == {
         "AlarmName": "prod-hyperpod-events",
-        "AlarmDescription": "HyperPod cluster prod reports errors or unhealthy nodes; "
-        "see log group /aws/events/prod-hyperpod",
+        "AlarmDescription": {
+            "Fn::Join": [
+                "",
+                [
+                    "HyperPod cluster prod reports errors or unhealthy nodes; see log group ",
+                    {"Ref": "EventsLogGroupB009084F"},
+                ],
+            ]
+        },
         "AlarmActions": ["arn:aws:sns:us-east-1:111122223333:pager"],
         "Namespace": "HyperPod/prod",
         "MetricName": "Errors",
@@ -130,14 +144,16 @@ def test_one_error_raises_the_alarm(resources: dict[str, Any]) -> None:
 
 def test_the_dashboard_is_json_about_this_cluster(resources: dict[str, Any]) -> None:
     dashboard = one(resources, "AWS::CloudWatch::Dashboard")["Properties"]
-    body = "".join(part if isinstance(part, str) else "us-east-1" for part in dashboard["DashboardBody"]["Fn::Join"][1])
+    named = {"EventsLogGroupB009084F": "the-group", "AWS::Region": "us-east-1"}
+    parts = dashboard["DashboardBody"]["Fn::Join"][1]
+    body = "".join(part if isinstance(part, str) else named[part["Ref"]] for part in parts)
 
     metric, log = json.loads(body)["widgets"]
     assert [line[:2] for line in metric["properties"]["metrics"]] == [
         ["HyperPod/prod", "Errors"],
         ["HyperPod/prod", "Warnings"],
     ]
-    assert log["properties"]["query"].startswith("SOURCE '/aws/events/prod-hyperpod' | fields @timestamp, ")
+    assert log["properties"]["query"].startswith("SOURCE 'the-group' | fields @timestamp, ")
 
 
 @pytest.mark.parametrize(("length", "named"), [(55, True), (56, False), (63, False)])

@@ -1001,7 +1001,7 @@ def test_a_file_system_that_fsx_does_not_make(untouched: Deployed, edit: Edit, t
     assert reasons == {FILE_SYSTEM: text}
 
 
-CONTROL_PLANE = ("ControlPlaneCluster", "ControlPlaneRole", "ControlPlaneSecretsKey", "ControlPlaneLogGroup")
+CONTROL_PLANE = ("ControlPlaneCluster", "ControlPlaneRole", "ControlPlaneSecretsKey")
 KUBECTL_ACCESS = ("ControlPlaneClusterClusterAdminRoleAccess", "ControlPlaneClusterKubectlProviderHandlerServiceRole")
 
 

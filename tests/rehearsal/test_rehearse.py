@@ -61,6 +61,7 @@ class TestProd:
     def test_it_says_what_ran_what_was_played_and_what_stays(self, prod: Report) -> None:
         how = {(each["how"], each["type"]) for each in prod.executions}
         assert how == {
+            ("ran", "Custom::HyperPodLogSettings"),
             ("ran", "Custom::HyperPodQuotaGate"),
             ("ran", "Custom::CDKBucketDeployment"),
             ("played", "Custom::AWSCDK-EKS-HelmChart"),

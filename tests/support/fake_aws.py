@@ -103,7 +103,6 @@ class Answers:
     kms_key: By[str, KmsKeyAnswer | None] = field(default_factory=dict)  # ARN
     kms_key_policy: By[str, Mapping[str, Any]] = field(default_factory=dict)  # ARN
     # all names there are; those with the prefix are given
-    log_groups: Whole[tuple[str, ...]] = field(default_factory=_unset)
     stack: By[str, StackAnswer | None] = field(default_factory=dict)  # name
 
 
@@ -286,10 +285,6 @@ class FakeAws:
     def kms_key_policy(self, arn: str) -> Mapping[str, Any]:
         self.asked.append(("kms_key_policy", arn))
         return _by_key(self.answers.kms_key_policy, arn)
-
-    def log_groups(self, prefix: str) -> tuple[str, ...]:
-        self.asked.append(("log_groups", prefix))
-        return tuple(name for name in _whole(self.answers.log_groups) if name.startswith(prefix))
 
     def stack(self, name: str) -> StackAnswer | None:
         self.asked.append(("stack", name))

@@ -83,36 +83,6 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
 
 @check(
     area="account",
-    asks=("log_groups", "stack"),
-    inputs="name, hyperpod.cluster_name, eks.existing; the log groups /aws/eks/<name>-eks/cluster and"
-    " /aws/events/<cluster>-hyperpod, whose names the templates fix.",
-    passes="Neither exists, or the stack it belongs to does.",
-    fails="One exists and its stack does not: it was retained when an earlier environment of the name was destroyed, or"
-    " EKS made it. CloudFormation refuses to make it again.",
-    skips="AWS does not answer about the log groups or the stack.",
-    by_hand="aws logs describe-log-groups --log-group-name-prefix /aws/eks/prod-eks/",
-)
-def log_groups_are_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
-    """Log groups outlive their stacks on purpose, with their names."""
-    environment = case.environment
-    fixed = [(f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod", OBSERVABILITY, _cluster_path(environment))]
-    if environment.eks.existing is None:
-        fixed.append((f"/aws/eks/{environment.eks_cluster_name}/cluster", CONTROL_PLANE, "name"))
-    answers = together(lambda each: _is_left(each[0], each[1], case, aws), fixed)
-    for (group, stack, path), is_left in zip(fixed, answers, strict=True):
-        if isinstance(is_left, NotAnswered):
-            yield Skipped(reason=f"{group}: {is_left.reason}", action=is_left.action, path=path)
-        elif is_left:
-            yield error(
-                path,
-                f"needs the log group {group} to be made by {environment.name}-{stack}, got one that is there already;"
-                f" let the stack take it over with {_TAKE_OVER}, or delete it with"
-                f" 'aws logs delete-log-group --log-group-name {group}'",
-            )
-
-
-@check(
-    area="account",
     asks=("eks_cluster", "stack"),
     inputs="name; the EKS cluster <name>-eks and the stack <name>-control-plane. Nothing with eks.existing.",
     passes="There is no such cluster, or the stack made it.",
@@ -218,12 +188,6 @@ def _advice(stack: StackAnswer, environment: Environment) -> _Advice | None:
         path = f"{environment.name}/{name.removeprefix(f'{environment.name}-')}"
         return _Advice("a deployment stopped half way", f"run 'cdk rollback {path} -c env={environment.name}'")
     return None
-
-
-def _is_left(group: str, stack: str, case: Case, aws: Aws) -> bool:
-    stack_name = f"{case.environment.name}-{stack}"
-    names, found = _both(lambda: aws.log_groups(group), lambda: aws.stack(stack_name))
-    return group in names and not _stands(found)
 
 
 def _stands(stack: StackAnswer | None) -> bool:

@@ -545,10 +545,6 @@ class Aws(Protocol):
         """The policy of a KMS key of the account, as a document."""
         ...
 
-    def log_groups(self, prefix: str) -> tuple[str, ...]:
-        """The names of the CloudWatch log groups that begin with ``prefix``."""
-        ...
-
     def prometheus_workspace(self, arn: str) -> str | None:
         """The status of a workspace of managed Prometheus in the region, such as ACTIVE."""
         ...
@@ -643,7 +639,6 @@ QUESTIONS: Mapping[str, Question] = {
     ),
     "kms_key": _question("kms:DescribeKey"),
     "kms_key_policy": _question("kms:GetKeyPolicy"),
-    "log_groups": _question("logs:DescribeLogGroups"),
     "stack": _question("cloudformation:DescribeStacks"),
 }
 """Every question of ``Aws`` with what it calls. The calls are those that may be made, not all are made every time."""

@@ -678,11 +678,6 @@ class LiveAws:
         with _read("grafana:DescribeWorkspace"):
             return None if answer is None else str(answer["workspace"]["status"])
 
-    def log_groups(self, prefix: str) -> tuple[str, ...]:
-        rows = self.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=prefix)
-        with _read("logs:DescribeLogGroups"):
-            return tuple(row["logGroupName"] for row in rows)
-
     def stack(self, name: str) -> StackAnswer | None:
         answer = self._found(
             "cloudformation",

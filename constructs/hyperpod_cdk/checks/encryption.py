@@ -117,8 +117,8 @@ def _logs_problem(environment: Environment, arn: str, statements: list[Statement
 
 
 def _log_groups(environment: Environment) -> list[str]:
-    """Give a log group of each kind of name: with one of its own, and with one that CloudFormation makes up."""
-    named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod"]
+    """Give a log group of each kind of name: with part of a stack's id, a service's own, and one made up."""
+    named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod-1a2b3c4d"]
     if not environment.eks.is_existing:
         named.append(f"/aws/eks/{environment.eks_cluster_name}/cluster")
     return [*named, f"{environment.name}-hyperpod-LifecycleScriptsUploadLogs"]

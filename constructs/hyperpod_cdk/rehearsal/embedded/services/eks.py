@@ -7,6 +7,7 @@ import hashlib
 import ipaddress
 import uuid
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from typing import Any
 
@@ -84,6 +85,7 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     cluster = new_cluster(context, request, version, subnets)
     with context.state.lock:
         context.state.store(EksStore).clusters[name] = cluster
+    _write_logs(context, cluster)
     return {"cluster": cluster_view(context, cluster)}
 
 
@@ -119,6 +121,8 @@ def delete_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         with context.state.lock:
             cluster.timeline = Timeline.begin(context.clock, "DELETING", (DELETE_SECONDS, GONE))
             kubernetes_store.remove_cluster(context, cluster.name)
+        # logs arrive late, after somebody else may have deleted the group (terraform-aws-eks issue 920)
+        _write_logs(context, cluster)
     return {"cluster": cluster_view(context, cluster)}
 
 
@@ -138,6 +142,7 @@ def update_cluster_config(context: Context, request: dict[str, Any]) -> dict[str
         _check_endpoint({**cluster.view["resourcesVpcConfig"], **request["resourcesVpcConfig"]})
     for member in given:
         _change(cluster, member, request[member])
+    _write_logs(context, cluster)
     kind, parameter = CONFIG_UPDATES[given[0]]
     return _begin_update(context, cluster, kind, [{"type": parameter, "value": str(request[given[0]])}])
 
@@ -443,6 +448,14 @@ def _logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
         (False, [kind for kind in LOG_TYPES if kind not in enabled]),
     )
     return {"clusterLogging": [{"types": kinds, "enabled": on} for on, kinds in setups if kinds]}
+
+
+def _write_logs(context: Context, cluster: EksCluster) -> None:
+    """Make the log group that EKS writes to, where logging is on and there is none; it never expires."""
+    if any(setup["enabled"] for setup in cluster.view["logging"]["clusterLogging"]):
+        logs = context.client("logs")
+        with suppress(logs.exceptions.ResourceAlreadyExistsException):
+            logs.create_log_group(logGroupName=f"/aws/eks/{cluster.name}/cluster")
 
 
 def _require_active(context: Context, cluster: EksCluster) -> None:

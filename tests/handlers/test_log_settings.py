@@ -1,0 +1,144 @@
+"""The Lambda that configures a log group, against CloudWatch Logs that the test plays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from hyperpod_cdk._handlers.log_settings import index
+
+NAME = "/aws/eks/prod-eks/cluster"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
+
+
+@dataclass
+class Logs:
+    """Keeps groups; ``faults`` are the codes of the next errors of an operation."""
+
+    groups: dict[str, dict[str, Any]] = field(default_factory=dict)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+    called: list[str] = field(default_factory=list)
+
+    def create_log_group(self, *, logGroupName: str) -> None:  # noqa: N803 - boto3's own
+        self._begin("CreateLogGroup")
+        if logGroupName in self.groups:
+            raise refused("ResourceAlreadyExistsException", "CreateLogGroup")
+        self.groups[logGroupName] = {}
+
+    def put_retention_policy(self, *, logGroupName: str, retentionInDays: int) -> None:  # noqa: N803 - boto3's own
+        self._begin("PutRetentionPolicy")
+        self.groups[logGroupName]["retentionInDays"] = retentionInDays
+
+    def associate_kms_key(self, *, logGroupName: str, kmsKeyId: str) -> None:  # noqa: N803 - boto3's own
+        self._begin("AssociateKmsKey")
+        self.groups[logGroupName]["kmsKeyId"] = kmsKeyId
+
+    def disassociate_kms_key(self, *, logGroupName: str) -> None:  # noqa: N803 - boto3's own
+        self._begin("DisassociateKmsKey")
+        self.groups[logGroupName].pop("kmsKeyId", None)
+
+    def _begin(self, operation: str) -> None:
+        self.called.append(operation)
+        if self.faults.get(operation):
+            raise refused(self.faults[operation].pop(0), operation)
+
+
+def refused(code: str, operation: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "told by the test"}}, operation)
+
+
+def run(logs: Logs, request: str, properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Handle an event and give what matters of the answer that CloudFormation gets."""
+    sent: list[bytes] = []
+    event = {
+        "RequestType": request,
+        "RequestId": "request",
+        "StackId": "stack",
+        "LogicalResourceId": "Settings",
+        "ResponseURL": "https://answer.example/?signature",
+        "ResourceProperties": {"LogGroupName": NAME, "RetentionInDays": "90", **properties},
+        **more,
+    }
+    index.handle(event, client=lambda: logs, put=lambda _, body: sent.append(body), sleep=lambda _: None)
+    (body,) = sent
+    answer: dict[str, Any] = json.loads(body)
+    fixed = {"RequestId": "request", "StackId": "stack", "LogicalResourceId": "Settings"}
+    assert {key: answer.pop(key) for key in fixed} == fixed
+    return answer
+
+
+MADE = {"Status": "SUCCESS", "PhysicalResourceId": NAME}
+
+
+def test_a_group_that_is_missing_is_made() -> None:
+    logs = Logs()
+    assert run(logs, "Create", {}) == MADE
+    assert logs.groups == {NAME: {"retentionInDays": 90}}
+
+
+def test_a_group_that_is_there_is_taken_as_it_is() -> None:
+    logs = Logs({NAME: {"retentionInDays": 7, "kmsKeyId": "the owner's"}})
+    assert run(logs, "Create", {}) == MADE
+    assert logs.groups == {NAME: {"retentionInDays": 90, "kmsKeyId": "the owner's"}}
+
+
+def test_the_key_is_given_and_taken_back_by_whoever_gave_it() -> None:
+    logs = Logs()
+    assert run(logs, "Create", {"KmsKeyArn": KEY}) == MADE
+    assert logs.groups[NAME]["kmsKeyId"] == KEY
+    before = {"LogGroupName": NAME, "RetentionInDays": "90", "KmsKeyArn": KEY}
+    assert run(logs, "Update", {}, PhysicalResourceId=NAME, OldResourceProperties=before) == MADE
+    assert "kmsKeyId" not in logs.groups[NAME]
+
+
+def test_another_name_is_another_group_and_the_first_one_stays() -> None:
+    logs = Logs({"/old": {"kmsKeyId": KEY}})
+    before = {"LogGroupName": "/old", "RetentionInDays": "90", "KmsKeyArn": KEY}
+    assert run(logs, "Update", {}, PhysicalResourceId="/old", OldResourceProperties=before) == MADE
+    assert logs.groups == {"/old": {"kmsKeyId": KEY}, NAME: {"retentionInDays": 90}}
+
+
+def test_deleting_leaves_the_group_and_asks_nothing() -> None:
+    logs = Logs({NAME: {}})
+    assert run(logs, "Delete", {}, PhysicalResourceId=NAME) == MADE
+    assert logs.called == []
+
+
+@pytest.mark.parametrize("operation", ["CreateLogGroup", "PutRetentionPolicy"])
+def test_a_call_of_the_service_s_own_that_is_under_way_is_waited_for(operation: str) -> None:
+    logs = Logs(faults={operation: ["OperationAbortedException"] * len(index.CONFLICT_PAUSES)})
+    assert run(logs, "Create", {}) == MADE
+    logs = Logs(faults={operation: ["OperationAbortedException"] * (len(index.CONFLICT_PAUSES) + 1)})
+    assert run(logs, "Create", {}) == {
+        "Status": "FAILED",
+        "PhysicalResourceId": NAME,
+        "Reason": (
+            f"An error occurred (OperationAbortedException) when calling the {operation} operation: told by the test"
+        ),
+    }
+
+
+def test_what_is_not_allowed_fails_the_deployment() -> None:
+    logs = Logs(faults={"CreateLogGroup": ["AccessDeniedException"]})
+    assert run(logs, "Create", {})["Status"] == "FAILED"
+
+
+def test_an_answer_that_cannot_be_sent_fails_the_function_so_that_lambda_tries_again() -> None:
+    def put(_url: str, _body: bytes) -> None:
+        raise OSError("HTTP 503 slow down")
+
+    event = {
+        "RequestType": "Delete",
+        "RequestId": "request",
+        "StackId": "stack",
+        "LogicalResourceId": "Settings",
+        "PhysicalResourceId": NAME,
+        "ResponseURL": "https://answer.example/",
+        "ResourceProperties": {"LogGroupName": NAME},
+    }
+    with pytest.raises(OSError, match="HTTP 503 slow down"):
+        index.handle(event, client=Logs, put=put, sleep=lambda _: None)
