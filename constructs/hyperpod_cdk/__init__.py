@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.checkpoint_access import CheckpointAccess
     from hyperpod_cdk.cluster import HyperPodCluster
     from hyperpod_cdk.control_plane import ControlPlane, ExistingControlPlane
+    from hyperpod_cdk.deletion_protection import DeletionProtection, DeletionProtectionFunction
     from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies
     from hyperpod_cdk.endpoints import InterfaceEndpoints
     from hyperpod_cdk.execution_role import NodeExecutionRole
@@ -48,6 +49,8 @@ __all__ = [
     "CheckpointAccess",
     "ControlPlane",
     "CoreDns",
+    "DeletionProtection",
+    "DeletionProtectionFunction",
     "EbsCsiDriver",
     "EfaSecurityGroup",
     "EncryptionKey",
@@ -94,6 +97,8 @@ _HOME = {
     "CheckpointAccess": "checkpoint_access",
     "ControlPlane": "control_plane",
     "CoreDns": "node_addons",
+    "DeletionProtection": "deletion_protection",
+    "DeletionProtectionFunction": "deletion_protection",
     "EbsCsiDriver": "node_addons",
     "EfaSecurityGroup": "network",
     "EncryptionKey": "keys",

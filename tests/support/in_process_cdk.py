@@ -7,14 +7,16 @@ import json
 import time
 import urllib.request
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import load_environment
@@ -23,7 +25,8 @@ from stacks.app import add_environment, new_app
 from tests.support.embedded import CREDENTIALS, Embedded
 
 PAUSE_SECONDS = 0.1
-PATIENCE_SECONDS = 60.0
+CHANGE_SET = "cdk-deploy-change-set"
+CREATION_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
 
 
@@ -80,7 +83,6 @@ class InProcessCdk:
     def __init__(self, aws: Aws) -> None:
         self._aws = aws
         self._published: set[str] = set()
-        self._count = 0
         self.changes: dict[str, list[str]] = {}
 
     def synth(self, environment_file: Path, assembly: Path) -> str:
@@ -95,80 +97,153 @@ class InProcessCdk:
         """Understand the arguments with which the driver calls the CDK CLI."""
         command, *rest = arguments
         stacks = read_stacks(Path(rest[rest.index("--app") + 1]))
+        at_once = int(rest[rest.index("--concurrency") + 1]) if "--concurrency" in rest else 1
         if command == "deploy":
             chosen = [rest[index + 1] for index, each in enumerate(rest) if each == "--parameters"]
-            self._deploy(stacks, dict(each.partition(":")[2].split("=", 1) for each in chosen))
+            self.deploy(stacks, dict(each.partition(":")[2].split("=", 1) for each in chosen), at_once=at_once)
         elif command == "destroy":
-            self._destroy([stack for stack in stacks.values() if stack.path in rest])
+            wanted = {stack.name for stack in stacks.values() if any(fnmatchcase(stack.path, each) for each in rest)}
+            self.destroy({name: stack for name, stack in stacks.items() if name in wanted}, at_once=at_once)
         else:
             raise AssertionError(f"the driver ran 'cdk {command}', which is not played here")
         return ""
 
-    def _deploy(self, stacks: dict[str, Stack], parameters: dict[str, str]) -> None:
+    def deploy(self, stacks: Mapping[str, Stack], parameters: Mapping[str, str], *, at_once: int = 1) -> None:
+        """Deploy stacks, each after those that it depends on, as many at once as ``cdk deploy --concurrency`` does.
+
+        Raises CdkFailedError for the first one that fails, when what was under way has ended.
+        """
         self.changes = {}
+
+        def begin(stack: Stack) -> bool:
+            return self._begin(stack, parameters)
+
+        waits_for = {name: {each for each in stack.dependencies if each in stacks} for name, stack in stacks.items()}
+        self._each(stacks, waits_for, begin, self._expect_deployed, at_once)
+
+    def destroy(self, stacks: Mapping[str, Stack], *, at_once: int = 1) -> None:
+        """Destroy stacks, each after those that depend on it; raises CdkFailedError as ``deploy``."""
+        waits_for: dict[str, set[str]] = {
+            name: {other.name for other in stacks.values() if name in other.dependencies} for name in stacks
+        }
+        self._each(stacks, waits_for, self._begin_destroy, self._expect_destroyed, at_once)
+
+    def _each(
+        self,
+        stacks: Mapping[str, Stack],
+        waits_for: Mapping[str, set[str]],
+        begin: Callable[[Stack], bool],
+        expect: Callable[[Stack], None],
+        at_once: int,
+    ) -> None:
+        """Work on stacks along their order; after a failure nothing begins, and what runs is waited for."""
         pending, done = dict(stacks), set[str]()
         running: dict[str, Stack] = {}
-        while pending or running:
-            for name in [name for name, stack in pending.items() if set(stack.dependencies) <= done]:
-                stack = pending.pop(name)
-                if self._begin(stack, parameters):
-                    running[name] = stack
-                else:
-                    self._finish(stack, done)
-            for name in [name for name in running if self._has_settled(name, "CREATE_COMPLETE", "UPDATE_COMPLETE")]:
-                self._finish(running.pop(name), done)
+        failed: list[CdkFailedError] = []
+        while running or (pending and not failed):
+            for name in [] if failed else [name for name in pending if waits_for[name] <= done]:
+                if len(running) < at_once:
+                    stack = pending.pop(name)
+                    try:
+                        if begin(stack):
+                            running[name] = stack
+                        else:
+                            done.add(name)
+                    except (CdkFailedError, ClientError) as error:
+                        failed.append(_failure(stack, error))
+                        break
+            for name in [name for name in running if not self._is_under_way(running[name])]:
+                stack = running.pop(name)
+                try:
+                    expect(stack)
+                    done.add(name)
+                except CdkFailedError as error:
+                    failed.append(error)
             time.sleep(PAUSE_SECONDS if running else 0)
+        if failed:
+            raise failed[0]
 
-    def _begin(self, stack: Stack, parameters: dict[str, str]) -> bool:
-        """Execute a change set; False where there is nothing to change."""
+    def _begin(self, stack: Stack, parameters: Mapping[str, str]) -> bool:
+        """Execute a change set; False where there is nothing to change.
+
+        What the CLI does one after the other (toolkit-lib, deploy-stack.ts of 2.1148.1): a creation that failed is
+        deleted; a change set is made; termination protection is set to what the manifest says; then it is executed.
+        """
         cloudformation = self._aws.cloudformation
         self._publish(Path(stack.template).parent)
-        exists = self._status(stack.name) is not None
+        before = self._described(stack.name)
+        if before is not None and before["StackStatus"] in CREATION_FAILED:
+            cloudformation.delete_stack(StackName=before["StackId"])
+            self._wait(before["StackId"])
+            left = self._described(before["StackId"])
+            if left is not None and left["StackStatus"] != "DELETE_COMPLETE":
+                raise _failed(stack, f"the stack could not be deleted before it is created again: {_told(left)}")
+            before = None
+        is_new = before is None or before["StackStatus"] == "REVIEW_IN_PROGRESS"
+        change_set = {"StackName": stack.name, "ChangeSetName": CHANGE_SET}
+        if before is not None:
+            cloudformation.delete_change_set(**change_set)
         given = [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items() if k in stack.parameters]
-        # the one that was executed last keeps its name
-        self._count += 1
-        change_set = {"StackName": stack.name, "ChangeSetName": f"cdk-deploy-change-set-{self._count}"}
         cloudformation.create_change_set(
             **change_set,
-            ChangeSetType="UPDATE" if exists else "CREATE",
+            ChangeSetType="CREATE" if is_new else "UPDATE",
             TemplateBody=Path(stack.template).read_text(encoding="utf-8"),
             Capabilities=["CAPABILITY_NAMED_IAM"],
             Parameters=given,
             Tags=[{"Key": key, "Value": value} for key, value in stack.tags],
         )
         described = cloudformation.describe_change_set(**change_set)
+        if bool((before or {}).get("EnableTerminationProtection")) != stack.is_protected:
+            cloudformation.update_termination_protection(
+                StackName=stack.name, EnableTerminationProtection=stack.is_protected
+            )
         if described["Status"] == "FAILED":
             assert described["StatusReason"] == NO_CHANGES
             cloudformation.delete_change_set(**change_set)
             return False
+        if before is not None and before["StackStatus"] in ("CREATE_FAILED", "UPDATE_FAILED"):
+            # the CLI asks whether to roll back first, and nobody answers in a pipeline, nor with --concurrency
+            raise _failed(stack, f"Stack is in a paused fail state ({before['StackStatus']})")
         pages = cloudformation.get_paginator("describe_change_set").paginate(**change_set)
         self.changes[stack.name] = sorted(_shown(each) for page in pages for each in page["Changes"])
         cloudformation.execute_change_set(**change_set)
         return True
 
-    def _finish(self, stack: Stack, done: set[str]) -> None:
-        done.add(stack.name)
-        self._aws.cloudformation.update_termination_protection(
-            StackName=stack.name, EnableTerminationProtection=stack.is_protected
-        )
+    def _expect_deployed(self, stack: Stack) -> None:
+        found = self._described(stack.name)
+        if found is None or found["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+            raise _failed(stack, f"the stack failed to deploy: {_told(found)}")
 
-    def _destroy(self, stacks: list[Stack]) -> None:
-        for stack in reversed(stacks):
-            if self._status(stack.name) is not None:
-                self._aws.cloudformation.delete_stack(StackName=stack.name)
-                while not self._has_settled(stack.name, "DELETE_COMPLETE"):
-                    time.sleep(PAUSE_SECONDS)
+    def _begin_destroy(self, stack: Stack) -> bool:
+        found = self._described(stack.name)
+        if found is not None:
+            self._aws.cloudformation.delete_stack(StackName=found["StackId"])
+        return found is not None
 
-    def _has_settled(self, name: str, *well: str) -> bool:
-        status = self._status(name) or "DELETE_COMPLETE"
-        if not status.endswith("_IN_PROGRESS") and status not in well:
-            raise CdkFailedError(f"deploy {name}", 1, f"{name} is {status}")
-        return not status.endswith("_IN_PROGRESS")
+    def _expect_destroyed(self, stack: Stack) -> None:
+        found = self._described(stack.name)
+        if found is not None:
+            raise _failed(stack, f"the stack could not be destroyed: {_told(found)}")
 
-    def _status(self, name: str) -> str | None:
+    def _wait(self, name_or_id: str) -> None:
+        while (self._described(name_or_id) or {"StackStatus": ""})["StackStatus"].endswith("_IN_PROGRESS"):
+            time.sleep(PAUSE_SECONDS)
+
+    def _is_under_way(self, stack: Stack) -> bool:
         listed = self._aws.cloudformation.list_stacks()["StackSummaries"]
-        found = (str(each["StackStatus"]) for each in listed if each["StackName"] == name)
-        return next((status for status in found if status != "DELETE_COMPLETE"), None)
+        found = (str(each["StackStatus"]) for each in listed if each["StackName"] == stack.name)
+        # the newest is told first
+        return next(found, "").endswith("_IN_PROGRESS")
+
+    def _described(self, name_or_id: str) -> dict[str, Any] | None:
+        try:
+            stacks = self._aws.cloudformation.describe_stacks(StackName=name_or_id)["Stacks"]
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return None
+            raise
+        found: dict[str, Any] = stacks[0]
+        return found
 
     def _publish(self, folder: Path) -> None:
         s3 = self._aws.client("s3")
@@ -191,6 +266,22 @@ class InProcessCdk:
         s3, region = self._aws.client("s3"), self._aws.there.region
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         s3.create_bucket(Bucket=bucket, **elsewhere)
+
+
+def _failed(stack: Stack, said: str) -> CdkFailedError:
+    return CdkFailedError(f"deploy {stack.name}", 1, f"{stack.name}: {said}")
+
+
+def _failure(stack: Stack, error: CdkFailedError | ClientError) -> CdkFailedError:
+    return error if isinstance(error, CdkFailedError) else _failed(stack, str(error))
+
+
+def _told(stack: Mapping[str, Any] | None) -> str:
+    """Give a stack's status as the CLI words it."""
+    if stack is None:
+        return "it is gone"
+    reason = stack.get("StackStatusReason")
+    return f"{stack['StackStatus']} ({reason})" if reason else str(stack["StackStatus"])
 
 
 def read_stacks(assembly: Path) -> dict[str, Stack]:

@@ -243,10 +243,20 @@ class TestUpdate:
 
     def test_a_removal_that_fails_is_left_behind(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", stack(A=parameter("a"), B=parameter("b")))
-        cloud.handler.fail("delete", "A")
+        refusals = [HandlerError("GeneralServiceException", f"no luck {number}") for number in range(3)]
+        cloud.handler.fail("delete", "A", *refusals)
         assert cloud.deploy("net", stack(B=parameter("c"))) == "UPDATE_COMPLETE"
-        assert ("A", "DELETE_FAILED") in cloud.events("net")
+        assert cloud.events("net").count(("A", "DELETE_FAILED")) == 3
         assert "A-1" in cloud.handler.existing
+        assert list(cloud.stack("net").resources) == ["B"]
+
+    def test_a_removal_is_tried_three_times(self, cloud: Any, parameter: Resource) -> None:
+        cloud.deploy("net", stack(A=parameter("a"), B=parameter("b")))
+        refusals = [HandlerError("GeneralServiceException", f"no luck {number}") for number in range(2)]
+        cloud.handler.fail("delete", "A", *refusals)
+        assert cloud.deploy("net", stack(B=parameter("c"))) == "UPDATE_COMPLETE"
+        assert cloud.events("net").count(("A", "DELETE_FAILED")) == 2
+        assert list(cloud.handler.existing) == ["B-1"]
 
     def test_no_change_is_refused(self, cloud: Any, parameter: Resource) -> None:
         template = stack(A=parameter("a"))
@@ -416,9 +426,15 @@ class TestExports:
         assert [e["Value"] for e in pair.ask("ListExports")["Exports"]] == ["A-1"]
 
     def test_an_export_in_use_stays(self, pair: Any) -> None:
-        assert pair.delete("net") == "DELETE_FAILED"
-        assert pair.reason("net", "net") == "Export vpc cannot be deleted as it is in use by app"
+        assert pair.delete("net") == "CREATE_COMPLETE"
+        assert pair.stack("net").status_reason == "Export vpc cannot be deleted as it is in use by app"
         assert pair.handler.calls == []
+
+    def test_everybody_who_uses_an_export_is_named(self, pair: Any, parameter: Resource) -> None:
+        pair.deploy("other", stack(B=parameter({"Fn::ImportValue": "vpc"})))
+        assert pair.delete("net") == "CREATE_COMPLETE"
+        assert pair.stack("net").status_reason == "Export vpc cannot be deleted as it is in use by app and other"
+        assert pair.delete("other") == "DELETE_COMPLETE"
         assert pair.delete("app") == "DELETE_COMPLETE"
         assert pair.delete("net") == "DELETE_COMPLETE"
 

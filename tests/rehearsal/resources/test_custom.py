@@ -147,6 +147,8 @@ class TestFailure:
         assert error.message.startswith("CloudFormation did not receive a response from your Custom Resource.")
         assert "The function provider failed: " in error.message
         assert error.message.endswith(said)
+        # CloudFormation makes an id itself, with which it asks for the deletion in the rollback
+        assert re.fullmatch(r"prod-Resource\d*-[A-Z0-9]{12}", error.physical_id or "")
 
     def test_a_function_that_ends_well_and_says_nothing(self, stack: Any, provider: Callable[..., str]) -> None:
         token = provider("pass")

@@ -159,6 +159,11 @@ class TestCluster:
             "Cluster prod-eks has deletion protection enabled.",
         )
 
+    def test_deletion_protection_does_not_bind_a_cluster_that_is_being_created(self, world: Any) -> None:
+        eks = world.client("eks")
+        eks.create_cluster(**world.eks_request(deletionProtection=True))
+        assert eks.delete_cluster(name="prod-eks")["cluster"]["status"] == "DELETING"
+
     def test_tags(self, world: Any) -> None:
         world.make_eks(tags={"a": "1"})
         eks, arn = world.client("eks"), cluster_of(world)["arn"]

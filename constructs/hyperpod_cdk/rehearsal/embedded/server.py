@@ -19,6 +19,7 @@ from werkzeug.datastructures import Headers, MultiDict
 
 from hyperpod_cdk.rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
 from hyperpod_cdk.rehearsal.embedded.account import account_of
+from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk.rehearsal.embedded.context import (
     FUNCTION_ACCESS_KEY,
     INTERNAL_ACCESS_KEY,
@@ -58,6 +59,11 @@ OWN_SERVICES = frozenset({"cloudformation"})
 
 ACCOUNT_PATH = "/_rehearsal/account"
 """`POST` of `{"document": ..., "region": ..., "latency_ms": ..., "now": ...}` makes another account in its place."""
+
+FAULTS_PATH = "/_rehearsal/faults"
+"""`POST` of a list of `{"stack": ..., "logical_id": ..., "when": ...}` lets these resources fail; see `faults.py`.
+
+The answer lists what happened of the faults before."""
 
 READY_SECONDS = 60.0
 """How long a request waits for what the account file puts into the account."""
@@ -168,6 +174,8 @@ class EmbeddedAws:
             return _send_json(self._state(), start_response)
         if environ.get("PATH_INFO") == ACCOUNT_PATH and environ["REQUEST_METHOD"] == "POST":
             return _send_json(self._replace(json.loads(wire_request(environ).body)), start_response)
+        if environ.get("PATH_INFO") == FAULTS_PATH and environ["REQUEST_METHOD"] == "POST":
+            return _send_json(set_faults(self.context(), json.loads(wire_request(environ).body)), start_response)
         if f"Credential={INTERNAL_ACCESS_KEY}/" in environ.get("HTTP_AUTHORIZATION", ""):
             return self._respond(environ, start_response)
         self._ready.wait(READY_SECONDS)

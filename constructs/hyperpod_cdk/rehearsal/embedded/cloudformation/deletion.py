@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation import graph
-from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import stacks_of
-from hyperpod_cdk.rehearsal.embedded.cloudformation.template import TemplateError
 from hyperpod_cdk.rehearsal.embedded.cloudformation.workspace import Workspace, failed_reason
 
 
 def delete_stack(workspace: Workspace, retain: Collection[str] = ()) -> None:
     """Delete the stack, whose operation has begun; resources named in `retain` are left alone."""
     stack = workspace.stack
-    try:
-        stacks_of(workspace.context).check_exports(stack, {})
-    except TemplateError as error:
-        stack.set_status("DELETE_FAILED", error.message)
-        return
     doomed = {name: resource for name, resource in stack.resources.items() if resource.exists}
 
     def delete(name: str) -> None:

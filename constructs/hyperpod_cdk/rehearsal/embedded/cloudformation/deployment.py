@@ -42,6 +42,8 @@ _REFUSALS = frozenset({"AccessDenied", "InvalidRequest", "NotUpdatable", "Servic
 """Handler error codes of an update that the service did not begin, or of which it left the rest undone."""
 _REPLACING = "Requested update requires the creation of a new physical resource; hence creating one."
 
+_CLEAN_UP_TRIES = 3
+
 _log = logging.getLogger(__name__)
 
 
@@ -316,15 +318,21 @@ class Deployment:
 
 
 def clean_up(workspace: Workspace, doomed: Mapping[str, tuple[StackResource, str]]) -> None:
-    """Delete resources with their policies, each before what it depended on; failures are only recorded."""
+    """Delete resources with their policies, each before what it depended on.
+
+    Each is tried three times, as CloudFormation does; one that still fails is left behind, and the stack forgets it.
+    """
     waits_for = graph.reverse({name: resource.depends_on for name, (resource, _) in doomed.items()})
 
     def delete(name: str) -> None:
         resource, policy = doomed[name]
-        if resource.exists:
+        for _ in range(_CLEAN_UP_TRIES if resource.exists else 0):
             try:
                 workspace.delete(resource, policy)
             except WorkFailedError:
-                _log.info("%s of %s was left behind", name, workspace.stack.name)
+                continue
+            return
+        if resource.exists:
+            _log.info("%s of %s was left behind", name, workspace.stack.name)
 
     graph.run(waits_for, delete)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import MESSAGE, When, is_due
 from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import RecordedHandler
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
 from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import Stack, StackResource
@@ -168,15 +169,24 @@ class Provisioner:
     def create(self, request: ResourceRequest, stack: Stack) -> ResourceResult:
         """Make the resource; raises ResourceFailure."""
         self._check_rule(request, stack)
-        return self._call(request, self._handler(request.resource_type).create)
+        self._fail_if_due(request, "before_create")
+        made = self._call(request, self._handler(request.resource_type).create)
+        self._fail_if_due(request, "after_create", made.physical_id)
+        return made
 
     def update(self, request: ResourceRequest, stack: Stack) -> ResourceResult:
         """Change the resource in place; raises ResourceFailure."""
         self._check_rule(request, stack)
-        return self._call(request, self._handler(request.resource_type).update)
+        is_forward = stack.status == "UPDATE_IN_PROGRESS"
+        self._fail_if_due(request, "before_update" if is_forward else "rollback")
+        changed = self._call(request, self._handler(request.resource_type).update)
+        if is_forward:
+            self._fail_if_due(request, "after_update")
+        return changed
 
     def delete(self, request: ResourceRequest) -> None:
         """Delete the resource; raises ResourceFailure."""
+        self._fail_if_due(request, "delete")
         self._call(request, self._handler(request.resource_type).delete)
 
     def _schema(self, resource_type: str) -> ResourceSchema | None:
@@ -184,6 +194,10 @@ class Provisioner:
 
     def _handler(self, resource_type: str) -> ResourceHandler:
         return self._handler_for(resource_type) or RecordedHandler(self._schema(resource_type))
+
+    def _fail_if_due(self, request: ResourceRequest, when: When, physical_id: str | None = None) -> None:
+        if is_due(self.context, request.stack_name, request.logical_id, when):
+            _fail(request, "InternalFailure", MESSAGE, physical_id)
 
     def _check_rule(self, request: ResourceRequest, stack: Stack) -> None:
         if self._rule is not None:

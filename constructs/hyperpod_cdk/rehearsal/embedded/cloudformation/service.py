@@ -156,6 +156,12 @@ class StackService:
                 f"Invalid operation on stack [{stack.stack_id}]. Specify resources to retain only when the stack is "
                 "in the DELETE_FAILED state"
             )
+        try:
+            self.stacks.check_exports(stack, {})
+        except TemplateError as error:
+            # the call is taken, and the stack stays as it is: an event says why (aws-cdk issue 604)
+            stack.set_status(stack.status, error.message)
+            return
         stack.begin("DELETE_STACK", "DELETE_IN_PROGRESS", token)
         self._in_background(stack, lambda: delete_stack(self.workspace(stack), retain), "DELETE_FAILED")
 

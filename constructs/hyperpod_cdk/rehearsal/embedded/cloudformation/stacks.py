@@ -284,10 +284,12 @@ class Stacks:
                 continue
             users = self.importers(output.export_name, besides=stack)
             if users and output.export_name in new:
-                raise TemplateError(f"Cannot update export {output.export_name} as it is in use by {', '.join(users)}")
+                raise TemplateError(
+                    f"Cannot update export {output.export_name} as it is in use by {' and '.join(users)}"
+                )
             if users:
                 raise TemplateError(
-                    f"Export {output.export_name} cannot be deleted as it is in use by {', '.join(users)}"
+                    f"Export {output.export_name} cannot be deleted as it is in use by {' and '.join(users)}"
                 )
 
 

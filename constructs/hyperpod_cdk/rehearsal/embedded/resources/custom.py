@@ -189,6 +189,9 @@ class CustomResource(ResourceHandler):
         except CustomResourceError as error:
             if play is None:
                 exchange.record("ran", error.message)
+            if request_type == "Create" and error.physical_id is None:
+                # CloudFormation makes one itself, and has it deleted in the rollback (coverage roadmap, issue 1814)
+                error.physical_id = request.generated_name(max_length=255)
             raise
         return result
 

@@ -59,6 +59,9 @@ CONFIG_UPDATES = {
 }
 """Members of UpdateClusterConfig with the update's type and the parameter that names it."""
 
+UNPROTECTED = frozenset({"CREATING", "DELETING", "FAILED"})
+"""States in which deletion protection does not hold: it is for active clusters (user guide, deletion protection)."""
+
 AUTHENTICATION_STEPS = {"CONFIG_MAP": ("API_AND_CONFIG_MAP",), "API_AND_CONFIG_MAP": ("API",), "API": ()}
 """Where the authentication mode may go; there is no way back."""
 
@@ -106,7 +109,8 @@ def list_clusters(context: Context, request: dict[str, Any]) -> dict[str, Any]:
 def delete_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a cluster that no HyperPod cluster uses."""
     cluster = find_cluster(context, request["name"])
-    if cluster.view.get("deletionProtection"):
+    status = cluster.timeline.at(context.clock.now())
+    if cluster.view.get("deletionProtection") and status not in UNPROTECTED:
         raise ServiceError("InvalidRequestException", f"Cluster {cluster.name} has deletion protection enabled.")
     hyperpod = hyperpod_cluster_on(context, cluster.arn)
     if hyperpod is not None:
@@ -116,7 +120,7 @@ def delete_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             "cluster first.",
             409,
         )
-    if cluster.timeline.at(context.clock.now()) != "DELETING":
+    if status != "DELETING":
         _delete_security_group(context, cluster.view["resourcesVpcConfig"]["clusterSecurityGroupId"])
         with context.state.lock:
             cluster.timeline = Timeline.begin(context.clock, "DELETING", (DELETE_SECONDS, GONE))

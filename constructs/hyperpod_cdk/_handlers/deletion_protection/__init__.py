@@ -1,0 +1,1 @@
+"""The Lambda behind Custom::HyperPodDeletionProtection."""
