@@ -5,6 +5,7 @@ load sandbox
 
 HELPER=node/hyperpod-data-disk
 MOVE=steps/20_move_container_data.sh
+NO_DISK="no data disk after 0 s: neither /opt/sagemaker nor /opt/dlami/nvme is mounted"
 BINDS="mount --bind /opt/sagemaker/hyperpod/containerd /var/lib/containerd
 mount --bind /opt/sagemaker/hyperpod/kubelet /var/lib/kubelet"
 
@@ -28,13 +29,13 @@ bats_test_function --description "takes the NVMe disks where there is no EBS vol
 
   on_node $HELPER wait
 
-  same "$status" 75
+  same "$status $output" "0 $NO_DISK"
 }
 
-@test "says that there is no disk" {
+@test "goes on without a disk" {
   on_node $HELPER wait
 
-  same "$status $output" "75 no data disk after 0 s: neither /opt/sagemaker nor /opt/dlami/nvme is mounted; give the group an EBS volume"
+  same "$status $output" "0 $NO_DISK"
 }
 
 @test "a folder is no disk" {
@@ -42,7 +43,40 @@ bats_test_function --description "takes the NVMe disks where there is no EBS vol
 
   on_node steps/10_wait_for_data_disk.sh
 
-  same "$status" 75
+  same "$status $output" "0 $NO_DISK"
+}
+
+@test "leaves the data on the root volume where there is no disk" {
+  running containerd.service kubelet.service
+
+  on_node $MOVE
+
+  same "$status $output" "0 $NO_DISK
+WARNING: containerd's and kubelet's data stay on the root volume, which images may fill up"
+  same "$(calls systemctl cp mount)" "systemctl daemon-reload"
+  same "$(ls "$FAKE/active")" $'containerd.service\nkubelet.service'
+  [[ ! -e "$NODE/var/lib/hyperpod-data-disk" ]]
+}
+
+@test "moves the data in a later run, when the disk has come" {
+  on_node $MOVE
+  attach /opt/sagemaker
+
+  on_node $MOVE
+
+  succeeds
+  same "$(mounts)" $'/opt/sagemaker\n/var/lib/containerd\n/var/lib/kubelet'
+  [[ -f "$FAKE/enabled/hyperpod-data-disk.service" ]]
+}
+
+@test "moves the data to the NVMe disks at once, which the step before has preferred the EBS volume to" {
+  attach /opt/dlami/nvme
+  NODE_ENV=(HYPERPOD_DISK_PREFER_SECONDS=600 HYPERPOD_DISK_TIMEOUT_SECONDS=600)
+
+  on_node $MOVE
+
+  succeeds
+  same "$(calls mount)" "${BINDS//\/opt\/sagemaker/\/opt\/dlami\/nvme}"
 }
 
 @test "looks again until the disk is there" {
@@ -73,13 +107,13 @@ bats_test_function --description "takes the NVMe disks where there is no EBS vol
 
   succeeds
   same "$(calls systemctl cp mount | grep -v is-active)" "systemctl daemon-reload
-systemctl enable hyperpod-data-disk.service
 systemctl stop containerd.service
 cp -a --one-file-system /var/lib/containerd/. /opt/sagemaker/hyperpod/containerd/
 cp -a --one-file-system /var/lib/kubelet/. /opt/sagemaker/hyperpod/kubelet/
 systemctl start hyperpod-data-disk.service
 $BINDS
-systemctl start containerd.service"
+systemctl start containerd.service
+systemctl enable hyperpod-data-disk.service"
   [[ -f "$FAKE/active/containerd.service" && ! -f "$FAKE/active/kubelet.service" ]]
 }
 
@@ -144,9 +178,19 @@ fails_with() {
   [[ ! -e "$NODE/var/lib/hyperpod-data-disk" ]]
 }
 
-for row in "6 systemctl daemon-reload" "4 systemctl enable" "5 systemctl stop kubelet.service"; do
+for row in "6 systemctl daemon-reload" "5 systemctl stop kubelet.service"; do
   bats_test_function --description "ends with ${row%% *} when '${row#* }' does" -- fails_with "$row" "${row%% *}"
 done
+@test "ends with 4 when systemctl enable does, with the data moved" {
+  attach /opt/sagemaker
+  NODE_ENV+=(FAKE_FAIL="4 systemctl enable")
+
+  on_node $MOVE
+
+  same "$status" 4
+  same "$(calls mount)" "$BINDS"
+}
+
 bats_test_function --description "ends with 1 when a bind fails" \
   -- fails_with "32 mount --bind /opt/sagemaker/hyperpod/kubelet" 1
 

@@ -16,13 +16,13 @@ RESOURCES='{
   ]
 }'
 
-machine() {
+instance() {
   put /sys/devices/virtual/dmi/id/board_asset_tag "$1"$'\n'
-  put /sys/devices/virtual/dmi/id/product_name "$2"$'\n'
+  machine "$2"
 }
 
 @test "says cluster, group, type, system, devices" {
-  machine i-0b p5.48xlarge
+  instance i-0b p5.48xlarge
   echo 10.9.9.9 >"$FAKE/addresses"
   put $CONFIG "$RESOURCES"
   plug_gpu
@@ -49,7 +49,7 @@ NVIDIA GPUs: 0, EFA devices: 0"
 }
 
 @test "names the cluster before it has groups" {
-  machine i-0b p5.48xlarge
+  instance i-0b p5.48xlarge
   put $CONFIG '{"ClusterConfig": {"ClusterName": "prod"}, "InstanceGroups": null}'
 
   on_node $STEP
@@ -58,7 +58,7 @@ NVIDIA GPUs: 0, EFA devices: 0"
 }
 
 @test "names no group where two could be meant" {
-  machine i-0b p5.48xlarge
+  instance i-0b p5.48xlarge
   echo "10.1.9.9" >"$FAKE/addresses"
   put $CONFIG "$RESOURCES"
 
@@ -69,7 +69,7 @@ NVIDIA GPUs: 0, EFA devices: 0"
 
 # FIRST_LINE CONFIG
 goes_on() {
-  machine i-0c g5.8xlarge
+  instance i-0c g5.8xlarge
   echo 10.9.9.9 >"$FAKE/addresses"
   if [[ -n "$2" ]]; then put $CONFIG "$2"; fi
 

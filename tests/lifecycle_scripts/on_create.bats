@@ -7,7 +7,8 @@ STEPS="00_describe_node
 10_wait_for_data_disk
 20_move_container_data
 30_default_runtime
-40_load_modules"
+40_load_efa
+50_lustre_client"
 CONFIG=/etc/containerd/config.toml
 LOG=/var/log/provision/provisioning.log
 
@@ -36,13 +37,10 @@ runtime_type = \"io.containerd.runc.v2\"
 BinaryName = \"/usr/bin/nvidia-container-runtime\"
 "
 
-# The folder as it comes out of S3, which keeps no executable bit
 setup() {
   bare_node
-  mkdir -p "$NODE/tmp"
-  cp -rL "$SCRIPTS" "$NODE/tmp/downloaded"
-  chmod 644 "$NODE"/tmp/downloaded/{*.sh,*/*}
-  ON_CREATE="$NODE/tmp/downloaded/on_create.sh"
+  download
+  ON_CREATE="$SCRIPTS/on_create.sh"
 }
 
 # ready FLAVOUR [cpu]: as HyperPod hands a node over, with the same image for machines with and without a GPU
@@ -84,7 +82,8 @@ leaves_a_node_as_it_should_be() {
   same "$(ls "$FAKE/active")" $'containerd.service\nhyperpod-data-disk.service\nkubelet.service'
   holds $CONFIG "${!config}"
   same "$(calls modprobe)" $'modprobe efa\nmodprobe lnet\nmodprobe lustre'
-  holds /etc/modules-load.d/hyperpod.conf $'efa\nlnet\nlustre\n'
+  holds /etc/modules-load.d/hyperpod-efa.conf $'efa\n'
+  holds /etc/modules-load.d/hyperpod-lustre.conf $'lnet\nlustre\n'
   changes_nothing_now
 }
 
@@ -117,6 +116,8 @@ changes_nothing_now() {
 # FLAVOUR MACHINE FAILS CODE STEP: FAILS as FAKE_FAIL has it
 ends_with_the_code_of_the_step() {
   ready "$1" "$2"
+  machine g5.8xlarge
+  environment "lustre=g5.8xlarge"
   NODE_ENV+=(FAKE_FAIL="$3")
 
   on_node "$ON_CREATE"
@@ -128,13 +129,13 @@ ends_with_the_code_of_the_step() {
   holds $LOG "$output"$'\n'
 }
 
-# every step once
+# every step that can fail
 failures=(
-  "gpu|1 mountpoint -q /opt|75|10_wait_for_data_disk"
   "gpu|28 cp -a --one-file-system /var/lib/containerd|28|20_move_container_data"
   "cpu|3 systemctl try-restart containerd.service|3|30_default_runtime"
   # what timeout ends with too, though this took no time
-  "cpu|124 modprobe lustre|124|40_load_modules"
+  "gpu|124 modprobe efa|124|40_load_efa"
+  "cpu|5 modprobe lnet|5|50_lustre_client"
 )
 
 for flavour in al2023 al2; do
@@ -166,6 +167,21 @@ done
   same "$(ls "$FAKE/active")" $'containerd.service\nhyperpod-data-disk.service\nkubelet.service'
 }
 
+# WHAT FAILS: what a node can do without, as FAKE_FAIL has it
+goes_on_without() {
+  ready al2023 cpu
+  NODE_ENV+=(FAKE_FAIL="$2")
+
+  on_node "$ON_CREATE"
+
+  same "$status $(last_line)" "0 [on_create] done"
+  grep -q "WARNING: .*$1" <<<"$output"
+}
+
+bats_test_function --description "goes on without a data disk" -- goes_on_without "root volume" "1 mountpoint -q /opt"
+bats_test_function --description "goes on without Lustre where nobody mounts it" \
+  -- goes_on_without "no Lustre client" "1 modprobe lustre"
+
 @test "ends a step that takes too long" {
   ready al2023
   NODE_ENV+=(FAKE_HANG="mountpoint" HYPERPOD_STEP_SECONDS=1)
@@ -177,27 +193,28 @@ done
 
 @test "a failed run waits until its log is shipped as long as it is told, and tells the time in UTC" {
   local before
-  NODE_ENV+=(HYPERPOD_LOG_GRACE_SECONDS=7 TZ=ELSEWHERE-9)
+  NODE_ENV+=(HYPERPOD_LOG_GRACE_SECONDS=7 TZ=ELSEWHERE-9 FAKE_FAIL="6 systemctl daemon-reload")
+  attach /opt/sagemaker
   before="$(date -u +%Y-%m-%dT%H)"
 
   on_node "$ON_CREATE"
 
-  same "$status $(calls sync sleep)" $'75 sync\nsleep 7'
+  same "$status $(calls sync sleep)" $'6 sync\nsleep 7'
   [[ "$output" == "$before"* || "$output" == "$(date -u +%Y-%m-%dT%H)"* ]]
 }
 
 @test "a log that cannot be written ends no step and changes no code" {
   ready al2023
   mkdir -p "$NODE$LOG"
-  NODE_ENV+=(FAKE_FAIL="9 modprobe lustre")
+  NODE_ENV+=(FAKE_FAIL="9 modprobe efa")
 
   on_node "$ON_CREATE"
 
-  same "$status $(last_line)" "9 [on_create] 40_load_modules: failed with exit code 9 after N s"
+  same "$status $(last_line)" "9 [on_create] 40_load_efa: failed with exit code 9 after N s"
 }
 
 @test "fails when only on_create.sh was uploaded" {
-  put /tmp/alone/on_create.sh "$(cat "$SCRIPTS/on_create.sh")"
+  put /tmp/alone/on_create.sh "$(cat "$ON_CREATE")"
 
   on_node "$NODE/tmp/alone/on_create.sh"
 

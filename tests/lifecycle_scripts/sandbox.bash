@@ -9,8 +9,8 @@
 # the next runs. FAKE_FAIL="28 cp -a" among those lets every call that begins so end with 28, FAKE_HANG="cp" hang.
 
 SCRIPTS="${BASH_SOURCE[0]%/*}/../../lifecycle_scripts"
-IMAGE_COMMANDS=(awk basename bash cat chmod cksum cmp cp cut dirname env grep install mkdir mv rm sed sleep tee
-  timeout touch tr)
+IMAGE_COMMANDS=(awk basename bash cat chmod cksum cmp cp cut dirname env grep install mkdir mv readlink rm sed
+  sleep sort tee timeout touch tr wc)
 if [[ "${HYPERPOD_SANDBOX:-}" == namespace ]]; then IMAGE_COMMANDS+=(mount mountpoint); fi
 
 # fake COMMAND SCRIPT: write the call down, fail or hang as told, then run the script
@@ -45,7 +45,33 @@ write_fakes() {
   fake uname 'echo "$(<"$FAKE/kernel")"'
   fake containerd 'echo "$(<"$FAKE/containerd")"'
   fake journalctl 'echo "$(<"$FAKE/journal")"'
-  fake modprobe ''
+  fake ip 'echo "$(<"$FAKE/routes")"'
+  # the module with the options that a file has for it; lnet brings libcfs, and Lustre brings lnet over TCP
+  fake modprobe '
+modules="$HYPERPOD_ROOT/sys/module"
+[[ "$1" == efa ]] || "$IMAGE/mkdir" -p "$modules"/{libcfs/parameters,lnet}
+"$IMAGE/mkdir" -p "$modules/$1"
+if [[ -d "$modules/libcfs" && ! -f "$modules/libcfs/parameters/cpu_pattern" ]]; then
+  "$IMAGE/sed" -nE "s/^options libcfs cpu_pattern=\"(.*)\"$/\1/p" "$HYPERPOD_ROOT"/etc/modprobe.d/*.conf \
+    >"$modules/libcfs/parameters/cpu_pattern" 2>/dev/null || true
+fi
+if [[ "$1" == lustre && ! -s "$FAKE/lnet" ]]; then echo "tcp ens5" >"$FAKE/lnet"; fi'
+  fake lustre_rmmod '
+"$IMAGE/rm" -r "$HYPERPOD_ROOT"/sys/module/{libcfs,lnet}
+"$IMAGE/rm" -rf "$HYPERPOD_ROOT"/sys/module/{lustre,kefalnd,ksocklnd}
+: >"$FAKE/lnet"'
+  fake lnetctl '
+case "$1 $2" in
+  "net add") echo "$4 $6" >>"$FAKE/lnet" ;;
+  "net del") "$IMAGE/sed" -i "/^$4 /d" "$FAKE/lnet" ;;
+  "net show")
+    echo "net:"
+    while read -r net interface; do
+      printf "    - net type: %s\n      local NI(s):\n        - nid: 1@%s\n          status: up\n" "$net" "$net"
+      printf "          interfaces:\n              0: %s\n" "$interface"
+    done < <("$IMAGE/sort" "$FAKE/lnet")
+    ;;
+esac'
   fake modinfo '
 if [[ "$1" == -F ]]; then shift 2; fi
 read -r version <"$FAKE/modules/$1"
@@ -60,11 +86,12 @@ run() {
   done <"$1"
 }
 begin() {
-  if [[ "$1" == hyperpod-data-disk.service ]]; then
-    run "$units/$1" ExecStart || { echo "Job for $1 failed" >&2; exit 1; }
-  fi
-  if [[ "$1" == containerd.service && -d "$units/$1.d" ]]; then
+  if [[ -f "$units/$1" && -f "$FAKE/active/$1" ]]; then return; fi
+  if [[ -d "$units/$1.d" ]]; then
     for file in "$units/$1.d"/*.conf; do run "$file" ExecStartPre || true; done
+  fi
+  if [[ -f "$units/$1" ]]; then
+    run "$units/$1" ExecStart || { echo "Job for $1 failed" >&2; exit 1; }
   fi
   : >"$FAKE/active/$1"
 }
@@ -92,10 +119,11 @@ esac'
 bare_node() {
   NODE="$BATS_TEST_TMPDIR/node"
   FAKE="$BATS_TEST_TMPDIR/fake"
-  NODE_ENV=(HYPERPOD_DISK_PREFER_SECONDS=0 HYPERPOD_DISK_TIMEOUT_SECONDS=0)
+  NODE_ENV=(HYPERPOD_DISK_PREFER_SECONDS=0 HYPERPOD_DISK_TIMEOUT_SECONDS=0 HYPERPOD_EFA_WAIT_SECONDS=0)
   mkdir -p "$FAKE"/{active,enabled,modules} \
     "$NODE"/{etc,sys/bus/pci/devices,var/lib/{containerd/io.containerd.content,kubelet}}
-  : >"$FAKE/calls" >"$FAKE/mounts"
+  : >"$FAKE/calls" >"$FAKE/mounts" >"$FAKE/lnet" >"$FAKE/journal"
+  echo "default via 10.1.0.1 dev ens5 proto dhcp src 10.1.2.3 metric 512" >"$FAKE/routes"
   echo "10.1.2.3 10.1.2.4 " >"$FAKE/addresses"
   put /var/lib/containerd/io.containerd.content/pause layer
   put /var/lib/kubelet/config.json "{}"
@@ -194,9 +222,52 @@ plug_efa() {
   plug 0000:00:02.0 0x1d0f 0xefa2 0x020000
 }
 
+# modules NAME[=VERSION]...: have them in the image
 modules() {
   local module
-  for module; do echo 2.15.6 >"$FAKE/modules/$module"; done
+  for module; do
+    if [[ "$module" != *=* ]]; then module+="=2.15.6"; fi
+    echo "${module#*=}" >"$FAKE/modules/${module%%=*}"
+  done
+}
+
+machine() {
+  put /sys/devices/virtual/dmi/id/product_name "$1"$'\n'
+}
+
+# efa_interface NAME NUMA [DRIVER]
+efa_interface() {
+  local device="/sys/class/infiniband/$1/device"
+  put "$device/numa_node" "$2"$'\n'
+  ln -s "../../../../bus/pci/drivers/${3:-efa}" "$NODE$device/driver"
+}
+
+numa_node() {
+  put "/sys/devices/system/node/node$1/cpulist" "$2"$'\n'
+}
+
+# p5 INTERFACES: a machine that can reach a file system over EFA, with two NUMA nodes of 8 CPUs each
+p5() {
+  local number
+  machine p5.48xlarge
+  environment "lustre=p5.48xlarge" "lustre_over_efa=p5.48xlarge:$1"
+  modules efa=3.0.0a lnet lustre kefalnd=1.2.2 ksocklnd
+  numa_node 0 0-3,8-11
+  numa_node 1 4-7,12-15
+  for number in 0 1 2 3 4 5 6 7; do efa_interface "rdmap$((9 + 2 * number))s0" $((number / 4)); done
+}
+
+# The folder as it comes out of S3, which keeps no executable bit; SCRIPTS are those from then on
+download() {
+  mkdir -p "$NODE/tmp"
+  cp -rL "$SCRIPTS" "$NODE/tmp/downloaded"
+  chmod 644 "$NODE"/tmp/downloaded/{*.sh,*/*}
+  SCRIPTS="$NODE/tmp/downloaded"
+}
+
+# environment LINE...: what hyperpod-cdk writes beside the scripts
+environment() {
+  printf '%s\n' "$@" >"$SCRIPTS/environment.conf"
 }
 
 # on_node SCRIPT [ARGUMENT...]: run one of the scripts; status and output as bats' own run

@@ -88,4 +88,12 @@ def test_a_test_that_fails_is_told(project: Path, tmp_path: Path) -> None:
 
 
 def test_every_bats_file_is_run() -> None:
-    assert {file.stem for file in FILES} == {"data_disk", "default_runtime", "describe_node", "modules", "on_create"}
+    assert {file.stem for file in FILES} == {
+        "data_disk",
+        "default_runtime",
+        "describe_node",
+        "efa",
+        "lustre",
+        "lustre_over_efa",
+        "on_create",
+    }
