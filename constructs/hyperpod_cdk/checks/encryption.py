@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from hyperpod_cdk.catalog.iam_matching import listed, matches, names_action
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import together
@@ -68,7 +68,7 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
         if isinstance(answer, NotAnswered):
             yield Skipped(reason=f"the policy of {arn}: {answer.reason}", action=answer.action, path=paths[0])
             continue
-        statements = [each for each in _listed(answer.get("Statement")) if each.get("Effect") == "Allow"]
+        statements = [each for each in listed(answer.get("Statement")) if each.get("Effect") == "Allow"]
         for path in paths:
             found = (
                 _logs_problem(environment, arn, statements)
@@ -106,7 +106,7 @@ def _logs_problem(environment: Environment, arn: str, statements: list[Statement
         fitting = [
             each for each in statements if _names_logs(each, environment.region) and _context_fits(each, group_arn)
         ]
-        if not all(any(_allows(each, action) for each in fitting) for action in _LOGS_ACTIONS):
+        if not all(any(names_action(each, action) for each in fitting) for action in _LOGS_ACTIONS):
             return error(
                 _LOGS,
                 f"needs a key whose policy lets {service} use it for {group}, got {arn}, whose policy does not; add a"
@@ -130,7 +130,7 @@ def _iam_problem(environment: Environment, arn: str, statements: list[Statement]
 
     def let_in(is_meant: Callable[[str], bool]) -> bool:
         fitting = [each for each in without_context if any(map(is_meant, _principals(each)))]
-        return all(any(_allows(each, action) for each in fitting) for action in actions)
+        return all(any(names_action(each, action) for each in fitting) for action in actions)
 
     home = f"arn:{environment.partition}:iam::{environment.account}:"
     root = f"{home}root"
@@ -150,7 +150,7 @@ def _names_logs(statement: Statement, region: str) -> bool:
     principal = statement.get("Principal")
     if principal == "*":
         return True
-    services = _listed(principal.get("Service")) if isinstance(principal, Mapping) else []
+    services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
     return any(
         str(each).removesuffix(".cn") in {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"} for each in services
     )
@@ -159,7 +159,7 @@ def _names_logs(statement: Statement, region: str) -> bool:
 def _principals(statement: Statement) -> list[str]:
     principal = statement.get("Principal")
     named = principal.get("AWS") if isinstance(principal, Mapping) else principal
-    return [str(each) for each in _listed(named)]
+    return [str(each) for each in listed(named)]
 
 
 def _context_fits(statement: Statement, group_arn: str) -> bool:
@@ -169,8 +169,8 @@ def _context_fits(statement: Statement, group_arn: str) -> bool:
             if key.lower() != _LOG_GROUP_CONTEXT or "Not" in operator:
                 continue
             like = "Like" in operator or "Arn" in operator
-            patterns = [str(each) for each in _listed(values)]
-            if not any(fnmatchcase(group_arn, each) if like else group_arn == each for each in patterns):
+            patterns = [str(each) for each in listed(values)]
+            if not any(matches(each, group_arn) if like else group_arn == each for each in patterns):
                 return False
     return True
 
@@ -180,15 +180,5 @@ def _has_context(statement: Statement) -> bool:
     return any(key.lower().startswith(_CONTEXT) for wanted in conditions for key in wanted)
 
 
-def _allows(statement: Statement, action: str) -> bool:
-    return any(fnmatchcase(action.lower(), str(each).lower()) for each in _listed(statement.get("Action")))
-
-
 def _also(paths: list[str]) -> str:
     return f" (also in {', '.join(paths[1:])})" if paths[1:] else ""
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return [value] if isinstance(value, str | Mapping) else list(value)

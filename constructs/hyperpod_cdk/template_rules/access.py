@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import hyperpod, kubernetes
+from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.assembly import Resource
 from hyperpod_cdk.review.groups import entries
 from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
@@ -195,7 +195,7 @@ def _is_readable(context: Context, name: str, role: Resource) -> bool:
     if any(not re.search(r"policy/(?:[\w-]+/)*Amazon(?!S3)", plain(each)) for each in listed(policies)):
         return True
     return any(
-        fnmatchcase(_READ, plain(action))
+        matches_action(plain(action), _READ)
         for _, _, statement in _statements(context, role)
         for action in listed(statement.get("Action"))
     )

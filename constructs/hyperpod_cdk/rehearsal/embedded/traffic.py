@@ -7,10 +7,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
+from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.rehearsal.embedded.account_sections import Fault
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, services_with_operations
 from hyperpod_cdk.rehearsal.embedded.protocol import (
@@ -114,7 +114,9 @@ class Traffic:
                 time.sleep(self._latency_seconds)
             if struck:
                 return self._broken(struck[0].fault, call, respond, is_head=is_head)
-            if call.action not in NEVER_DENIED and any(_matches(pattern, call.action) for pattern in self._denied):
+            if call.action not in NEVER_DENIED and any(
+                matches_action(pattern, call.action) for pattern in self._denied
+            ):
                 return self._error(call, _ACCESS_DENIED, "AccessDenied", 403, self._denial(call), is_head=is_head)
             return respond()
         finally:
@@ -201,10 +203,6 @@ class _Striking:
         self._seen += 1
         nth = self._seen - self.fault.after
         return nth > 0 and (self.fault.times == "always" or nth <= self.fault.times)
-
-
-def _matches(pattern: str, action: str) -> bool:
-    return fnmatchcase(action.lower(), pattern.lower())
 
 
 @cache

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
+from hyperpod_cdk.catalog.iam_matching import matches, matches_action
 from hyperpod_cdk.rehearsal.embedded.account import account_of, existing_role_names
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
@@ -64,9 +64,9 @@ def _evaluated(context: Context, principal: str, action: str, resource: str) -> 
         (
             denied.by
             for denied in account_of(context).iam.denied_actions
-            if fnmatchcase(action.lower(), denied.action.lower())
-            and fnmatchcase(name, denied.principal)
-            and fnmatchcase(resource, denied.resource)
+            if matches_action(denied.action, action)
+            and matches(denied.principal, name)
+            and matches(denied.resource, resource)
         ),
         None,
     )

@@ -7,13 +7,13 @@ IAM policies of the account and those allow the action (KMS developer guide, "Ke
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from botocore.exceptions import ClientError
 
+from hyperpod_cdk.catalog.iam_matching import conditions_hold, listed, names_action
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.services.principals import Role
 
@@ -89,7 +89,7 @@ def find_key(context: Context, key_id: str) -> Key | None:
         state=found["KeyState"],
         spec=found.get("KeySpec", SYMMETRIC),
         usage=found.get("KeyUsage", ENCRYPTING),
-        statements=tuple(_listed(json.loads(policy).get("Statement"))),
+        statements=tuple(listed(json.loads(policy).get("Statement"))),
     )
 
 
@@ -109,13 +109,13 @@ def key_problem(context: Context, key_id: str) -> str | None:
 
 def _covers(statement: Statement, action: str) -> bool:
     # a key's policy speaks of that key alone, whatever its Resource says: only "*" and the key itself are taken
-    return any(fnmatchcase(action.lower(), str(each).lower()) for each in _listed(statement.get("Action")))
+    return names_action(statement, action)
 
 
 def _names_service(principal: Any, service: str) -> bool:
     if principal == "*":
         return True
-    services = {str(each) for each in _listed((principal or {}).get("Service"))}
+    services = {str(each) for each in listed((principal or {}).get("Service"))}
     # a service answers to its regional name and, where it has one, to the one without the region
     name, _, rest = service.partition(".")
     return bool({service, f"{name}.{rest.partition('.')[2]}"} & services) or "*" in _aws(principal)
@@ -130,7 +130,7 @@ def _names_account(principal: Any, account: str) -> bool:
 
 
 def _aws(principal: Any) -> list[Any]:
-    return _listed(principal.get("AWS")) if isinstance(principal, Mapping) else []
+    return listed(principal.get("AWS")) if isinstance(principal, Mapping) else []
 
 
 def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], keys: Mapping[str, str]) -> bool:
@@ -138,24 +138,8 @@ def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], keys: Mapping[
     for operator, wanted in conditions.items():
         for name, values in wanted.items():
             key = name.lower()
-            if key not in keys:
-                if key.startswith(_CONTEXT) and not operator.endswith("IfExists"):
-                    return False
+            if key not in keys and not key.startswith(_CONTEXT):
                 continue
-            if not any(_matches(operator, keys[key], str(value)) for value in _listed(values)):
+            if not conditions_hold({"Condition": {operator: {name: values}}}, keys):
                 return False
     return True
-
-
-def _matches(operator: str, value: str, pattern: str) -> bool:
-    if "Not" in operator:
-        return not _matches(operator.replace("Not", ""), value, pattern)
-    if "Like" in operator or "Arn" in operator:
-        return fnmatchcase(value, pattern)
-    return value.lower() == pattern.lower() if "Bool" in operator or "IgnoreCase" in operator else value == pattern
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | Mapping) else [value]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
 
+from hyperpod_cdk.catalog.iam_matching import listed, matches, matches_action, names_action, names_resource
 from hyperpod_cdk.rehearsal.embedded.account import account_of, existing_role_names
 from hyperpod_cdk.rehearsal.embedded.context import Context
 
@@ -101,7 +101,7 @@ class Role:
 
     @cached_property
     def _trust_items(self) -> list[Statement]:
-        return _as_list(self.trust.get("Statement"))
+        return listed(self.trust.get("Statement"))
 
 
 def role_exists(context: Context, role_arn: str) -> bool:
@@ -139,14 +139,14 @@ def can_be_assumed_by_web_identity(context: Context, role_arn: str, issuer: str,
     iam = context.client("iam")
     known = {row["Arn"] for row in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]}
     known |= {cluster.oidc_provider_arn for cluster in account_of(context).existing.eks_clusters}
-    for item in _as_list(role.trust.get("Statement")):
+    for item in listed(role.trust.get("Statement")):
         federated = (item.get("Principal") or {}).get("Federated", "")
-        allowed = "sts:AssumeRoleWithWebIdentity" in _as_list(item.get("Action"))
+        allowed = "sts:AssumeRoleWithWebIdentity" in listed(item.get("Action"))
         if not allowed or not federated.endswith(f":oidc-provider/{issuer}") or federated not in known:
             continue
         conditions = {key: value for block in (item.get("Condition") or {}).values() for key, value in block.items()}
-        patterns = _as_list(conditions.get(f"{issuer}:sub")) or ["*"]
-        if any(fnmatchcase(subject, pattern) for pattern in patterns):
+        patterns = listed(conditions.get(f"{issuer}:sub")) or ["*"]
+        if any(matches(pattern, subject) for pattern in patterns):
             return True
     return False
 
@@ -184,7 +184,7 @@ def _role_statements(context: Context, role_name: str) -> Iterable[Statement]:
     iam = context.client("iam")
     for name in iam.list_role_policies(RoleName=role_name)["PolicyNames"]:
         policy = iam.get_role_policy(RoleName=role_name, PolicyName=name)["PolicyDocument"]
-        yield from _as_list(_document(policy).get("Statement"))
+        yield from listed(_document(policy).get("Statement"))
     for attached in iam.list_attached_role_policies(RoleName=role_name)["AttachedPolicies"]:
         yield from _managed_statements(context, attached["PolicyArn"])
 
@@ -199,7 +199,7 @@ def _managed_statements(context: Context, policy_arn: str) -> Iterable[Statement
         document = iam.get_policy_version(PolicyArn=policy_arn, VersionId=version)["PolicyVersion"]["Document"]
     except ClientError:
         return ()
-    return _as_list(_document(document).get("Statement"))
+    return listed(_document(document).get("Statement"))
 
 
 def _boundary(context: Context, policy_arn: str | None) -> tuple[Statement, ...] | None:
@@ -215,18 +215,12 @@ def _document(value: Any) -> Mapping[str, Any]:
     return found
 
 
-def _as_list(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]
-
-
 def _trust_allows(statement: Statement, service: str, action: str) -> bool:
     principal = statement.get("Principal", {})
-    services = ["*"] if principal == "*" else _as_list(principal.get("Service"))
+    services = ["*"] if principal == "*" else listed(principal.get("Service"))
     if statement.get("Effect") != "Allow" or not {service, "*"} & set(services):
         return False
-    return any(_matches(pattern, action) for pattern in _as_list(statement.get("Action")))
+    return any(matches_action(str(pattern), action) for pattern in listed(statement.get("Action")))
 
 
 def _allows(statements: Iterable[Statement], action: str, resource: str) -> bool:
@@ -236,7 +230,7 @@ def _allows(statements: Iterable[Statement], action: str, resource: str) -> bool
             continue
         if statement.get("Effect") == "Deny":
             # a conditional refusal (TLS only, this network only) does not bind the node that meets it
-            if not statement.get("Condition") and "*" in _as_list(statement.get("Resource")):
+            if not statement.get("Condition") and "*" in listed(statement.get("Resource")):
                 return False
             continue
         allowed = True
@@ -244,16 +238,4 @@ def _allows(statements: Iterable[Statement], action: str, resource: str) -> bool
 
 
 def _applies(statement: Statement, action: str, resource: str) -> bool:
-    if "NotAction" in statement:
-        named = not any(_matches(pattern, action) for pattern in _as_list(statement["NotAction"]))
-    else:
-        named = any(_matches(pattern, action) for pattern in _as_list(statement.get("Action")))
-    if not named or resource == "*":
-        return named
-    if "NotResource" in statement:
-        return not any(fnmatchcase(resource, str(item)) for item in _as_list(statement["NotResource"]))
-    return any(fnmatchcase(resource, str(item)) for item in _as_list(statement.get("Resource")))
-
-
-def _matches(pattern: str, action: str) -> bool:
-    return fnmatchcase(action.lower(), str(pattern).lower())
+    return names_action(statement, action) and (resource == "*" or names_resource(statement, resource))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, NoReturn
 
 from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.iam_matching import matches
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
@@ -163,7 +163,7 @@ def _offerings(context: Context, kind: str) -> Iterable[tuple[str, str]]:
 
 
 def _any_matches(patterns: Iterable[str] | None, text: str) -> bool:
-    return patterns is None or any(fnmatchcase(text, pattern) for pattern in patterns)
+    return patterns is None or any(matches(pattern, text) for pattern in patterns)
 
 
 @cache
