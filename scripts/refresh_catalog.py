@@ -28,7 +28,7 @@ Document = dict[str, Any]
 
 
 class MissingNumbersError(Exception):
-    """An instance type is in the API's list, and no package states its numbers."""
+    """A package names what the file has no row for, such as a new instance type, whose numbers no package states."""
 
 
 def main(
@@ -88,12 +88,24 @@ class Packages:
         )
 
     def deployer_actions(self, resource_type: str) -> frozenset[str]:
-        """Give the IAM actions that the handlers of a resource type ask for to create, update and delete one."""
+        """Give the IAM actions that the handlers of a resource type ask for to create, read, update and delete one."""
         home = json.loads((self._schemas / "providers" / f"{SCHEMA_REGION}.json").read_text(encoding="utf-8"))
         path = self._schemas / "resources" / f"{home[resource_type]}.json"
         handlers = json.loads(path.read_text(encoding="utf-8")).get("handlers", {})
-        phases = (handlers.get(phase, {}).get("permissions", []) for phase in ("create", "update", "delete"))
+        phases = (handlers.get(phase, {}).get("permissions", []) for phase in ("create", "read", "update", "delete"))
         return frozenset(action for actions in phases for action in actions)
+
+    def resource_types(self, action: str) -> frozenset[str]:
+        """Give the resource types, in lower case, that a policy can limit an action to; none where it cannot."""
+        service, _, name = action.partition(":")
+        named = self._service_reference[service]["Actions"][name.lower()]
+        return frozenset(each.lower() for each in named.get("Resources", []))
+
+    @cached_property
+    def _service_reference(self) -> Document:
+        path = _package("cfnlint") / "data" / "AdditionalSpecs" / "Policies.json"
+        reference: Document = json.loads(path.read_text(encoding="utf-8"))
+        return reference
 
     @cached_property
     def update_rules(self) -> dict[str, str]:
@@ -180,7 +192,20 @@ def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
         named = packages.deployer_actions(row["name"])
         actions = sorted(action for action in named if not left_out.fullmatch(action))
         rows.append({**row, "actions": actions or row["actions"]})
-    return {**old, "types": rows}
+    asked = {action for row in rows for action in row["actions"]} | set(old["beside_handlers"])
+    made: dict[str, set[str]] = {}
+    for row in old["resources"]:
+        made.setdefault(row["service"], set()).add(row["type"])
+    limits = {action: packages.resource_types(action) for action in sorted(asked)}
+    limited_to = {}
+    for action, types in limits.items():
+        ours = sorted(types & made.get(action.partition(":")[0], set()))
+        if types and not ours:
+            raise MissingNumbersError(
+                f"{action} can be limited to {', '.join(sorted(types))}: resources has none of them"
+            )
+        limited_to[action] = ours
+    return {**old, "types": rows, "limited_to": limited_to}
 
 
 def refresh_create_only(old: Document, packages: Packages) -> Document:

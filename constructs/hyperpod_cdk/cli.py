@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import image, job, plans, prices, quotas, review, templates
+from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     USAGE,
@@ -49,6 +49,7 @@ app.add_typer(plans.app, name="plans")
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
 app.command()(templates.templates)
+app.command()(bootstrap_policy.bootstrap_policy)
 
 _INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the signal's number, as shells give it."""

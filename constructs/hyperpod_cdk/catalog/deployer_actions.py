@@ -2,13 +2,16 @@
 
 The lists are the handler permissions of the registry's schemas, without those of features that no stack uses. They
 are wider than one deployment: a schema names what its handler may ever call. ``certain`` is what it calls for each
-resource.
+resource. Which resources an action can be limited to is AWS's service authorization reference.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 
 from hyperpod_cdk.catalog import _data
 
@@ -31,7 +34,65 @@ class ResourceType:
     actions: tuple[str, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Limitable:
+    """A resource type of the service authorization reference, in lower case, with the ARN of an environment's own.
+
+    ``arn`` has ``{partition}``, ``{region}``, ``{account}`` and, where names are given and not drawn, ``{value}`` to
+    fill in. ``named_by`` are the types and properties of templates that name such resources; where the first of them
+    names none, CloudFormation makes the name ``generated`` of the environment's ``{name}`` or the ``{logical_id}``.
+    """
+
+    service: str
+    type: str
+    arn: str
+    named_by: tuple[tuple[str, str], ...] = ()
+    generated: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """A condition that narrows actions; ``actions`` is a pattern of whole actions, ``key`` the condition's name.
+
+    ``why`` says what it keeps away.
+    """
+
+    actions: re.Pattern[str]
+    key: str
+    why: str
+
+
+_DATA = _data.load("deployer_actions")
+
+LIMITABLE: tuple[Limitable, ...] = tuple(
+    Limitable(**{**row, "named_by": tuple((kind, name) for kind, name in row.get("named_by", ()))})
+    for row in _DATA["resources"]
+)
+
+LIMITS: tuple[Limit, ...] = tuple(
+    Limit(actions=re.compile(row["actions"]), key=row["key"], why=row["why"]) for row in _DATA["limits"]
+)
+
+LIMITED_TO: Mapping[str, tuple[str, ...]] = {action: tuple(types) for action, types in _DATA["limited_to"].items()}
+"""The types of LIMITABLE that each action can be limited to; none: AWS knows no resource for it."""
+
+CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
+"""The row of every ``Custom::...`` type."""
+
+
+@cache
+def limit_of(action: str) -> Limit | None:
+    """Give the condition that narrows an action, None where none does."""
+    return next((each for each in LIMITS if each.actions.fullmatch(action)), None)
+
+
+def resource_type(name: str) -> ResourceType | None:
+    """Give the row of a type as templates name it, None where there is none."""
+    wanted = CUSTOM_RESOURCE if name.startswith("Custom::") else name
+    return next((each for each in TYPES if each.name == wanted), None)
+
+
 TYPES: tuple[ResourceType, ...] = tuple(
     ResourceType(**{**row, "certain": tuple(row["certain"]), "actions": tuple(row["actions"])})
-    for row in _data.load("deployer_actions")["types"]
+    for row in _DATA["types"]
 )

@@ -151,7 +151,7 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
 def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
     """IAM refuses a role with a boundary that is not there."""
     environment = case.environment
-    arn = _boundary_arn(environment)
+    arn = boundary_arn(environment)
     if arn is None:
         return
     if not aws.policy_exists(arn):
@@ -368,11 +368,12 @@ def _may_publish(aws: Aws, case: Case, principal_arn: str) -> bool:
 
 def _context(environment: Environment) -> dict[str, str]:
     """Give the condition keys of a request that makes a role of the stacks."""
-    boundary = _boundary_arn(environment)
+    boundary = boundary_arn(environment)
     return {} if boundary is None else {"iam:PermissionsBoundary": boundary}
 
 
-def _boundary_arn(environment: Environment) -> str | None:
+def boundary_arn(environment: Environment) -> str | None:
+    """Give the ARN of the permissions boundary that the file sets, None where it sets none."""
     boundary = environment.permissions_boundary
     if boundary is None or boundary.startswith("arn:"):
         return boundary

@@ -1,0 +1,107 @@
+"""The verb ``bootstrap-policy``: what CloudFormation may do as it deploys, for ``cdk bootstrap``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    assembly_errors,
+    environment_file,
+    loaded_environment,
+    os_errors,
+    root_of,
+)
+from hyperpod_cdk._cli.output import Format, print_json
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.review import HeadOption
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.bootstrap_policy import Policy
+    from hyperpod_cdk.config import Environment
+
+_CONTEXT = {"chart": "placeholder"}
+
+
+def bootstrap_policy(
+    environment: EnvironmentArgument,
+    *,
+    head: HeadOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Where to write the policy; where it takes several, FILE-1, FILE-2 and so on."
+        ),
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Write the IAM policy with which CloudFormation can deploy the environment, and nothing else.
+
+    For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it.
+    """
+    from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, policies  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
+
+    root = root_of(project)
+    loaded = loaded_environment(environment_file(environment, root), output=output).environment
+    with assembly_errors(), sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source):
+        assembly = source.assembly
+    try:
+        made = policies(assembly, loaded)
+    except BootstrapPolicyError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(FINDINGS) from None
+    files = _write(made, out) if out is not None else []
+    if output is Format.JSON:
+        print_json(_as_dict(made, loaded, files))
+    else:
+        _say(made, loaded, files)
+
+
+def _write(made: Sequence[Policy], out: Path) -> list[Path]:
+    names = [out.name] if len(made) == 1 else [f"{out.stem}-{n}{out.suffix}" for n in range(1, len(made) + 1)]
+    files = [out.with_name(name) for name in names]
+    for file, policy in zip(files, made, strict=True):
+        with os_errors(file):
+            write_atomically(file, json.dumps(policy.document, indent=2) + "\n")
+    return files
+
+
+def _as_dict(made: Sequence[Policy], environment: Environment, files: Sequence[Path]) -> dict[str, object]:
+    return {
+        "environment": environment.name,
+        "account": environment.account,
+        "region": environment.region,
+        "policies": [{"name": each.name, "characters": each.characters, "document": each.document} for each in made],
+        "reasons": {statement.sid: statement.why for each in made for statement in each.statements},
+        "files": [str(file) for file in files],
+    }
+
+
+def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path]) -> None:
+    from hyperpod_cdk.bootstrap_policy import MOST_CHARACTERS  # noqa: PLC0415 - as above
+
+    for policy in made:
+        print(f"{policy.name}: {policy.characters:,} of {MOST_CHARACTERS:,} characters")
+        for statement in policy.statements:
+            actions = statement.actions[0] if len(statement.actions) == 1 else f"{len(statement.actions)} actions"
+            print(f"  {statement.sid}: {actions}; {statement.why}")
+    print()
+    if not files:
+        command = f"hyperpod-cdk bootstrap-policy {environment.name} --out policy.json"
+        print(f"nothing was written; write it with '{command}'")
+        return
+    for file, policy in zip(files, made, strict=True):
+        print(f"aws iam create-policy --policy-name {policy.name} --policy-document file://{file}")
+    account = f"arn:{environment.partition}:iam::{environment.account}"
+    arns = ",".join(f"{account}:policy/{policy.name}" for policy in made)
+    print(f"cdk bootstrap aws://{environment.account}/{environment.region} --cloudformation-execution-policies {arns}")

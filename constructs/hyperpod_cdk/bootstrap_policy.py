@@ -1,0 +1,357 @@
+"""What CloudFormation may do as it deploys one environment: the policy for ``cdk bootstrap``, computed from templates.
+
+``cdk bootstrap`` gives CloudFormation's execution role AdministratorAccess unless it is told
+``--cloudformation-execution-policies``. The statements here allow what CloudFormation's handlers ask for to make, read,
+change and delete the types of resources in an environment's templates, on resources that carry the environment's name,
+or the names in its templates, in its account and region. What an action can be limited to is AWS's service
+authorization reference (``catalog/data/deployer_actions.json``); where that is nothing, the statement says ``*``.
+
+Sources: IAM user guide, "IAM and AWS STS quotas" (6,144 characters without white space a managed policy, 10 managed
+policies a role), "Grant a user permissions to pass a role", "Delegate permission management by using permissions
+boundaries"; CloudFormation user guide, "Resource tag".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_cdk.catalog import iam, regions
+from hyperpod_cdk.catalog.deployer_actions import (
+    LIMITABLE,
+    LIMITED_TO,
+    LIMITS,
+    Limitable,
+    ResourceType,
+    limit_of,
+    resource_type,
+)
+from hyperpod_cdk.catalog.iam_matching import listed, matches
+from hyperpod_cdk.checks.iam import WHEN, boundary_arn
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
+
+MOST_CHARACTERS = 6144
+"""The largest managed policy, white space not counted."""
+
+MOST_POLICIES = 10
+"""As many managed policies a role takes, unless the account's quota was raised."""
+
+NO_RESOURCE = "AWS has no resource for these actions in its service authorization reference"
+"""Why a statement says ``*``."""
+
+_TAGGING = re.compile(r":(Tag|Untag|ListTags|AddTags|RemoveTags|DeleteTags|CreateTags)")
+_REFERENCE = re.compile(r"\$\{(\w+)\}")
+_NOTHING_MADE = frozenset({"AWS::CDK::Metadata"})
+_ROLE = "AWS::IAM::Role"
+_STACK_NAME = "aws:ResourceTag/aws:cloudformation:stack-name"
+_BOUNDARY = "iam:PermissionsBoundary"
+_CREATE_ROLE_OF_SERVICE = "iam:CreateServiceLinkedRole"
+_WRITE_ROLE_OF_DATA = ("iam:AttachRolePolicy", "iam:PutRolePolicy")
+_READ_PARAMETERS = "ssm:GetParameters"
+_SSM_PARAMETER = "AWS::SSM::Parameter::Value<"
+_ADD_ON_ROLES = "eks.amazonaws.com"
+
+
+class BootstrapPolicyError(ValueError):
+    """No policy can be written; the text is one line that says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One statement with the reason for what it holds, or for what it could not be limited to."""
+
+    sid: str
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+    condition: Mapping[str, Mapping[str, Any]]
+    why: str
+
+    def document(self) -> dict[str, Any]:
+        """Give the statement as policies write it."""
+        written = {
+            "Sid": self.sid,
+            "Effect": "Allow",
+            "Action": list(self.actions),
+            "Resource": list(self.resources),
+        }
+        return {**written, "Condition": dict(self.condition)} if self.condition else written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """One managed policy: its name, and the statements that fit into it."""
+
+    name: str
+    statements: tuple[Statement, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The policy document."""
+        return _document(self.statements)
+
+    @property
+    def characters(self) -> int:
+        """How many of the 6,144 characters it takes."""
+        return _characters(self.statements)
+
+
+def policies(assembly: Assembly, environment: Environment) -> tuple[Policy, ...]:
+    """Compute the managed policies for the execution role of one environment's stacks.
+
+    Raises BootstrapPolicyError where a template has a type of which no actions are known, or where more policies would
+    be needed than a role takes.
+    """
+    parts: list[list[Statement]] = []
+    for statement in statements(assembly, environment):
+        if _characters([statement]) > MOST_CHARACTERS:
+            raise BootstrapPolicyError(f"the statement {statement.sid} alone exceeds {MOST_CHARACTERS} characters")
+        roomy = next((part for part in parts if _characters([*part, statement]) <= MOST_CHARACTERS), None)
+        if roomy is None:
+            parts.append([statement])
+        else:
+            roomy.append(statement)
+    if len(parts) > MOST_POLICIES:
+        raise BootstrapPolicyError(
+            f"{environment.name} needs {len(parts)} managed policies, and a role takes {MOST_POLICIES}"
+        )
+    stem = f"{environment.name}-deploy"
+    names = [f"{stem}-{number}" for number in range(1, len(parts) + 1)] if len(parts) > 1 else [stem]
+    return tuple(Policy(name=name, statements=tuple(part)) for name, part in zip(names, parts, strict=True))
+
+
+def statements(assembly: Assembly, environment: Environment) -> tuple[Statement, ...]:
+    """Compute the statements of one environment's stacks, by service. Raises BootstrapPolicyError for a type of which
+    no actions are known."""
+    return tuple(_Writer(assembly, environment).statements())
+
+
+class _Writer:
+    def __init__(self, assembly: Assembly, environment: Environment) -> None:
+        self._assembly = assembly
+        self._environment = environment
+        self._own = f"{environment.name}-*"
+        self._types = dict(self._needed())
+
+    def statements(self) -> Iterator[Statement]:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for action in sorted({action for each in self._types.values() for action in each.actions}):
+            limit = limit_of(action)
+            is_limitable = bool(LIMITED_TO[action])
+            key = limit.key if limit else ""
+            service = action.partition(":")[0] if is_limitable else ""
+            groups.setdefault((service, key), []).append(action)
+        for (service, key), actions in sorted(groups.items()):
+            if key == "PassRole":
+                yield self._pass_role(actions)
+            elif service:
+                yield self._on_resources(service, key, actions)
+            else:
+                yield self._anywhere(key, actions)
+        yield from self._service_linked_roles()
+        yield from self._parameters()
+
+    def _needed(self) -> Iterator[tuple[str, ResourceType]]:
+        for resource in self._assembly.resources():
+            if resource.type in _NOTHING_MADE:
+                continue
+            found = resource_type(resource.type)
+            if found is None:
+                raise BootstrapPolicyError(
+                    f"{resource.stack}/{resource.logical_id}: no IAM actions are known for {resource.type}; add its row"
+                    " to catalog/data/deployer_actions.json"
+                )
+            yield found.name, found
+
+    def _pass_role(self, actions: Sequence[str]) -> Statement:
+        return Statement(
+            sid="IamPassRole",
+            actions=tuple(actions),
+            resources=self._arns("iam", ("role",)),
+            condition={"StringEquals": {"iam:PassedToService": sorted(self._trusted_services())}},
+            why=_why("PassRole"),
+        )
+
+    def _on_resources(self, service: str, key: str, actions: Sequence[str]) -> Statement:
+        # what carries tags is every type of a service: what else is done tells the types that are meant
+        telling = [action for action in actions if not _TAGGING.search(action)]
+        types = {each for action in telling for each in LIMITED_TO[action]}
+        condition = self._condition(key)
+        return Statement(
+            sid=f"{service.title().replace('-', '')}{key if condition else ''}{'Roles' if key == 'Boundary' else ''}",
+            actions=tuple(actions) + self._boundary_actions(key),
+            resources=self._arns(service, types),
+            condition=condition,
+            why=_why(key) if condition else "resources of the environment, by the names in its templates",
+        )
+
+    def _anywhere(self, key: str, actions: Sequence[str]) -> Statement:
+        here = {"StringEquals": {"aws:RequestedRegion": self._environment.region}}
+        return Statement(
+            sid=key or "WithoutResource",
+            actions=tuple(actions),
+            resources=("*",),
+            condition={} if key == "AnyRegion" else here,
+            why=f"{NO_RESOURCE}; {_why(key)}" if key else NO_RESOURCE,
+        )
+
+    def _service_linked_roles(self) -> Iterator[Statement]:
+        for role in iam.SERVICE_LINKED_ROLES:
+            if not WHEN[role.when](self._environment):
+                continue
+            arn = role.arn(partition=self._environment.partition, account=self._environment.account)
+            name = role.name.rstrip("_*")
+            yield Statement(
+                sid=f"Create{name}",
+                actions=(_CREATE_ROLE_OF_SERVICE,),
+                resources=(arn,),
+                condition={"StringLike": {"iam:AWSServiceName": role.service}},
+                why=f"{role.needed_for}: {_why('ServiceLinked')}",
+            )
+            if role.is_made_anew:
+                yield Statement(
+                    sid=f"Write{name}",
+                    actions=_WRITE_ROLE_OF_DATA,
+                    resources=(arn,),
+                    condition={},
+                    why=f"{role.needed_for}: FSx lets its role reach the bucket with the rights of whoever links it",
+                )
+
+    def _parameters(self) -> Iterator[Statement]:
+        names = {
+            str(parameter["Default"])
+            for stack in self._assembly.stacks
+            for parameter in stack.parameters.values()
+            if str(parameter.get("Type", "")).startswith(_SSM_PARAMETER) and "Default" in parameter
+        }
+        if names:
+            place = self._filled("arn:{partition}:ssm:{region}:{account}:parameter/{value}")
+            yield Statement(
+                sid="TemplateParameters",
+                actions=(_READ_PARAMETERS,),
+                resources=tuple(place.replace("{value}", name.lstrip("/")) for name in sorted(names)),
+                condition={},
+                why="CloudFormation reads these parameters of the templates as the stack's role",
+            )
+
+    def _condition(self, key: str) -> dict[str, dict[str, Any]]:
+        boundary = boundary_arn(self._environment)
+        bounded = {"StringEquals": {_BOUNDARY: boundary}} if boundary else {}
+        if key == "Boundary":
+            return bounded
+        if key == "AttachedPolicies":
+            return {**bounded, "ArnLike": {"iam:PolicyARN": sorted(self._attached_policies())}}
+        if key == "OwnStacks":
+            return {"StringLike": {_STACK_NAME: self._own}}
+        if key == "Grant":
+            return {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        return {}
+
+    def _boundary_actions(self, key: str) -> tuple[str, ...]:
+        return ("iam:PutRolePermissionsBoundary",) if key == "Boundary" and boundary_arn(self._environment) else ()
+
+    def _arns(self, service: str, types: Iterable[str]) -> tuple[str, ...]:
+        wanted = set(types)
+        rows = [each for each in LIMITABLE if each.service == service and each.type in wanted]
+        return tuple(sorted({arn for row in rows for arn in self._arns_of(row)}))
+
+    def _arns_of(self, row: Limitable) -> Iterator[str]:
+        arn = self._filled(row.arn)
+        if row.service == "kms" and row.type == "key":
+            yield from self._keys_elsewhere(arn)
+        if not row.named_by:
+            yield arn
+            return
+        for value in self._values(row):
+            yield arn.replace("{value}", value).replace("**", "*")
+
+    def _values(self, row: Limitable) -> Iterator[str]:
+        for kind, path in row.named_by:
+            for resource in self._assembly.of_type(kind):
+                names = [self._pattern(resource, each) for each in listed(_at(resource.properties, path))]
+                if not names and row.generated and kind == row.named_by[0][0]:
+                    names = [row.generated.format(name=self._environment.name, logical_id=resource.logical_id)]
+                for name in names:
+                    if name:
+                        yield self._own if matches(self._own, name) else name
+
+    def _pattern(self, resource: Resource, value: Any) -> str:
+        """Give a name as far as the templates tell, with a star for the rest; empty for what is named elsewhere."""
+        found = resolve(self._assembly, resource.stack, value)
+        if isinstance(found, Reference | Unknown):
+            return ""
+        text = self._told(plain(found))
+        # the name of another resource, which CloudFormation makes
+        text = _REFERENCE.sub(lambda each: self._generated(resource.stack, each), text)
+        known, mark, _ = text.replace("${", "{").partition("{")
+        return f"{known}*" if mark else known
+
+    def _generated(self, stack: str, reference: re.Match[str]) -> str:
+        return self._own if self._assembly.find(stack, reference[1]) else reference[0]
+
+    def _told(self, text: str) -> str:
+        partition = self._environment.partition
+        return text.replace("${AWS::Partition}", partition).replace("${AWS::URLSuffix}", regions.dns_suffix(partition))
+
+    def _filled(self, arn: str) -> str:
+        environment = self._environment
+        return (
+            arn.replace("{partition}", environment.partition)
+            .replace("{region}", environment.region)
+            .replace("{account}", environment.account)
+        )
+
+    def _trusted_services(self) -> set[str]:
+        """Name the services that the roles of the templates trust, and EKS, which takes the roles of add-ons."""
+        found = {_ADD_ON_ROLES} if any(kind.startswith("AWS::EKS::") for kind in self._types) else set()
+        for role in self._assembly.of_type(_ROLE):
+            document = resolve(self._assembly, role.stack, role.properties.get("AssumeRolePolicyDocument"))
+            document = json.loads(document) if isinstance(document, str) else document
+            for statement in listed((document or {}).get("Statement")):
+                principal = statement.get("Principal")
+                services = principal.get("Service") if isinstance(principal, Mapping) else None
+                found |= {self._told(plain(each)) for each in listed(services)}
+        return found
+
+    def _attached_policies(self) -> set[str]:
+        found = set(self._arns("iam", ("policy",)))
+        for role in self._assembly.of_type(_ROLE):
+            for value in listed(role.properties.get("ManagedPolicyArns")):
+                found |= {self._pattern(role, value)} - {""}
+        return found
+
+    def _keys_elsewhere(self, own: str) -> Iterator[str]:
+        """Give the keys of other accounts and regions that the templates name."""
+        for text in _texts([dict(each.properties) for each in self._assembly.resources()]):
+            if matches("arn:*:kms:*:key/*", text) and "{" not in text and not matches(own, text):
+                yield text
+
+
+def _why(key: str) -> str:
+    return next((limit.why for limit in LIMITS if limit.key == key), "")
+
+
+def _document(part: Iterable[Statement]) -> dict[str, Any]:
+    return {"Version": "2012-10-17", "Statement": [each.document() for each in part]}
+
+
+def _characters(part: Iterable[Statement]) -> int:
+    return len(json.dumps(_document(part), separators=(",", ":")))
+
+
+def _at(properties: Mapping[str, Any], path: str) -> Any:
+    found: Any = properties
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
+        yield from _texts(each)

@@ -1,0 +1,105 @@
+"""`hyperpod-cdk bootstrap-policy`: files for `aws iam create-policy`, and the commands that use them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
+ACCOUNT = "111122223333"
+
+
+@pytest.fixture
+def assembly(tmp_path: Path) -> Path:
+    return written(tmp_path / "cdk.out", {"Role": ROLE})
+
+
+def written(folder: Path, resources: dict[str, Any]) -> Path:
+    """Write a cloud assembly of one stack."""
+    inner = folder / "assembly-dev"
+    inner.mkdir(parents=True)
+    nested = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
+    (folder / "manifest.json").write_text(json.dumps({"artifacts": {inner.name: nested}}), encoding="utf-8")
+    stack = {
+        "type": "aws:cloudformation:stack",
+        "environment": f"aws://{ACCOUNT}/us-west-2",
+        "properties": {"templateFile": "t.template.json", "stackName": "dev-foundation"},
+    }
+    (inner / "manifest.json").write_text(json.dumps({"artifacts": {"net": stack}}), encoding="utf-8")
+    (inner / "t.template.json").write_text(json.dumps({"Resources": resources}), encoding="utf-8")
+    return folder
+
+
+def test_the_policy_is_written_with_the_commands_that_use_it(run: Run, workspace: Path, assembly: Path) -> None:
+    done = run("bootstrap-policy", "dev", "--head", str(assembly), "--out", "policy.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads((workspace / "policy.json").read_text(encoding="utf-8"))
+    assert document["Version"] == "2012-10-17"
+    assert [each["Sid"] for each in document["Statement"]][:3] == ["Iam", "IamAttachedPolicies", "IamRoles"]
+    assert done.stdout.splitlines()[-2:] == [
+        "aws iam create-policy --policy-name dev-deploy --policy-document file://policy.json",
+        (
+            f"cdk bootstrap aws://{ACCOUNT}/us-west-2 --cloudformation-execution-policies"
+            f" arn:aws:iam::{ACCOUNT}:policy/dev-deploy"
+        ),
+    ]
+
+
+def test_without_a_file_it_says_what_it_would_write(run: Run, workspace: Path, assembly: Path) -> None:
+    done = run("bootstrap-policy", "dev", "--head", str(assembly))
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0].startswith("dev-deploy: ")
+    assert done.stdout.splitlines()[-1] == (
+        "nothing was written; write it with 'hyperpod-cdk bootstrap-policy dev --out policy.json'"
+    )
+    assert list(workspace.glob("*.json")) == []
+
+
+def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> None:
+    done = run("bootstrap-policy", "dev", "--head", str(assembly), "--format", "json")
+    answer = json.loads(done.stdout)
+    (policy,) = answer["policies"]
+    assert (answer["account"], answer["region"], answer["files"]) == (ACCOUNT, "us-west-2", [])
+    assert {each["Sid"] for each in policy["document"]["Statement"]} == set(answer["reasons"])
+
+
+def test_several_policies_are_several_files(run: Run, workspace: Path, tmp_path: Path) -> None:
+    # names that fill one policy after the other
+    buckets = {
+        f"Bucket{n}": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": f"bucket-of-somebody-{n}"}}
+        for n in range(100)
+    }
+    groups = {
+        f"Group{n}": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": f"/aws/group-of-somebody-{n}"}}
+        for n in range(50)
+    }
+    assembly = written(tmp_path / "large.out", buckets | groups)
+    done = run("bootstrap-policy", "dev", "--head", str(assembly), "--out", "policy.json")
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.name for file in workspace.glob("policy*")) == ["policy-1.json", "policy-2.json"]
+    assert done.stdout.splitlines()[-1].endswith(
+        f" arn:aws:iam::{ACCOUNT}:policy/dev-deploy-1,arn:aws:iam::{ACCOUNT}:policy/dev-deploy-2"
+    )
+
+
+def test_mistakes_are_one_line_each(run: Run, workspace: Path, assembly: Path, tmp_path: Path) -> None:
+    unknown = run("bootstrap-policy", "deb")
+    assert (unknown.returncode, unknown.stdout, len(unknown.stderr.splitlines())) == (2, "", 1)
+    assert "dev" in unknown.stderr
+
+    nowhere = run("bootstrap-policy", "dev", "--head", str(assembly), "--out", "missing/policy.json")
+    assert (nowhere.returncode, nowhere.stderr) == (2, "cannot write missing/policy.json: No such file or directory\n")
+
+    queue = written(tmp_path / "queue.out", {"Queue": {"Type": "AWS::SQS::Queue"}})
+    refused = run("bootstrap-policy", "dev", "--head", str(queue), "--out", "policy.json")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        "dev-foundation/Queue: no IAM actions are known for AWS::SQS::Queue; add its row to"
+        " catalog/data/deployer_actions.json\n"
+    )
+    assert not (workspace / "policy.json").exists()

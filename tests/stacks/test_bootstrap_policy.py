@@ -1,0 +1,185 @@
+"""The policy of CloudFormation's execution role, computed from the real templates and from small ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.bootstrap_policy import (
+    MOST_CHARACTERS,
+    MOST_POLICIES,
+    NO_RESOURCE,
+    BootstrapPolicyError,
+    Statement,
+    policies,
+    statements,
+)
+from hyperpod_cdk.catalog.deployer_actions import LIMITED_TO
+from hyperpod_cdk.config import Environment, load_environment
+from hyperpod_cdk.review.assembly import Assembly, Stack, read_assembly
+from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
+
+IAM = "arn:aws:iam::111122223333"
+
+
+@pytest.fixture(scope="session")
+def written(synthesized: Synthesized, assemblies: Path) -> tuple[Statement, ...]:
+    """The statements of each environment in turn."""
+    environment = synthesized.environment
+    made = policies(read_assembly(assemblies / environment.name, environment.name), environment)
+    assert 1 <= len(made) <= MOST_POLICIES
+    assert len({policy.name for policy in made}) == len(made)
+    assert [policy.name for policy in made if policy.characters > MOST_CHARACTERS] == []
+    return tuple(statement for policy in made for statement in policy.statements)
+
+
+def test_every_statement_has_a_name_a_reason_actions_and_resources(written: tuple[Statement, ...]) -> None:
+    assert len({each.sid for each in written}) == len(written)
+    for each in written:
+        assert each.sid.isalnum(), each
+        assert len(each.why.split()) > 3, each
+        assert each.actions, each
+        assert each.resources, each
+        assert all(arn == "*" or arn.count(":") >= 5 for arn in each.resources), each
+        assert [action for action in each.actions if "*" in action] == []
+
+
+def test_all_resources_are_meant_only_where_aws_knows_none(written: tuple[Statement, ...]) -> None:
+    for each in written:
+        if "*" in each.resources:
+            assert each.resources == ("*",)
+            assert [action for action in each.actions if LIMITED_TO[action]] == []
+            assert each.why.startswith(NO_RESOURCE)
+        else:
+            assert [action for action in each.actions if not LIMITED_TO[action]] == []
+
+
+def test_every_named_resource_is_the_environments(written: tuple[Statement, ...], synthesized: Synthesized) -> None:
+    environment = synthesized.environment
+    for each in written:
+        for arn in each.resources:
+            if arn != "*":
+                _, partition, service, region, account, _ = arn.split(":", 5)
+                assert partition == environment.partition, arn
+                assert region in {environment.region, ""}, arn
+                assert account in {environment.account, ""} or arn.endswith(":aws:prefix-list/*"), arn
+                assert account or service == "s3", arn
+
+
+def test_what_it_says_of_prod(assemblies: Path) -> None:
+    environment = shipped(assemblies, "prod").environment
+    found = {each.sid: each for each in statements(read_assembly(assemblies / "prod", "prod"), environment)}
+    assert found["IamPassRole"].document() == {
+        "Sid": "IamPassRole",
+        "Effect": "Allow",
+        "Action": ["iam:PassRole"],
+        "Resource": [f"{IAM}:role/prod-*"],
+        "Condition": {
+            "StringEquals": {
+                "iam:PassedToService": [
+                    "eks.amazonaws.com",
+                    "lambda.amazonaws.com",
+                    "pods.eks.amazonaws.com",
+                    "sagemaker.amazonaws.com",
+                    "vpc-flow-logs.amazonaws.com",
+                ]
+            }
+        },
+    }
+    assert found["Eks"].resources == tuple(
+        f"arn:aws:eks:us-east-1:111122223333:{each}"
+        for each in ("access-entry/prod-*/*", "addon/prod-*/*", "cluster/prod-*", "podidentityassociation/prod-*/*")
+    )
+    assert found["Ec2OwnStacks"].condition == {
+        "StringLike": {"aws:ResourceTag/aws:cloudformation:stack-name": "prod-*"}
+    }
+    assert "ec2:DeleteVpc" in found["Ec2OwnStacks"].actions
+    assert f"{IAM}:policy/prod-*" in found["IamAttachedPolicies"].condition["ArnLike"]["iam:PolicyARN"]
+    assert found["CreateAWSServiceRoleForAmazonEKS"].resources == (
+        f"{IAM}:role/aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS",
+    )
+    assert found["TemplateParameters"].resources == (
+        "arn:aws:ssm:us-east-1:111122223333:parameter/cdk-bootstrap/hnb659fds/version",
+    )
+    assert found["WithoutResource"].condition == {"StringEquals": {"aws:RequestedRegion": "us-east-1"}}
+
+
+def test_a_boundary_binds_what_makes_and_widens_roles(assemblies: Path, project: Path) -> None:
+    text = (project / ENVIRONMENTS["prod"]).read_text(encoding="utf-8")
+    bounded = load_environment(
+        project / ENVIRONMENTS["prod"], text=f"{text}\npermissions_boundary: fence\n"
+    ).environment
+    shipped(assemblies, "prod")
+    found = {each.sid: each for each in statements(read_assembly(assemblies / "prod", "prod"), bounded)}
+    roles = found["IamBoundaryRoles"]
+    assert roles.actions == (
+        "iam:CreateRole",
+        "iam:DeleteRolePolicy",
+        "iam:PutRolePolicy",
+        "iam:PutRolePermissionsBoundary",
+    )
+    assert roles.condition == {"StringEquals": {"iam:PermissionsBoundary": f"{IAM}:policy/fence"}}
+    assert found["IamAttachedPolicies"].condition["StringEquals"] == roles.condition["StringEquals"]
+
+
+def made(resources: Mapping[str, Any], environment: Environment) -> dict[str, Statement]:
+    """Give the statements of one stack, by name."""
+    template = {"Resources": resources}
+    stack = Stack(name="dev-foundation", template=template, account="444455556666", region="us-gov-west-1")
+    return {each.sid: each for each in statements(Assembly(environment="dev", stacks=(stack,)), environment)}
+
+
+@pytest.fixture
+def dev(project: Path) -> Environment:
+    """An environment in another partition."""
+    file = project / ENVIRONMENTS["prod"]
+    environment = load_environment(file).environment
+    return environment.model_copy(update={"name": "dev", "account": "444455556666", "region": "us-gov-west-1"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "arn"),
+    [
+        ({}, "dev-*"),
+        ({"BucketName": "dev-scripts"}, "dev-*"),
+        ({"BucketName": "developers"}, "developers"),
+        ({"BucketName": {"Fn::Join": ["-", ["sagemaker-dev", {"Ref": "AWS::StackId"}, "x"]]}}, "sagemaker-dev-*"),
+        ({"BucketName": {"Fn::Sub": "sagemaker-dev-${AWS::Region}"}}, "sagemaker-dev-us-gov-west-1"),
+        ({"BucketName": {"Fn::Sub": "logs-of-${Other}"}}, "logs-of-dev-*"),
+    ],
+)
+def test_names_are_read_as_far_as_the_template_tells(properties: dict[str, Any], arn: str, dev: Environment) -> None:
+    bucket = {"Type": "AWS::S3::Bucket", "Properties": properties}
+    other = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "dev-other"}}
+    found = made({"Bucket": bucket, "Other": other}, dev)["S3"]
+    assert set(found.resources) == {"arn:aws-us-gov:s3:::dev-*", f"arn:aws-us-gov:s3:::{arn}"}
+
+
+def test_a_key_of_another_account_is_named(dev: Environment) -> None:
+    key = "arn:aws-us-gov:kms:us-gov-west-1:777788889999:key/abc"
+    group = {"Type": "AWS::Logs::LogGroup", "Properties": {"KmsKeyId": key}}
+    cluster = {"Type": "AWS::EKS::Cluster", "Properties": {"Name": "dev-eks"}}
+    found = made({"Group": group, "Cluster": cluster}, dev)
+    assert found["KmsGrant"].resources == ("arn:aws-us-gov:kms:us-gov-west-1:444455556666:key/*", key)
+    assert found["KmsGrant"].condition == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+
+
+def test_a_custom_resource_has_its_function_invoked(dev: Environment) -> None:
+    function = {"Type": "AWS::Lambda::Function", "Properties": {"Code": {"S3Bucket": "assets", "S3Key": "a.zip"}}}
+    custom = {"Type": "Custom::Something", "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}}
+    found = made({"Function": function, "Custom": custom}, dev)
+    assert "lambda:InvokeFunction" in found["Lambda"].actions
+    assert found["Lambda"].resources == ("arn:aws-us-gov:lambda:us-gov-west-1:444455556666:function:dev-*",)
+    assert "lambda:InvokeFunction" not in made({"Function": function}, dev)["Lambda"].actions
+
+
+def test_a_type_of_which_no_actions_are_known_is_refused(dev: Environment) -> None:
+    with pytest.raises(BootstrapPolicyError) as refused:
+        made({"Queue": {"Type": "AWS::SQS::Queue"}}, dev)
+    assert str(refused.value) == (
+        "dev-foundation/Queue: no IAM actions are known for AWS::SQS::Queue; add its row to"
+        " catalog/data/deployer_actions.json"
+    )
