@@ -99,7 +99,7 @@ def add_environment(
         chart=chart,
         lifecycle_scripts=lifecycle_scripts,
     )
-    notes = cdk.Annotations.of(stage.network or stage.control_plane)
+    notes = cdk.Annotations.of(stage.foundation)
     for warning in loaded.warnings:
         notes.add_warning_v2(f"hyperpod-cdk:{warning.rule}:{warning.path}", warning.render())
     return stage

@@ -1,4 +1,4 @@
-"""One environment: the stacks of a HyperPod cluster, at most six, in the order in which they depend on each other."""
+"""One environment: the stacks of a HyperPod cluster, at most five, in the order in which they depend on each other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from constructs import Construct
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.keys import encrypt_log_groups
-from stacks.control_plane import ControlPlaneStack
-from stacks.encryption import encryption_key
+from stacks.foundation import FoundationStack
 from stacks.hyperpod import HyperPodStack
-from stacks.network import NetworkStack
 from stacks.observability import ObservabilityStack
 from stacks.platform import PlatformStack
 from stacks.storage import StorageStack
@@ -43,23 +41,18 @@ class HyperPodEnvironment(cdk.Stage):
             env=cdk.Environment(account=environment.account, region=environment.region),
         )
         protected = environment.deletion_protection
-        # CloudFormation refuses a stack without resources, which network, storage and platform may be
-        self.network = (
-            NetworkStack(self, "network", environment=environment, chart=chart, termination_protection=protected)
-            if NetworkStack.has_resources(environment)
-            else None
+        self.foundation = FoundationStack(
+            self, "foundation", environment=environment, chart=chart, lifecycle_scripts=lifecycle_scripts
         )
-        self.control_plane = ControlPlaneStack(
-            self,
-            "control-plane",
-            environment=environment,
-            network=self.network.parts if self.network else None,
-            chart=chart,
-            termination_protection=protected,
-        )
-        parts = self.control_plane.network
+        # CloudFormation refuses a stack without resources, which storage and platform may be
         self.storage = (
-            StorageStack(self, "storage", environment=environment, network=parts, termination_protection=protected)
+            StorageStack(
+                self,
+                "storage",
+                environment=environment,
+                network=self.foundation.network,
+                termination_protection=protected,
+            )
             if environment.storage.made_lustre
             else None
         )
@@ -67,9 +60,7 @@ class HyperPodEnvironment(cdk.Stage):
             self,
             "hyperpod",
             environment=environment,
-            network=parts,
-            control_plane=self.control_plane,
-            lifecycle_scripts=lifecycle_scripts,
+            foundation=self.foundation,
             termination_protection=protected,
         )
         self.platform = (
@@ -77,7 +68,7 @@ class HyperPodEnvironment(cdk.Stage):
                 self,
                 "platform",
                 environment=environment,
-                control_plane=self.control_plane,
+                foundation=self.foundation,
                 storage=self.storage,
                 hyperpod=self.hyperpod,
                 termination_protection=protected,
@@ -95,21 +86,18 @@ class HyperPodEnvironment(cdk.Stage):
         self._order(environment)
         for key, value in environment.tags.items():
             cdk.Tags.of(self).add(key, value)
-        log_key = self.network.log_key if self.network else encryption_key(self.control_plane, environment, "logs")
-        if log_key is not None:
-            encrypt_log_groups(self, log_key.key)
+        if self.foundation.log_key is not None:
+            encrypt_log_groups(self, self.foundation.log_key.key)
         if environment.permissions_boundary:
             iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
 
     def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
-        if self.network is not None:
-            self.control_plane.add_stack_dependency(self.network)
-        self.hyperpod.add_stack_dependency(self.control_plane)
+        self.hyperpod.add_stack_dependency(self.foundation)
         if self.platform is not None:
             self.platform.add_stack_dependency(self.hyperpod)
-        if self.storage is not None and self.network is not None:
-            self.storage.add_stack_dependency(self.network)
+        if self.storage is not None:
+            self.storage.add_stack_dependency(self.foundation)
         if self.storage is not None and self.platform is not None:
             self.platform.add_stack_dependency(self.storage)
         self.observability.add_stack_dependency(self.hyperpod)
@@ -121,4 +109,4 @@ class HyperPodEnvironment(cdk.Stage):
         if not arn.startswith("arn:"):
             arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
         # an imported policy has to stand in a stack; its ARN means the same in all of them
-        return iam.ManagedPolicy.from_managed_policy_arn(self.control_plane, "PermissionsBoundary", arn)
+        return iam.ManagedPolicy.from_managed_policy_arn(self.foundation, "PermissionsBoundary", arn)

@@ -1,4 +1,4 @@
-"""The network stack: the quota gate, then VPC, subnets, routes, endpoints and EFA group, as far as they are made."""
+"""The network of an environment: VPC, subnets, routes, endpoints and EFA group, as far as they are made."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
-from constructs import Construct
+from constructs import DependencyGroup, IConstruct, IDependable
 
-from hyperpod_cdk import EfaSecurityGroup, ExistingNetwork, HyperPodChart, InterfaceEndpoints, Network, QuotaGate
-from hyperpod_cdk.checks.requirements import own, required_quotas
+from hyperpod_cdk import EfaSecurityGroup, ExistingNetwork, InterfaceEndpoints, Network
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.config.encryption import CREATE
 from hyperpod_cdk.config.endpoints import interface_endpoints
-from hyperpod_cdk.dependencies import refuse_placeholder
-from stacks.encryption import encryption_key
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkParts:
-    """What other stacks take from the network, whoever made it.
+    """What the rest of an environment takes from the network, whoever made it.
 
     ``security_group`` is the nodes' own, with EFA's rules; a control plane that is made carries it too. It is somebody
-    else's where ``brings_own_group`` says so: then nothing is added to it. ``eks_security_group`` is an existing EKS
-    cluster's, through which it and the nodes talk.
+    else's where ``brings_own_group`` says so: then nothing is added to it; ``made_groups`` is empty then.
+    ``eks_security_group`` is an existing EKS cluster's, through which it and the nodes talk. ``ready`` is what a client
+    in the network depends on: the group's rules, the private routes and all endpoints.
     """
 
     network: Network | ExistingNetwork
     security_group: ec2.ISecurityGroup
     brings_own_group: bool
     eks_security_group: ec2.ISecurityGroup | None
+    made_groups: Sequence[IConstruct]
+    ready: IDependable
 
     @property
     def node_security_groups(self) -> Sequence[ec2.ISecurityGroup]:
@@ -39,83 +38,39 @@ class NetworkParts:
         return list({group.security_group_id: group for group in groups}.values())
 
 
-class NetworkStack(cdk.Stack):
-    """Everything that outlives the clusters in it; deployed first, so it also refuses a placeholder chart at once."""
-
-    @staticmethod
-    def has_resources(environment: Environment) -> bool:
-        """Say whether anything of the network is made; CloudFormation refuses a stack without resources."""
-        existing = environment.network.existing
-        makes_key = environment.encryption.logs == CREATE
-        return existing is None or existing.security_group_id is None or makes_key or _has_gate(environment)
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: Environment,
-        chart: HyperPodChart,
-        termination_protection: bool,
-    ) -> None:
-        super().__init__(scope, construct_id, termination_protection=termination_protection)
-        self.gate = _quota_gate(self, environment)
-        self.parts = network_parts(self, environment)
-        if self.gate is not None:
-            self.gate.before(self)
-        # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
-        self.log_key = encryption_key(self, environment, "logs", removal_policy=cdk.RemovalPolicy.RETAIN)
-        if self.log_key is not None:
-            self.log_key.allow_log_groups()
-        if chart.is_placeholder:
-            refuse_placeholder(self)
-
-
 def network_parts(stack: cdk.Stack, environment: Environment) -> NetworkParts:
     """Make the network in ``stack``, or name the existing one, which adds nothing to the template."""
     section, eks = environment.network.existing, environment.eks.existing
     network = _network(stack, environment)
+    ready: list[IDependable] = [network.ready] if isinstance(network, Network) else []
+    made_groups: list[IConstruct] = []
     if section is None or section.security_group_id is None:
-        security_group = EfaSecurityGroup(stack, "Efa", vpc=network.vpc).security_group
+        efa = EfaSecurityGroup(stack, "Efa", vpc=network.vpc)
+        security_group = efa.security_group
+        made_groups.append(efa)
+        ready.append(efa.rules)
     else:
         security_group = _existing_group(stack, "ExistingGroup", section.security_group_id)
     if isinstance(network, Network) and network.endpoint_subnet_ids:
-        InterfaceEndpoints(
+        endpoints = InterfaceEndpoints(
             stack,
             "Endpoints",
             vpc=network.vpc,
             subnet_ids=network.endpoint_subnet_ids,
             services=interface_endpoints(environment),
             clients=[security_group],
-            # the kubectl function stands in the VPC's own block, with a group that EKS makes with the cluster
+            # what people put into the VPC's own block, such as a machine to run kubectl on, has groups of its own
             client_cidrs=[environment.network.vpc_cidr],
         )
+        ready.append(endpoints.ready)
     return NetworkParts(
         network=network,
         security_group=security_group,
         brings_own_group=section is not None and section.security_group_id is not None,
         eks_security_group=None if eks is None else _existing_group(stack, "EksGroup", eks.security_group_id),
+        made_groups=made_groups,
+        ready=DependencyGroup(*ready),
     )
-
-
-def _has_gate(environment: Environment) -> bool:
-    return environment.quota_check != "off" and bool(required_quotas(environment))
-
-
-def _quota_gate(stack: cdk.Stack, environment: Environment) -> QuotaGate | None:
-    if environment.quota_check == "off" or not _has_gate(environment):
-        return None
-    gate = QuotaGate(
-        stack,
-        "QuotaGate",
-        requirements=required_quotas(environment),
-        mode=environment.quota_check,
-        own=own(environment),
-        environment_name=environment.name,
-    )
-    cdk.CfnOutput(stack, "QuotaFindings", value=gate.findings, description="Quotas that do not suffice, or may not")
-    cdk.CfnOutput(stack, "QuotasSkipped", value=gate.skipped, description="Quotas that could not be compared")
-    return gate
 
 
 def _network(stack: cdk.Stack, environment: Environment) -> Network | ExistingNetwork:

@@ -29,7 +29,7 @@ from hyperpod_cdk.config import Environment, Lustre, S3Volume
 from hyperpod_cdk.s3_claims import MountedBucket
 from hyperpod_cdk.teams import PriorityClass
 from hyperpod_cdk.volume_claims import VolumeClaims
-from stacks.control_plane import ControlPlaneStack
+from stacks.foundation import FoundationStack
 from stacks.hyperpod import HyperPodStack
 from stacks.storage import StorageStack
 from stacks.teams import governed_teams, is_native_here
@@ -60,7 +60,7 @@ class PlatformStack(cdk.Stack):
         construct_id: str,
         *,
         environment: Environment,
-        control_plane: ControlPlaneStack,
+        foundation: FoundationStack,
         storage: StorageStack | None,
         hyperpod: HyperPodStack,
         termination_protection: bool,
@@ -73,25 +73,25 @@ class PlatformStack(cdk.Stack):
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
         if self._installs(addons.COREDNS):
             CoreDns(self, "CoreDns", eks_cluster_name=self._eks_name, addon_version=self._versions.get(addons.COREDNS))
-        self._karpenter_pools(control_plane, hyperpod)
-        self.governance = self._governance(control_plane, hyperpod)
-        self._operators(control_plane, hyperpod)
+        self._karpenter_pools(foundation, hyperpod)
+        self.governance = self._governance(foundation, hyperpod)
+        self._operators(foundation, hyperpod)
         self._checkpoint_access()
-        self._claims(control_plane, storage)
+        self._claims(foundation, storage)
 
-    def _karpenter_pools(self, control_plane: ControlPlaneStack, hyperpod: HyperPodStack) -> None:
+    def _karpenter_pools(self, foundation: FoundationStack, hyperpod: HyperPodStack) -> None:
         section, autoscaling = self._environment.hyperpod, hyperpod.autoscaling
         if autoscaling is not None and autoscaling.ready is not None:
             KarpenterPools(
                 self,
                 "KarpenterPools",
-                cluster=control_plane.cluster,
+                cluster=foundation.cluster,
                 pools=section.resolved_karpenter_pools,
                 taints={group.name: group.taints for group in section.autoscaled_groups},
                 after=[autoscaling.ready],
             )
 
-    def _governance(self, control_plane: ControlPlaneStack, hyperpod: HyperPodStack) -> TaskGovernance | None:
+    def _governance(self, foundation: FoundationStack, hyperpod: HyperPodStack) -> TaskGovernance | None:
         environment = self._environment
         section = environment.task_governance
         if section is None:
@@ -112,12 +112,12 @@ class PlatformStack(cdk.Stack):
             native_compute_quota=is_native_here(environment, section, "AWS::SageMaker::ComputeQuota"),
             install_addon=self._installs(addons.TASK_GOVERNANCE),
             addon_version=self._versions.get(addons.TASK_GOVERNANCE),
-            cluster=control_plane.cluster,
+            cluster=foundation.cluster,
             admin_role_arns=self._environment.eks.admin_role_arns,
             tags=self._environment.tags,
         )
 
-    def _operators(self, control_plane: ControlPlaneStack, hyperpod: HyperPodStack) -> None:
+    def _operators(self, foundation: FoundationStack, hyperpod: HyperPodStack) -> None:
         operators, versions, asked = self._environment.operators, self._versions, _operator_addons(self._environment)
         prerequisites: dict[str, IDependable] = {}
         if operators.need_cert_manager and self._installs(addons.CERT_MANAGER):
@@ -140,7 +140,7 @@ class PlatformStack(cdk.Stack):
                 cert_manager=prerequisites.get(addons.CERT_MANAGER, DependencyGroup()),
             )
         if addons.INFERENCE in asked and self._installs(addons.INFERENCE):
-            self._inference(control_plane, hyperpod, prerequisites)
+            self._inference(foundation, hyperpod, prerequisites)
         if addons.SPACES in asked and self._installs(addons.SPACES):
             if self._installs(addons.EBS_CSI_DRIVER):
                 prerequisites[addons.EBS_CSI_DRIVER] = EbsCsiDriver(
@@ -160,7 +160,7 @@ class PlatformStack(cdk.Stack):
             )
 
     def _inference(
-        self, control_plane: ControlPlaneStack, hyperpod: HyperPodStack, prerequisites: dict[str, IDependable]
+        self, foundation: FoundationStack, hyperpod: HyperPodStack, prerequisites: dict[str, IDependable]
     ) -> None:
         section, versions = self._environment.operators.inference, self._versions
         if self._installs(addons.METRICS_SERVER):
@@ -173,7 +173,7 @@ class PlatformStack(cdk.Stack):
             )
         prerequisites[addons.FSX_CSI_DRIVER] = self._fsx_csi_driver
         prerequisites[addons.S3_CSI_DRIVER] = self._s3_csi_driver
-        provider = control_plane.control_plane.oidc_provider
+        provider = foundation.control_plane.oidc_provider
         if provider is None:
             raise ValueError("operators.inference needs an OIDC provider of the cluster; set eks.oidc_provider: true")
         InferenceOperator(
@@ -241,7 +241,7 @@ class PlatformStack(cdk.Stack):
                 kms_key_arns=account.kms_key_arns,
             )
 
-    def _claims(self, control_plane: ControlPlaneStack, storage: StorageStack | None) -> None:
+    def _claims(self, foundation: FoundationStack, storage: StorageStack | None) -> None:
         for lustre in self._environment.storage.lustre:
             if lustre.claim is None:
                 continue
@@ -251,7 +251,7 @@ class PlatformStack(cdk.Stack):
                 claims = LustreClaims(
                     self,
                     f"OwnClaims-{lustre.name}" if own else f"Claims-{lustre.name}",
-                    cluster=control_plane.cluster,
+                    cluster=foundation.cluster,
                     file_system_id=file_system_id,
                     dns_name=dns_name,
                     mount_name=mount_name,
@@ -267,7 +267,7 @@ class PlatformStack(cdk.Stack):
                 mounted = S3Claims(
                     self,
                     f"OwnS3Claims-{volume.name}" if own else f"S3Claims-{volume.name}",
-                    cluster=control_plane.cluster,
+                    cluster=foundation.cluster,
                     bucket=self._mounted(volume),
                     region=self._environment.region,
                     claim_name=volume.resolved_claim_name,

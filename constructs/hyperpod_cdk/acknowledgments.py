@@ -112,8 +112,9 @@ def withdraw_log_group(group: logs.CfnLogGroup) -> None:
     group.cfn_options.metadata = {**metadata, "checkov": {"skip": others}} if others else metadata
 
 
-def acknowledge_quota_gate(role: IConstruct) -> None:
+def acknowledge_quota_gate(role: IConstruct, *, log_group: logs.CfnLogGroup) -> None:
     """Answer for the role with which the quota gate reads quotas, and what uses them up, all over the account."""
+    group = f"<AWS::StackName>-{_logical_id(Stack.of(log_group), log_group)}"
     clusters = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
     acknowledge(
         role,
@@ -122,6 +123,9 @@ def acknowledge_quota_gate(role: IConstruct) -> None:
             RESOURCE.format(
                 clusters
             ): "every cluster of the account uses up the quotas; which there are, only AWS knows",
+            RESOURCE.format(
+                f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{group}-*"
+            ): "its own log group, whose name CloudFormation ends at random: the role is made beside it, not after it",
         },
     )
 

@@ -61,9 +61,10 @@ class ControlPlane(Construct):
     """An EKS cluster without nodes of its own, ready for HyperPod to join.
 
     ``subnets`` carry EKS's interfaces and the handler that runs kubectl and helm: private, in at least two zones,
-    with a way out. ``security_group`` is put on the control plane beside the one EKS makes; HyperPod nodes carry only
-    the groups of their ``VpcConfig``, so it has to be one of those. Left out, the control plane gets a group that no
-    node shares.
+    with a way out. ``security_group`` is put on the control plane beside the one EKS makes, and on the handler; its
+    members may talk to each other, as those of ``EfaSecurityGroup``. HyperPod nodes carry only the groups of their
+    ``VpcConfig``, so it has to be one of those. Left out, the control plane gets a group that no node shares, and the
+    handler the one that EKS makes, for which it has to wait.
 
     ``kubernetes_version`` looks like ``1.34``; the kubectl layer package of that minor must be installed. Only the
     roles in ``admin_role_arns`` and the kubectl handler may enter; whoever creates the cluster does not become an
@@ -129,7 +130,7 @@ class ControlPlane(Construct):
             managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_CLUSTER_POLICY)],
         )
         acknowledge(role, {MANAGED_POLICY.format(_CLUSTER_POLICY): "EKS asks for this policy on a cluster's role"})
-        self._cluster = eks.Cluster(
+        made = eks.Cluster(
             self,
             "Cluster",
             cluster_name=cluster_name,
@@ -145,21 +146,37 @@ class ControlPlane(Construct):
             cluster_logging=list(eks.ClusterLoggingTypes),
             secrets_encryption_key=key,
             role=cast("iam.IRole", role),
-            # pruning asks the API server for kinds that it may not have, and fails then
-            prune=False,
-            kubectl_provider_options=eks.KubectlProviderOptions(kubectl_layer=layer),
         )
+        # a parameter that costs every chart and manifest a step: they wait for what is ready instead
+        made.node.try_remove_child("KubectlReadyBarrier")
         if isinstance(vpc.node.scope, Network):
-            Annotations.of(self._cluster).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
-        resource = cast("eks.CfnCluster", self._cluster.node.default_child)
+            Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
+        resource = cast("eks.CfnCluster", made.node.default_child)
         resource.deletion_protection = deletion_protection
-        acknowledge_kubectl_provider(self._cluster.node.find_child("KubectlProvider"))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         if endpoint_access == "public_and_private" and not public_access_cidrs:
             acknowledge(resource, {"hyperpod-cdk::eks-public-endpoint": _OPEN_ENDPOINT})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
-        self._ready = DependencyGroup(self._addons, *_log_groups(self._cluster.node.find_child("KubectlProvider")))
+        provider = _kubectl_provider(
+            self,
+            cluster_name=cluster_name,
+            vpc=vpc,
+            subnets=subnets,
+            security_group=security_group or cast("ec2.ISecurityGroup", made.cluster_security_group),
+            layer=layer,
+        )
+        entry = _admit(self, "KubectlAccess", cast("iam.IRole", provider.role).role_arn, resource.ref)
+        self._ready = DependencyGroup(entry, *_log_groups(provider))
+        self._cluster = eks.Cluster.from_cluster_attributes(
+            self,
+            "WithKubectl",
+            cluster_name=resource.ref,
+            vpc=vpc,
+            prune=False,
+            kubectl_provider=cast("eks.IKubectlProvider", provider),
+        )
+        self.prerequisites: Sequence[IConstruct] = [role, *([key] if secrets_key is None else [])]
         _admit_administrators(self, admin_role_arns, resource.ref)
         if node_role_arn_for_access_entry is not None:
             eks.CfnAccessEntry(
@@ -181,8 +198,8 @@ class ControlPlane(Construct):
                 kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
     @property
-    def cluster(self) -> eks.Cluster:
-        """The EKS cluster, with a kubectl provider."""
+    def cluster(self) -> eks.ICluster:
+        """The EKS cluster, with a kubectl provider; charts and manifests have to depend on ``ready``."""
         return self._cluster
 
     @property
@@ -197,7 +214,7 @@ class ControlPlane(Construct):
 
     @property
     def ready(self) -> IDependable:
-        """What a client of the API server depends on: add-ons that need no node, log groups of the kubectl handler."""
+        """What a client of the API server depends on: the kubectl handler's access entry and its log groups."""
         return self._ready
 
     def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
@@ -253,14 +270,14 @@ class ExistingControlPlane(Construct):
         entries = _admit_administrators(self, admin_role_arns, cluster_name)
         role = iam.Role.from_role_arn(self, "KubectlRole", kubectl_role_arn) if kubectl_role_arn else None
         attributes: dict[str, Any] = {"cluster_name": cluster_name, "vpc": vpc, "prune": False}
-        provider = eks.KubectlProvider(
+        provider = _kubectl_provider(
             self,
-            "KubectlProvider",
-            cluster=eks.Cluster.from_cluster_attributes(self, "Named", **attributes),
+            cluster_name=cluster_name,
+            vpc=vpc,
+            subnets=subnets,
+            security_group=security_group,
+            layer=layer,
             role=role,
-            private_subnets=list(subnets),
-            security_groups=[security_group],
-            kubectl_layer=layer,
         )
         if oidc_provider_arn is not None:
             attributes["open_id_connect_provider"] = iam.OpenIdConnectProvider.from_open_id_connect_provider_arn(
@@ -272,7 +289,6 @@ class ExistingControlPlane(Construct):
         if role is not None:
             # CDK asks whether the region has public registries even where it makes no role that would read them
             self.node.try_remove_child("HasEcrPublic")
-        acknowledge_kubectl_provider(provider, role=role)
         if role is None and provider.role is not None:
             entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, cluster_name))
         self._ready = DependencyGroup(*entries, *_log_groups(provider))
@@ -292,6 +308,30 @@ class ExistingControlPlane(Construct):
     def ready(self) -> IDependable:
         """What a client of the API server depends on: the access entries, and log groups of the kubectl handler."""
         return self._ready
+
+
+def _kubectl_provider(
+    scope: Construct,
+    *,
+    cluster_name: str,
+    vpc: ec2.IVpc,
+    subnets: Sequence[ec2.ISubnet],
+    security_group: ec2.ISecurityGroup,
+    layer: lambda_.ILayerVersion,
+    role: iam.IRole | None = None,
+) -> eks.KubectlProvider:
+    """Make the handler that runs kubectl and helm; it knows the cluster by name, so that it is made beside it."""
+    provider = eks.KubectlProvider(
+        scope,
+        "KubectlProvider",
+        cluster=eks.Cluster.from_cluster_attributes(scope, "Named", cluster_name=cluster_name, vpc=vpc),
+        role=role,
+        private_subnets=list(subnets),
+        security_groups=[security_group],
+        kubectl_layer=layer,
+    )
+    acknowledge_kubectl_provider(provider, role=role)
+    return provider
 
 
 def _log_groups(provider: IConstruct) -> list[IDependable]:

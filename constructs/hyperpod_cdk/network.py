@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jsii
-from aws_cdk import Aws, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
+from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -77,6 +77,7 @@ class Network(Construct):
             tags=self._tags(),
         )
         self._public_subnets: list[ec2.ISubnet] = []
+        self._billed: list[CfnResource] = []
         ways_out: Mapping[str, ec2.CfnNatGateway | None] = dict.fromkeys(zones)
         if not is_closed:
             gateways = self._public_side({zone: slots[-1 - n] for n, zone in enumerate(zones[:gateway_count])})
@@ -150,6 +151,11 @@ class Network(Construct):
         return self._node_route_tables
 
     @property
+    def billed(self) -> Sequence[CfnResource]:
+        """What costs money by the hour: NAT gateways and their addresses."""
+        return self._billed
+
+    @property
     def ready(self) -> IDependable:
         """What a client in this stack depends on: all private routes and the S3 endpoint."""
         return self._ready
@@ -189,6 +195,7 @@ class Network(Construct):
         )
         for needed in (route, *subnet.routing):
             gateway.add_resource_dependency(needed)
+        self._billed += [address, gateway]
         return gateway
 
     def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None) -> _Subnet:

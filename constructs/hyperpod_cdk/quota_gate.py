@@ -103,20 +103,20 @@ class QuotaGate(Construct):
         """What could not be read and why, a line each, or ``none``; a token."""
         return self.resource.get_att("Skipped").to_string()
 
-    def before(self, *scopes: IConstruct) -> None:
-        """Let every resource that stands below ``scopes`` now wait for the gate; the gate's own do not.
+    def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
+        """Let every resource that stands below ``scopes`` now wait for the gate; its own and those ``beside`` do not.
 
         Call it for the stack itself as the last thing of its constructor: then all of the stack waits.
         """
-        own_path = f"{self.node.path}/"
+        free = [f"{each.node.path}/" for each in (self, *beside)]
         for scope in scopes:
             node = scope.node
             # an app has no path
             path = f"{node.path}/".removeprefix("/")
-            if path.startswith(own_path):
+            if any(path.startswith(each) for each in free):
                 continue
-            if own_path.startswith(path):
-                self.before(*node.children)
+            if any(each.startswith(path) for each in free):
+                self.before(*node.children, beside=beside)
             else:
                 node.add_dependency(self.resource)
 
@@ -126,10 +126,15 @@ class QuotaGate(Construct):
             "Role",
             description="HyperPod quota gate: reads quotas and what uses them up",
             policy_name="quota-gate",
-            statements=_rights(requirements, self.log_group.attr_arn),
+            statements=_rights(requirements, self._log_groups()),
         )
-        acknowledge_quota_gate(role)
+        acknowledge_quota_gate(role, log_group=self.log_group)
         return role
+
+    def _log_groups(self) -> str:
+        """Give the ARN of the log group by the name that CloudFormation makes up, so that the role need not wait."""
+        name = f"{cdk.Aws.STACK_NAME}-{self.log_group.logical_id}-*"
+        return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
 
     def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
         code = assets.Asset(self, "Code", path=str(HANDLERS), exclude=["*", "!quota_gate", "!quota_gate/*.py"])
@@ -185,7 +190,7 @@ def _answer_seconds(timeout_seconds: int) -> int:
     return _LAMBDA_TRIES * timeout_seconds + _LAMBDA_PAUSES_SECONDS
 
 
-def _rights(requirements: Sequence[Requirement], log_group_arn: str) -> list[dict[str, Any]]:
+def _rights(requirements: Sequence[Requirement], log_groups_arn: str) -> list[dict[str, Any]]:
     kinds = {requirement.usage for requirement in requirements if requirement.usage}
     needed = {action for kind in kinds for action in calls_of(kind)}
     describing = {"sagemaker:DescribeCluster"} & needed
@@ -194,5 +199,5 @@ def _rights(requirements: Sequence[Requirement], log_group_arn: str) -> list[dic
         *({"Action": [action], "Resource": [_DESCRIBED_CLUSTERS]} for action in describing),
         # whether an update is one that is taken back
         {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
-        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
+        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_groups_arn]},
     ]

@@ -25,7 +25,7 @@ STACKS = "stacks_are_ready_to_deploy"
 EKS = "eks_cluster_name_is_free_or_ours"
 HYPERPOD = "hyperpod_cluster_name_is_free_or_ours"
 
-NAMES = ("prod-network", "prod-control-plane", "prod-storage", "prod-hyperpod", "prod-platform", "prod-observability")
+NAMES = ("prod-foundation", "prod-storage", "prod-hyperpod", "prod-platform", "prod-observability")
 DENIED = NotAnswered("not allowed to ask", action="cloudformation:DescribeStacks")
 
 Run = Callable[..., Result]
@@ -125,27 +125,27 @@ def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -
     ("name", "status", "message"),
     [
         (
-            "prod-network",
+            "prod-platform",
             "ROLLBACK_COMPLETE",
             (
-                "needs prod-network at rest, got ROLLBACK_COMPLETE (the remainder of a first deployment that"
+                "needs prod-platform at rest, got ROLLBACK_COMPLETE (the remainder of a first deployment that"
                 " failed); run"
                 " 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
-                " prod-network' and 'aws cloudformation delete-stack --stack-name prod-network'"
+                " prod-platform' and 'aws cloudformation delete-stack --stack-name prod-platform'"
             ),
         ),
         (
-            "prod-control-plane",
+            "prod-foundation",
             "ROLLBACK_FAILED",
             (
-                "needs prod-control-plane at rest, got ROLLBACK_FAILED (a first deployment failed and could not be"
+                "needs prod-foundation at rest, got ROLLBACK_FAILED (a first deployment failed and could not be"
                 " taken"
                 " back); run 'aws eks update-cluster-config --name prod-eks --no-deletion-protection' where the"
                 " cluster is"
                 " still there, then run 'aws cloudformation update-termination-protection"
-                " --no-enable-termination-protection --stack-name prod-control-plane' and 'aws cloudformation"
+                " --no-enable-termination-protection --stack-name prod-foundation' and 'aws cloudformation"
                 " delete-stack"
-                " --stack-name prod-control-plane'"
+                " --stack-name prod-foundation'"
             ),
         ),
         (
@@ -198,19 +198,19 @@ def test_a_stuck_stack(run: Run, fake_aws: FakeAws, name: str, status: str, mess
     ],
 )
 def test_states_that_block(run: Run, fake_aws: FakeAws, status: str) -> None:
-    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": stack("prod-network", status)}
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", status)}
     (finding,) = run(STACKS).findings
-    assert finding.message.startswith(f"needs prod-network at rest, got {status} (")
+    assert finding.message.startswith(f"needs prod-foundation at rest, got {status} (")
 
 
 def test_without_protection_cdk_clears_away_a_failed_first_deployment(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": stack("prod-network", "ROLLBACK_COMPLETE")}
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "ROLLBACK_COMPLETE")}
     assert said(run(STACKS, {"deletion_protection": False})) == [
         (
-            "warning: name: prod-network is ROLLBACK_COMPLETE, the remainder of a first deployment that failed;"
+            "warning: name: prod-foundation is ROLLBACK_COMPLETE, the remainder of a first deployment that failed;"
             " 'cdk deploy'"
             " deletes it first, unless an earlier try left it protected: then run 'aws cloudformation"
-            " update-termination-protection --no-enable-termination-protection --stack-name prod-network'"
+            " update-termination-protection --no-enable-termination-protection --stack-name prod-foundation'"
         )
     ]
 
@@ -219,37 +219,37 @@ def test_without_protection_cdk_clears_away_a_failed_first_deployment(run: Run, 
 def test_one_stack_without_an_answer_hides_no_other(run: Run, fake_aws: FakeAws) -> None:
     fake_aws.answers.stack = {
         **dict.fromkeys(NAMES),
-        "prod-network": DENIED,
+        "prod-foundation": DENIED,
         "prod-platform": stack("prod-platform", "UPDATE_FAILED"),
     }
     result = run(STACKS)
     assert [(each.reason, each.action) for each in result.skipped] == [
-        ("prod-network: not allowed to ask", "cloudformation:DescribeStacks")
+        ("prod-foundation: not allowed to ask", "cloudformation:DescribeStacks")
     ]
     assert len(result.findings) == 1
-    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-network": DENIED}
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": DENIED}
     assert run(STACKS).status is Status.SKIPPED
 
 
 @pytest.mark.check("eks_cluster_name_is_free_or_ours", "passes")
-@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-control-plane"}])
+@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-foundation"}])
 def test_an_eks_cluster_that_is_ours(run: Run, fake_aws: FakeAws, tags: dict[str, str]) -> None:
-    fake_aws.answers.stack = {"prod-control-plane": stack("prod-control-plane", "UPDATE_COMPLETE")}
+    fake_aws.answers.stack = {"prod-foundation": stack("prod-foundation", "UPDATE_COMPLETE")}
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
     assert run(EKS).status is Status.PASSED
-    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.stack = {"prod-foundation": None}
     fake_aws.answers.eks_cluster = {"prod-eks": None}
     assert run(EKS).status is Status.PASSED
 
 
 @pytest.mark.check("eks_cluster_name_is_free_or_ours", "fails")
-@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-control-plane"}])
+@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-foundation"}])
 def test_an_eks_cluster_that_was_left(run: Run, fake_aws: FakeAws, tags: dict[str, str]) -> None:
-    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.stack = {"prod-foundation": None}
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
     assert said(run(EKS)) == [
         (
-            "error: name: needs the EKS cluster prod-eks to be made by prod-control-plane, got one that no stack"
+            "error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got one that no stack"
             " has any"
             " more; let the stack take it over with 'cdk deploy --import-existing-resources', delete the cluster,"
             " or choose"
@@ -258,13 +258,13 @@ def test_an_eks_cluster_that_was_left(run: Run, fake_aws: FakeAws, tags: dict[st
     ]
 
 
-@pytest.mark.parametrize("present", [None, stack("prod-control-plane", "CREATE_COMPLETE")])
+@pytest.mark.parametrize("present", [None, stack("prod-foundation", "CREATE_COMPLETE")])
 def test_an_eks_cluster_of_another_stack(run: Run, fake_aws: FakeAws, present: StackAnswer | None) -> None:
-    fake_aws.answers.stack = {"prod-control-plane": present}
+    fake_aws.answers.stack = {"prod-foundation": present}
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", {"aws:cloudformation:stack-name": "other"})}
     assert said(run(EKS)) == [
         (
-            "error: name: needs the EKS cluster prod-eks to be made by prod-control-plane, got one of the stack other;"
+            "error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got one of the stack other;"
             " choose another name, or name the cluster in eks.existing"
         )
     ]
@@ -272,7 +272,7 @@ def test_an_eks_cluster_of_another_stack(run: Run, fake_aws: FakeAws, present: S
 
 @pytest.mark.check("eks_cluster_name_is_free_or_ours", "skips")
 def test_an_eks_cluster_without_an_answer(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.stack = {"prod-control-plane": None}
+    fake_aws.answers.stack = {"prod-foundation": None}
     fake_aws.answers.eks_cluster = {"prod-eks": NotAnswered("no", action="eks:DescribeCluster")}
     result = run(EKS)
     assert [(each.reason, each.action) for each in result.skipped] == [("no", "eks:DescribeCluster")]

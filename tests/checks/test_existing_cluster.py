@@ -81,7 +81,7 @@ def cluster(fake_aws: FakeAws) -> Answers:
     answers.kubernetes_api_groups = {"platform": frozenset({"apps", "batch"})}
     answers.kubernetes_daemon_sets = {("platform", "kube-system"): {}}
     answers.hyperpod_clusters = ()
-    answers.stack = {"shared-platform": None, "shared-control-plane": None}
+    answers.stack = {"shared-platform": None, "shared-foundation": None}
     return answers
 
 
@@ -387,7 +387,7 @@ def test_an_addon_that_is_there_already(run: Run, cluster: Answers) -> None:
     assert everything(run, existing={"installed_addons": ["cert-manager", "aws-fsx-csi-driver"]}) == []
     cluster.stack = {
         "shared-platform": StackAnswer(name="shared-platform", status="CREATE_COMPLETE"),
-        "shared-control-plane": None,
+        "shared-foundation": None,
     }
     assert everything(run) == []
 

@@ -527,7 +527,7 @@ def test_endpoints_that_do_not_know_the_nodes(run: Run, network: Answers, let_in
 
 def test_a_group_that_was_made_may_be_on_the_list(run: Run, network: Answers, fake_aws: FakeAws) -> None:
     closed(network, rule(groups=(SG,)))
-    name = "shared-network"
+    name = "shared-foundation"
     fake_aws.answers.stack = {name: StackAnswer(name=name, status="CREATE_COMPLETE")}
     result = run(ENDPOINTS, security_group_id=None, eks=False)
     assert said(result) == []
@@ -556,7 +556,7 @@ def test_a_prefix_list_may_hold_the_nodes(run: Run, network: Answers) -> None:
 
 def test_a_group_that_is_made_is_on_no_list(run: Run, network: Answers) -> None:
     closed(network, rule(groups=(SG,)))
-    network.stack = {"shared-network": None}
+    network.stack = {"shared-foundation": None}
     services = ", ".join(NODE_ENDPOINTS)
     assert everything(run, security_group_id=None, eks=False) == [
         (

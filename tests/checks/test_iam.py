@@ -301,7 +301,7 @@ def test_an_execution_role_that_may_do_everything(run: Run, fake_aws: FakeAws) -
 
 
 def test_rights_for_single_resources_are_enough(run: Run, fake_aws: FakeAws) -> None:
-    role = "arn:aws:iam::111122223333:role/prod-hyperpod-ExecutionRole"
+    role = "arn:aws:iam::111122223333:role/prod-foundation-ExecutionRole"
     fake_aws.answers.simulate = {
         "iam:CreateRole": denied("iam:CreateRole"),
         f"iam:CreateRole {role}": Decision(action="iam:CreateRole", decision="allowed"),

@@ -119,7 +119,7 @@ def test_a_gate_does_not_wait_for_itself() -> None:
 
 def test_the_requirements_travel_in_readable_properties() -> None:
     foreign = stack("foreign")
-    own = Own(stacks=("prod-network", "prod-storage"), hyperpod_cluster="prod", eks_cluster="prod-eks")
+    own = Own(stacks=("prod-foundation", "prod-storage"), hyperpod_cluster="prod", eks_cluster="prod-eks")
     gate(foreign, own=own, mode="warn", environment_name="prod")
     template = template_of(foreign)
     (function,) = of_type(template, "AWS::Lambda::Function")
@@ -130,7 +130,7 @@ def test_the_requirements_travel_in_readable_properties() -> None:
         "ServiceTimeout": 540,
         "Mode": "warn",
         "EnvironmentName": "prod",
-        "Own": {"Stacks": ["prod-network", "prod-storage"], "HyperPodCluster": "prod", "EksCluster": "prod-eks"},
+        "Own": {"Stacks": ["prod-foundation", "prod-storage"], "HyperPodCluster": "prod", "EksCluster": "prod-eks"},
         "Requirements": [
             {
                 "Key": "cluster:ml.p5.48xlarge",
@@ -174,6 +174,17 @@ def test_the_role_may_do_what_these_requirements_need_and_nothing_else() -> None
         "",
         ["arn:", {"Ref": "AWS::Partition"}, ":sagemaker:us-east-1:111122223333:cluster/*"],
     ]
+    # by the name that it will get: a role that refers to its log group waits for it
+    own_logs = [
+        "",
+        [
+            "arn:",
+            {"Ref": "AWS::Partition"},
+            ":logs:us-east-1:111122223333:log-group:",
+            {"Ref": "AWS::StackName"},
+            f"-{logs}-*",
+        ],
+    ]
     assert _without_pseudo(statements(template)) == [
         {
             "Effect": "Allow",
@@ -185,7 +196,7 @@ def test_the_role_may_do_what_these_requirements_need_and_nothing_else() -> None
         {
             "Effect": "Allow",
             "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-            "Resource": [{"Fn::GetAtt": [logs, "Arn"]}],
+            "Resource": [{"Fn::Join": own_logs}],
         },
     ]
 
@@ -193,10 +204,10 @@ def test_the_role_may_do_what_these_requirements_need_and_nothing_else() -> None
 def _without_pseudo(value: Any) -> Any:
     """Region and account as this stack has them, and joined with their neighbours."""
     text = json.dumps(value)
-    text = text.replace(
-        '":sagemaker:", {"Ref": "AWS::Region"}, ":", {"Ref": "AWS::AccountId"}, ":cluster/*"', '"JOINED"'
-    )
-    return json.loads(text.replace('"JOINED"', '":sagemaker:us-east-1:111122223333:cluster/*"'))
+    for service, rest in (("sagemaker", "cluster/*"), ("logs", "log-group:")):
+        apart = f'":{service}:", {{"Ref": "AWS::Region"}}, ":", {{"Ref": "AWS::AccountId"}}, ":{rest}"'
+        text = text.replace(apart, f'":{service}:us-east-1:111122223333:{rest}"')
+    return json.loads(text)
 
 
 def test_without_use_by_others_only_quotas_are_read() -> None:

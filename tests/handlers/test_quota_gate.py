@@ -21,7 +21,7 @@ from hyperpod_cdk._handlers.quota_gate.calling import Refused
 from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota
 
-STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-network/0a1b2c3d-guid"
+STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-foundation/0a1b2c3d-guid"
 P5_CODE, VPC_CODE = "L-P5", "L-VPC"
 
 
@@ -59,7 +59,7 @@ def properties(*requirements: Requirement, mode: str = "enforce", **rest: Any) -
         "ServiceTimeout": "540",
         "Mode": mode,
         "EnvironmentName": "prod",
-        "Own": {"Stacks": ["prod-network"], "HyperPodCluster": "prod", "EksCluster": "prod-eks"},
+        "Own": {"Stacks": ["prod-foundation"], "HyperPodCluster": "prod", "EksCluster": "prod-eks"},
         "Requirements": to_properties(requirements),
         **rest,
     }
@@ -200,7 +200,7 @@ def test_a_warning_alone_refuses_nothing() -> None:
 
 
 def test_the_stacks_own_use_does_not_count() -> None:
-    assert answer_to(event(), FakeApi(vpc_stacks=["prod-network"] * 5))["Status"] == "SUCCESS"
+    assert answer_to(event(), FakeApi(vpc_stacks=["prod-foundation"] * 5))["Status"] == "SUCCESS"
 
 
 def test_vpcs_that_another_account_shares_do_not_count() -> None:
@@ -514,7 +514,7 @@ PROPERTIES = JSON | st.fixed_dictionaries(
     optional={
         "Mode": st.sampled_from(["enforce", "warn", "off"]) | JSON,
         "Requirements": st.lists(REQUIREMENT, max_size=4) | JSON,
-        "Own": st.just({"Stacks": ["prod-network"]}) | JSON,
+        "Own": st.just({"Stacks": ["prod-foundation"]}) | JSON,
         "EnvironmentName": JSON,
     },
 )

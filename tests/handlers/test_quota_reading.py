@@ -16,7 +16,7 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 P5 = "ml.p5.48xlarge for cluster usage"
-OWN = Own(stacks=("prod-network", "prod-storage"), hyperpod_cluster="prod", eks_cluster="prod-eks")
+OWN = Own(stacks=("prod-foundation", "prod-storage"), hyperpod_cluster="prod", eks_cluster="prod-eks")
 
 
 def row(name: str, code: str, value: float | None = 1.0, **more: Any) -> dict[str, Any]:
@@ -215,17 +215,17 @@ def test_the_nodes_of_the_environment_in_a_vpc_of_others_are_its_own(own_cluster
         },
         clusters={"prod": {"VpcConfig": NODES_STAND_IN, "InstanceGroups": groups}},
     )
-    own = Own(stacks=("prod-network",), hyperpod_cluster=own_cluster)
+    own = Own(stacks=("prod-foundation",), hyperpod_cluster=own_cluster)
     assert used(api, "network_interfaces_beside_nodes", own) == count
     made = {"sagemaker:describe_cluster"} & set(api.asked)
     assert made == ({"sagemaker:describe_cluster"} if own_cluster == "prod" else set())
 
 
 def test_a_vpc_that_another_account_shares_takes_nothing_of_the_quota() -> None:
-    vpcs = [{"OwnerId": "111122223333"}, {"OwnerId": "444455556666"}, tagged("prod-network", OwnerId="111122223333")]
+    vpcs = [{"OwnerId": "111122223333"}, {"OwnerId": "444455556666"}, tagged("prod-foundation", OwnerId="111122223333")]
     api = FakeApi(lists={"describe_vpcs": vpcs})
-    assert used(api, "vpcs", Own(stacks=("prod-network",), account="111122223333")) == 1
-    assert used(api, "vpcs", Own(stacks=("prod-network",))) == 2
+    assert used(api, "vpcs", Own(stacks=("prod-foundation",), account="111122223333")) == 1
+    assert used(api, "vpcs", Own(stacks=("prod-foundation",))) == 2
 
 
 def test_the_group_that_eks_makes_for_the_environments_cluster_is_its_own() -> None:
@@ -245,26 +245,26 @@ def test_the_environments_own_cluster_is_not_even_described() -> None:
 SUBNETS = [
     {"SubnetId": "subnet-5", "AvailabilityZoneId": "use1-az5", "VpcId": "vpc-a"},
     {"SubnetId": "subnet-4", "AvailabilityZoneId": "use1-az4", "VpcId": "vpc-a"},
-    tagged("prod-network", SubnetId="subnet-own", AvailabilityZoneId="use1-az5", VpcId="vpc-own"),
+    tagged("prod-foundation", SubnetId="subnet-own", AvailabilityZoneId="use1-az5", VpcId="vpc-own"),
 ]
 BLOCK = {"CidrBlockState": {"State": "associated"}}
 THINGS: Mapping[str, list[Any]] = {
     "describe_vpcs": [
         {"VpcId": "vpc-a", "CidrBlockAssociationSet": [BLOCK, BLOCK, {"CidrBlockState": {"State": "disassociated"}}]},
-        {"VpcId": "vpc-b", "Tags": [{"Key": "Name", "Value": "prod-network"}]},
-        tagged("prod-network", VpcId="vpc-own", CidrBlockAssociationSet=[BLOCK]),
-        tagged("prod-network-2", VpcId="vpc-c"),
+        {"VpcId": "vpc-b", "Tags": [{"Key": "Name", "Value": "prod-foundation"}]},
+        tagged("prod-foundation", VpcId="vpc-own", CidrBlockAssociationSet=[BLOCK]),
+        tagged("prod-foundation-2", VpcId="vpc-c"),
     ],
     "describe_subnets": SUBNETS,
-    "describe_addresses": [{"PublicIp": "192.0.2.1"}, tagged("prod-network", PublicIp="192.0.2.2")],
-    "describe_internet_gateways": [{}, tagged("prod-network"), tagged("lab-network")],
+    "describe_addresses": [{"PublicIp": "192.0.2.1"}, tagged("prod-foundation", PublicIp="192.0.2.2")],
+    "describe_internet_gateways": [{}, tagged("prod-foundation"), tagged("lab-network")],
     "describe_nat_gateways": [
         {"SubnetId": "subnet-5", "State": "available"},
         {"SubnetId": "subnet-5", "State": "deleting"},
         {"SubnetId": "subnet-5", "State": "deleted"},
         {"SubnetId": "subnet-5", "State": "failed"},
         {"SubnetId": "subnet-4", "State": "pending"},
-        tagged("prod-network", SubnetId="subnet-own", State="available"),
+        tagged("prod-foundation", SubnetId="subnet-own", State="available"),
         {"State": "available"},
     ],
     "describe_network_interfaces": [
@@ -278,7 +278,7 @@ THINGS: Mapping[str, list[Any]] = {
         {"VpcEndpointType": "Gateway", "VpcId": "vpc-a"},
         {"VpcEndpointType": "Interface", "VpcId": "vpc-a"},
         {"VpcEndpointType": "Interface", "VpcId": "vpc-b"},
-        tagged("prod-network", VpcEndpointType="Gateway", VpcId="vpc-own"),
+        tagged("prod-foundation", VpcEndpointType="Gateway", VpcId="vpc-own"),
     ],
     "list_clusters": ["prod-eks", "lab", "old"],
     "describe_file_systems": [

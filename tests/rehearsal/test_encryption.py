@@ -49,7 +49,7 @@ class Life:
         file = write(self._folder, **sections)
         assembly = self._folder / f"assembly-{self._count}"
         self.cdk.synth(file, assembly)
-        parameter = f"small-network:{PLACEHOLDER_PARAMETER}=rehearsal"
+        parameter = f"small-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"
         self.cdk.run(["deploy", "--app", str(assembly), "--parameters", parameter])
         return self.cdk.changes
 

@@ -138,7 +138,7 @@ def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(
         with pytest.raises(CdkFailedError) as failed:
             life.deploy(assemblies / "prod")
         problem = life.run.explain(failed.value)
-    assert "CREATE_FAILED        | Custom::HyperPodQuotaGate | prod-network/QuotaGate" in problem
+    assert "CREATE_FAILED        | Custom::HyperPodQuotaGate | prod-foundation/QuotaGate" in problem
     assert (
         "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is 1 in us-east-1; "
         "lower the count to 1 or run 'hyperpod-cdk quotas request prod'" in problem

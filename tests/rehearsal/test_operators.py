@@ -19,11 +19,7 @@ OFF: dict[str, Any] = {
     "observability": {"enabled": False},
     "spaces": {"enabled": False},
 }
-CHART = [
-    each
-    for stack in ("network", "control-plane")
-    for each in ("--parameters", f"serving-{stack}:HyperPodChart=rehearsal")
-]
+CHART = ("--parameters", "serving-foundation:HyperPodChart=rehearsal")
 MADE_FOR_THEM = {
     "amazon-sagemaker-hyperpod-inference",
     "amazon-sagemaker-hyperpod-observability",

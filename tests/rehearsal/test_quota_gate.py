@@ -110,7 +110,7 @@ def network(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     environment = load_environment(project / ENVIRONMENTS["prod"]).environment
     assembly = tmp_path_factory.mktemp("network")
     synthesized = synthesize_unchecked(environment, project=project, outdir=assembly)
-    return assembly, synthesized.templates["prod-network"]
+    return assembly, synthesized.templates["prod-foundation"]
 
 
 @pytest.fixture(scope="module")
@@ -175,12 +175,12 @@ def test_a_network_that_the_quotas_cannot_hold_ends_before_it_is_made(
     document["quotas"]["sagemaker"]["ml.p5.48xlarge for cluster usage"] = 1
     with embedded(document) as aws:
         account = Account(aws.endpoint, assembly)
-        assert account.create("prod-network", template) == "ROLLBACK_COMPLETE"
-        assert account.reason("prod-network") == (
+        assert account.create("prod-foundation", template) == "ROLLBACK_COMPLETE"
+        assert account.reason("prod-foundation") == (
             "Received response status [FAILED] from custom resource. Message returned: "
             f"1 of 17 quotas does not suffice in us-east-1\n{P5_FINDING}"
         )
-        touched = {event["ResourceType"] for event in account.events("prod-network")}
+        touched = {event["ResourceType"] for event in account.events("prod-foundation")}
         assert touched == {*GATES_OWN, GATE}
         assert len(account.client("ec2").describe_vpcs()["Vpcs"]) == 1, "the account's default VPC"
         log = account.log("QuotaGate")
@@ -192,8 +192,8 @@ def test_a_network_that_the_quotas_hold_is_made(project: Path, network: tuple[Pa
     assembly, template = network
     with embedded(load_document(None, project / ENVIRONMENTS["prod"])) as aws:
         account = Account(aws.endpoint, assembly)
-        assert account.create("prod-network", template) == "CREATE_COMPLETE"
-        outputs = account.outputs("prod-network")
+        assert account.create("prod-foundation", template) == "CREATE_COMPLETE"
+        outputs = account.outputs("prod-foundation")
         assert (outputs["QuotaFindings"], outputs["QuotasSkipped"]) == ("none", "none")
 
 

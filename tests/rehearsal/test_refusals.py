@@ -29,7 +29,7 @@ Step = str | int
 ACCOUNT, REGION = "111122223333", "us-east-1"
 PLANS = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-plan"
 ROLES = f"arn:aws:iam::{ACCOUNT}:role"
-WAVES = (("network",), ("control-plane", "storage"), ("hyperpod",), ("platform", "observability"))
+WAVES = (("foundation",), ("storage", "hyperpod"), ("platform", "observability"))
 """What is deployed side by side, one wave after the other."""
 STACKS = tuple(stack for wave in WAVES for stack in wave)
 BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
@@ -43,7 +43,7 @@ SHOWN = (
     (r"\b(subnet|sg|sgr|vpc|rtb|fs|lambda)-[0-9a-f]{8,}", r"<\1>"),
     (r"(?<=/)[0-9a-f]{32}", "<digest>"),
     (r"sagemaker-prod-[0-9a-z-]+", "<lifecycle bucket>"),
-    (r"[a-z]+-hyperpod-ExecutionRole[0-9A-F]{8}-\w+", "<execution role>"),
+    (r"prod-hyperpod-Stranger-\w+", "<stranger>"),
     (r"/[^' ]*/tmp[^' ]*", "<file>"),
 )
 """What differs from one run to the next, and what stands for it in the texts below."""
@@ -124,6 +124,12 @@ def only(*logical_ids: str) -> Edit:
     return edit
 
 
+def trusting(service: str) -> dict[str, Any]:
+    """Give the trust policy of a role that a service takes."""
+    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
 def added(logical_id: str, resource_type: str, **properties: Any) -> Edit:
     """Add a resource."""
 
@@ -148,7 +154,7 @@ def group(name: str, count: int, **changes: Any) -> Edit:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A fault put into one of the six stacks, and what is said about it."""
+    """A fault put into one of the stacks, and what is said about it."""
 
     name: str
     stack: str
@@ -159,7 +165,7 @@ class Refusal:
 
 
 class Deployed:
-    """The embedded AWS with the six stacks in it."""
+    """The embedded AWS with the stacks in it."""
 
     def __init__(self, aws: EmbeddedAws, synthesized: Synthesized) -> None:
         self.aws = aws
@@ -312,6 +318,8 @@ def _request(template: Template, chart: str) -> dict[str, Any]:
 EFA_GROUP = {"Fn::GetAtt": ["EfaGroup96CDBEEF", "GroupId"]}
 VPC = {"Ref": "NetworkVpcFAC8F4A5"}
 NOBODY = f"{ROLES}/nobody"
+NETWORK = ("Network", "Efa")
+STRANGER = {"Fn::GetAtt": ["Stranger", "Arn"]}
 GROUPS = ("Cluster", "InstanceGroups")
 SYSTEM = (*GROUPS, 1)
 VOLUME = "#/InstanceGroups/1/InstanceStorageConfigs/0"
@@ -360,13 +368,13 @@ FILE_SYSTEM = "LustrescratchFileSystemFF33363C"
 REQUESTS = [
     Refusal(
         "resources that wait for each other",
-        "network",
+        "foundation",
         (attribute(["EfaToItself789E6381"], "NetworkVpc", "DependsOn"),),
         "Circular dependency between resources: [EfaGroup96CDBEEF, EfaToItself789E6381, NetworkVpcFAC8F4A5]",
     ),
     Refusal(
         "security groups that name each other inline",
-        "network",
+        "foundation",
         (
             put([{"IpProtocol": "-1", "SourceSecurityGroupId": {"Ref": "Other"}}], "EfaGroup", "SecurityGroupIngress"),
             added(
@@ -380,37 +388,37 @@ REQUESTS = [
     ),
     Refusal(
         "a security group that names itself inline",
-        "network",
+        "foundation",
         (put([{"IpProtocol": "-1", "SourceSecurityGroupId": EFA_GROUP}], "EfaGroup", "SecurityGroupIngress"),),
         "Circular dependency between resources: [EfaGroup96CDBEEF]",
     ),
     Refusal(
         "an attribute that the resource has not",
-        "network",
+        "foundation",
         (put({"Fn::GetAtt": ["EfaGroup96CDBEEF", "Arn"]}, "EfaToItself", "GroupId"),),
         "Template error: resource EfaGroup96CDBEEF does not support attribute type Arn in Fn::GetAtt",
     ),
     Refusal(
         "a Ref to nothing",
-        "network",
+        "foundation",
         (put({"Ref": "Nothing"}, "EfaToItself", "GroupId"),),
         "Template format error: Unresolved resource dependencies [Nothing] in the Resources block of the template",
     ),
     Refusal(
         "waiting for nothing",
-        "network",
+        "foundation",
         (attribute(["Nothing"], "EfaToItself", "DependsOn"),),
         "Template format error: Unresolved resource dependencies [Nothing] in the Resources block of the template",
     ),
     Refusal(
         "an import of nothing",
         "hyperpod",
-        (put({"Fn::ImportValue": "prod-network:Nothing"}, *SYSTEM, "ExecutionRole"),),
-        "No export named prod-network:Nothing found.",
+        (put({"Fn::ImportValue": "prod-foundation:Nothing"}, *SYSTEM, "ExecutionRole"),),
+        "No export named prod-foundation:Nothing found.",
     ),
     Refusal(
         "a type that is not in the registry",
-        "network",
+        "foundation",
         (added("More", "AWS::SageMaker::HyperPodCluster"),),
         "Template format error: Unrecognized resource types: [AWS::SageMaker::HyperPodCluster]",
     ),
@@ -460,7 +468,7 @@ UPDATES = [
     ),
     Refusal(
         "a retention that CloudWatch Logs does not offer",
-        "network",
+        "foundation",
         (put(91, "NetworkFlowLogGroup", "RetentionInDays"),),
         invalid("NetworkFlowLogGroup1F868030", "#/RetentionInDays: 91 is not a valid enum value"),
         "NetworkFlowLogGroup1F868030",
@@ -543,14 +551,12 @@ UPDATES = [
         "an execution role that trusts another service",
         "hyperpod",
         (
-            put(
-                "ec2.amazonaws.com", "ExecutionRole", "AssumeRolePolicyDocument", "Statement", 0, "Principal", "Service"
-            ),
-            put(3, *SYSTEM, "InstanceCount"),
+            added("Stranger", "AWS::IAM::Role", AssumeRolePolicyDocument=trusting("ec2.amazonaws.com")),
+            group("more", 1, ExecutionRole=STRANGER),
         ),
         said(
             "SageMaker",
-            f"Could not assume role {ROLES}/<execution role>. Please ensure that the role exists and allows principal "
+            f"Could not assume role {ROLES}/<stranger>. Please ensure that the role exists and allows principal "
             "'sagemaker.amazonaws.com' to assume the role.",
         ),
         CLUSTER,
@@ -558,10 +564,13 @@ UPDATES = [
     Refusal(
         "an execution role without its policy",
         "hyperpod",
-        (put([], "ExecutionRolePolicy", "Roles"), put(3, *SYSTEM, "InstanceCount")),
+        (
+            added("Stranger", "AWS::IAM::Role", AssumeRolePolicyDocument=trusting("sagemaker.amazonaws.com")),
+            group("more", 1, ExecutionRole=STRANGER),
+        ),
         said(
             "SageMaker",
-            f"Unable to retrieve subnets. The role {ROLES}/<execution role> is not authorized to perform: "
+            f"Unable to retrieve subnets. The role {ROLES}/<stranger> is not authorized to perform: "
             "ec2:DescribeSubnets",
         ),
         CLUSTER,
@@ -591,7 +600,7 @@ UPDATES = [
     # Lambda and the custom resource behind it
     Refusal(
         "a custom resource whose code fails",
-        "hyperpod",
+        "foundation",
         (put(["missing.zip"], UPLOAD, "SourceObjectKeys"),),
         "Received response status [FAILED] from custom resource. Message returned: Command '['/opt/awscli/aws', 's3', "
         "'cp', 's3://cdk-hnb659fds-assets-111122223333-us-east-1/missing.zip', '<file>']' returned non-zero exit "
@@ -600,7 +609,7 @@ UPDATES = [
     ),
     Refusal(
         "a function's role that is not there",
-        "hyperpod",
+        "foundation",
         (put(NOBODY, UPLOADER, "Role"),),
         said("Lambda", "The role defined for the function cannot be assumed by Lambda."),
         f"{UPLOADER}6723FB92",
@@ -608,7 +617,7 @@ UPDATES = [
     # the network
     Refusal(
         "the zone ID of another region",
-        "network",
+        "foundation",
         (added("More", "AWS::EC2::Subnet", VpcId=VPC, CidrBlock="10.192.7.0/24", AvailabilityZoneId="usw2-az1"),),
         said(
             "EC2",
@@ -619,35 +628,35 @@ UPDATES = [
     ),
     Refusal(
         "blocks that overlap",
-        "network",
+        "foundation",
         (added("More", "AWS::EC2::VPCCidrBlock", VpcId=VPC, CidrBlock="10.1.128.0/17"),),
         said("EC2", "The CIDR '10.1.128.0/17' overlaps the block '10.1.0.0/16' of the vpc '<vpc>'."),
         "More",
     ),
     Refusal(
         "a block that is too large",
-        "network",
+        "foundation",
         (added("More", "AWS::EC2::VPCCidrBlock", VpcId=VPC, CidrBlock="10.64.0.0/10"),),
         said("EC2", "The CIDR '10.64.0.0/10' is invalid."),
         "More",
     ),
     Refusal(
         "a subnet that is too small",
-        "network",
+        "foundation",
         (added("More", "AWS::EC2::Subnet", VpcId=VPC, CidrBlock="10.192.7.0/29", AvailabilityZoneId="use1-az4"),),
         said("EC2", "The CIDR '10.192.7.0/29' is invalid."),
         "More",
     ),
     Refusal(
         "subnets that overlap",
-        "network",
+        "foundation",
         (added("More", "AWS::EC2::Subnet", VpcId=VPC, CidrBlock="10.2.3.0/24", AvailabilityZoneId="use1-az4"),),
         said("EC2", "The CIDR '10.2.3.0/24' conflicts with another subnet"),
         "More",
     ),
     Refusal(
         "a rule twice",
-        "network",
+        "foundation",
         (
             added(
                 "Again",
@@ -662,7 +671,7 @@ UPDATES = [
     ),
     Refusal(
         "a gateway endpoint of a service that has none",
-        "network",
+        "foundation",
         (put(f"com.amazonaws.{REGION}.sts", "NetworkS3Endpoint", "ServiceName"),),
         said("EC2", f"The Vpc Endpoint Service 'com.amazonaws.{REGION}.sts' does not exist"),
         "NetworkS3Endpoint635CABAC",
@@ -695,28 +704,28 @@ UPDATES = [
     # EKS
     Refusal(
         "a Kubernetes version of the past",
-        "control-plane",
+        "foundation",
         (put("1.12", "ControlPlaneCluster", "Version"),),
         said("EKS", "unsupported Kubernetes version 1.12"),
         EKS,
     ),
     Refusal(
         "a Kubernetes version back",
-        "control-plane",
+        "foundation",
         (put("1.34", "ControlPlaneCluster", "Version"),),
         said("EKS", "Unsupported Kubernetes minor version update from 1.35 to 1.34"),
         EKS,
     ),
     Refusal(
         "access by config map",
-        "control-plane",
+        "foundation",
         (put("CONFIG_MAP", "ControlPlaneCluster", "AccessConfig", "AuthenticationMode"),),
         said("EKS", "Unsupported authentication mode update from API to CONFIG_MAP"),
         EKS,
     ),
     Refusal(
         "an API server that nobody reaches",
-        "control-plane",
+        "foundation",
         (
             switched_off("ControlPlaneCluster", "ResourcesVpcConfig", "EndpointPrivateAccess"),
             switched_off("ControlPlaneCluster", "ResourcesVpcConfig", "EndpointPublicAccess"),
@@ -726,7 +735,7 @@ UPDATES = [
     ),
     Refusal(
         "clients from no address",
-        "control-plane",
+        "foundation",
         (put(["203.0.113.0/33"], "ControlPlaneCluster", "ResourcesVpcConfig", "PublicAccessCidrs"),),
         said("EKS", "The following CIDRs are invalid in publicAccessCidrs: [203.0.113.0/33]"),
         EKS,
@@ -798,7 +807,7 @@ def prod(assemblies: Path) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def deployed(prod: Synthesized, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
-    """The six stacks, up."""
+    """The stacks, up."""
     scratch = tmp_path_factory.mktemp("embedded")
     document = load_document(None, project / ENVIRONMENTS["prod"])
     elsewhere = {
@@ -863,13 +872,39 @@ def _zipped(folder: Path) -> bytes:
 
 def _spare(deployed: Deployed, stack: str, name: str, *edits: Edit) -> tuple[str, Template]:
     """The template of a stack under another environment's name, in prod's network."""
+    if stack == "foundation":
+        edits = (_in_the_network_of(deployed), *edits)
     text = json.dumps(deployed.edited(stack, *edits))
-    for own in ("prod-control-plane", "prod-hyperpod", "prod-platform", "prod-storage", "prod-eks", "prod-policy"):
-        text = text.replace(own, own.replace("prod", name))
+    own = ["prod-hyperpod", "prod-platform", "prod-storage", "prod-eks", "prod-policy"]
+    # storage and a cluster stand on what prod's foundation exports
+    own += ["prod-foundation"] if stack in {"foundation", "platform"} else []
+    for each in own:
+        text = text.replace(each, each.replace("prod", name))
     text = text.replace('"ClusterName": "prod"', f'"ClusterName": "{name}"').replace(
         "prod-research", f"{name}-research"
     )
     return f"{name}-{stack}", json.loads(text)
+
+
+def _in_the_network_of(deployed: Deployed) -> Edit:
+    """Leave EKS and the chart of a foundation, in the network that stands, and nothing else."""
+    described = deployed.cloudformation.describe_stack_resources(StackName="prod-foundation")["StackResources"]
+    ids = {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in described}
+
+    def standing(value: Any) -> Any:
+        if isinstance(value, list):
+            return [standing(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        name = value.get("Ref") or next(iter(value.get("Fn::GetAtt", [])), "")
+        return ids[name] if name.startswith(NETWORK) else {key: standing(each) for key, each in value.items()}
+
+    def edit(template: Template) -> None:
+        kept = [name for name in template["Resources"] if name.startswith(("ControlPlane", "HyperPodDependencies"))]
+        only(*kept)(template)
+        template["Resources"] = standing(template["Resources"])
+
+    return edit
 
 
 def _refused_create(deployed: Deployed, name: str, template: Template) -> dict[str, str]:
@@ -908,37 +943,37 @@ def test_an_update_that_aws_refuses_is_told_and_taken_back(untouched: Deployed, 
     [
         (
             without_export,
-            f"Export prod-network:{EXPORTS} cannot be deleted as it is in use by prod-hyperpod",
+            f"Export prod-foundation:{EXPORTS} cannot be deleted as it is in use by prod-hyperpod",
         ),
         (
             with_another_export,
-            f"Cannot update export prod-network:{EXPORTS} as it is in use by prod-hyperpod",
+            f"Cannot update export prod-foundation:{EXPORTS} as it is in use by prod-hyperpod",
         ),
     ],
     ids=["removed", "changed"],
 )
 def test_an_export_in_use_stays_as_it_is(untouched: Deployed, edit: Edit, text: str) -> None:
-    untouched.update("prod-network", untouched.edited("network", edit))
-    assert untouched.settled("prod-network") == "UPDATE_ROLLBACK_COMPLETE"
-    assert untouched.rollback_reason("prod-network") == text
+    untouched.update("prod-foundation", untouched.edited("foundation", edit))
+    assert untouched.settled("prod-foundation") == "UPDATE_ROLLBACK_COMPLETE"
+    assert untouched.rollback_reason("prod-foundation") == text
 
 
 def test_the_placeholder_chart_is_refused_before_anything_is_made(untouched: Deployed) -> None:
-    name, template = _spare(untouched, "network", "fresh")
+    name, template = _spare(untouched, "foundation", "fresh")
     with pytest.raises(ClientError) as refused:
         untouched.create(name, template, chart="placeholder")
     assert service_error(refused.value).message == (
         "Template validation error: Rule HyperPodChartIsPulled: the HyperPod dependency chart has not been pulled; run "
         "'hyperpod-cdk charts pull', then deploy again"
     )
-    with pytest.raises(ClientError, match="Stack with id fresh-network does not exist"):
+    with pytest.raises(ClientError, match="Stack with id fresh-foundation does not exist"):
         untouched.cloudformation.describe_stacks(StackName=name)
 
 
 @pytest.mark.parametrize("rule", ["EfaToItself", "EfaFromItself"], ids=["egress", "ingress"])
 def test_efa_needs_both_rules_that_name_the_group_itself(deployed: Deployed, rule: str) -> None:
-    deployed.update("prod-network", deployed.edited("network", without(rule)))
-    assert deployed.settled("prod-network") == "UPDATE_COMPLETE"
+    deployed.update("prod-foundation", deployed.edited("foundation", without(rule)))
+    assert deployed.settled("prod-foundation") == "UPDATE_COMPLETE"
     try:
         deployed.update("prod-hyperpod", deployed.edited("hyperpod", group("more", 1)))
         assert deployed.settled("prod-hyperpod") == "UPDATE_ROLLBACK_COMPLETE"
@@ -946,8 +981,8 @@ def test_efa_needs_both_rules_that_name_the_group_itself(deployed: Deployed, rul
         described = deployed.client("sagemaker").describe_cluster(ClusterName="prod")
         assert [each["InstanceGroupName"] for each in described["InstanceGroups"]] == ["h100", "system"]
     finally:
-        deployed.update("prod-network", deployed.templates["network"])
-        assert deployed.settled("prod-network") == "UPDATE_COMPLETE"
+        deployed.update("prod-foundation", deployed.templates["foundation"])
+        assert deployed.settled("prod-foundation") == "UPDATE_COMPLETE"
 
 
 @pytest.mark.parametrize(
@@ -1002,7 +1037,7 @@ def test_a_file_system_that_fsx_does_not_make(untouched: Deployed, edit: Edit, t
 
 
 CONTROL_PLANE = ("ControlPlaneCluster", "ControlPlaneRole", "ControlPlaneSecretsKey")
-KUBECTL_ACCESS = ("ControlPlaneClusterClusterAdminRoleAccess", "ControlPlaneClusterKubectlProviderHandlerServiceRole")
+KUBECTL_ACCESS = ("ControlPlaneKubectlAccess", "ControlPlaneKubectlProviderHandlerServiceRole")
 
 
 def _bare(template: Template) -> None:
@@ -1016,11 +1051,11 @@ def test_access_entries_need_another_authentication_mode(untouched: Deployed) ->
     closed = put("CONFIG_MAP", "ControlPlaneCluster", "AccessConfig", "AuthenticationMode")
     unprotected = switched_off("ControlPlaneCluster", "DeletionProtection")
     edits = (only(*CONTROL_PLANE, *KUBECTL_ACCESS), closed, unprotected)
-    reasons = _refused_create(untouched, *_spare(untouched, "control-plane", "walled", *edits))
+    reasons = _refused_create(untouched, *_spare(untouched, "foundation", "walled", *edits))
     text = (
         "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to perform this operation."
     )
-    assert reasons == {"ControlPlaneClusterClusterAdminRoleAccessB4854E3B": said("EKS", text)}
+    assert reasons == {"ControlPlaneKubectlAccessB4B098BB": said("EKS", text)}
 
 
 @pytest.fixture(scope="session")
@@ -1028,24 +1063,20 @@ def bare(deployed: Deployed) -> Deployed:
     """Beside prod, control planes without nodes: `closed` (access by config map) and `bare` (no chart)."""
     for name, mode in (("closed", "CONFIG_MAP"), ("bare", "API")):
         mode_set = put(mode, "ControlPlaneCluster", "AccessConfig", "AuthenticationMode")
-        deployed.create(*_spare(deployed, "control-plane", name, _bare, mode_set))
+        deployed.create(*_spare(deployed, "foundation", name, _bare, mode_set))
     for name in ("closed", "bare"):
-        assert deployed.settled(f"{name}-control-plane") == "CREATE_COMPLETE"
+        assert deployed.settled(f"{name}-foundation") == "CREATE_COMPLETE"
     return deployed
 
 
 def _small_cluster(deployed: Deployed, name: str, *edits: Edit) -> tuple[str, Template]:
-    """A HyperPod cluster of the system group only, whose scripts lie in prod's bucket."""
-    cluster = deployed.client("sagemaker").describe_cluster(ClusterName="prod")
-    scripts = cluster["InstanceGroups"][0]["LifeCycleConfig"]["SourceS3Uri"]
-    bucket = f"arn:aws:s3:::{scripts.split('/')[2]}"
+    """A HyperPod cluster of the system group only, with prod's scripts, role and network, on its own EKS cluster."""
+    eks = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/{name}-eks"
 
     def reduce(template: Template) -> None:
         del _resource(template, "Cluster")["Properties"]["InstanceGroups"][0]
-        put(scripts, *GROUPS, 0, "LifeCycleConfig", "SourceS3Uri")(template)
-        statements = _resource(template, "ExecutionRolePolicy")["Properties"]["PolicyDocument"]["Statement"]
-        statements[-2]["Resource"], statements[-1]["Resource"] = [bucket], [f"{bucket}/*"]
-        only("Cluster", "ExecutionRole", "ExecutionRolePolicy")(template)
+        put(eks, "Cluster", "Orchestrator", "Eks", "ClusterArn")(template)
+        only("Cluster")(template)
 
     return _spare(deployed, "hyperpod", name, reduce, *edits)
 
@@ -1076,7 +1107,7 @@ def test_hyperpod_wants_access_entries_and_its_chart(bare: Deployed, name: str, 
 
 
 def test_kubernetes_goes_one_minor_version_at_a_time(bare: Deployed) -> None:
-    stack, template = _spare(bare, "control-plane", "bare", _bare)
+    stack, template = _spare(bare, "foundation", "bare", _bare)
     put("1.35", "ControlPlaneCluster", "Version")(template)
     bare.update(stack, template)
     assert bare.settled(stack) == "UPDATE_ROLLBACK_COMPLETE"
@@ -1114,7 +1145,7 @@ def test_an_addon_that_lacks_what_it_stands_on(bare: Deployed, kept: tuple[str, 
 @pytest.fixture(scope="session")
 def untagged(deployed: Deployed) -> Deployed:
     """Beside prod, `untagged`: a control plane with its chart and a HyperPod cluster without the tag SageMaker=true."""
-    name, template = _spare(deployed, "control-plane", "untagged")
+    name, template = _spare(deployed, "foundation", "untagged")
     deployed.create(name, template)
     assert deployed.settled(name) == "CREATE_COMPLETE", deployed.reasons(name)
     name, template = _small_cluster(deployed, "untagged", put([], "Cluster", "Tags"))
@@ -1173,8 +1204,9 @@ def test_a_bucket_with_something_in_it_is_not_deleted(untouched: Deployed) -> No
         bucket = _resource(template, "LifecycleScriptsBucket")
         bucket["Properties"] = {"BucketName": "sagemaker-spare"}
         bucket["DeletionPolicy"] = "Delete"
+        template["Outputs"] = {}
 
-    name, template = _spare(untouched, "hyperpod", "spare", spare)
+    name, template = "spare-scripts", untouched.edited("foundation", spare)
     untouched.create(name, template)
     assert untouched.settled(name) == "CREATE_COMPLETE"
     s3 = untouched.client("s3")

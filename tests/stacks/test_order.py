@@ -106,12 +106,6 @@ def test_no_two_make_one_namespace_at_once(synthesized: Synthesized) -> None:
     assert [(a, b) for a, b in pairs if not (synthesized.waits_for(a, b) or synthesized.waits_for(b, a))] == []
 
 
-@pytest.mark.parametrize("kind", ["Custom::AWSCDK-EKS-HelmChart", "AWS::EKS::Cluster", "AWS::EKS::Addon"])
-def test_the_ways_to_aws_stand_before_who_takes_them(created: Synthesized, kind: str) -> None:
-    ways = created.of_type(*BEFORE_THE_CLUSTER["the endpoints"], *BEFORE_THE_CLUSTER["the routes"])
-    assert [each for each in created.of_type(kind) for way in ways if not created.waits_for(each, way)] == []
-
-
 def test_a_closed_network_has_endpoints_and_no_way_out(created: Synthesized) -> None:
     endpoints = {
         created.resource(node)["Properties"]["VpcEndpointType"] for node in created.of_type("AWS::EC2::VPCEndpoint")
@@ -126,11 +120,11 @@ def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesize
     node = cluster(synthesized)
     properties = synthesized.resource(node)["Properties"]
     groups = (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ()))
-    for role in {group["ExecutionRole"]["Fn::GetAtt"][0] for group in groups}:
+    for stack, role in {_exporter(synthesized, group["ExecutionRole"]) for group in groups}:
         policies = [
             each
             for each in synthesized.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
-            if each[0] == node[0] and {"Ref": role} in _roles(synthesized, each)
+            if each[0] == stack and {"Ref": role} in _roles(synthesized, each)
         ]
         assert policies
         assert [n for n in policies if not synthesized.waits_for(node, n)] == []
@@ -238,13 +232,23 @@ def test_file_system_ports_are_open_before_the_file_system(created: Synthesized)
         assert [n for n in rules if not created.waits_for(system, n)] == []
 
 
-def test_storage_and_control_plane_go_side_by_side(synthesized: Synthesized) -> None:
+def test_storage_and_hyperpod_go_side_by_side(synthesized: Synthesized) -> None:
     name = synthesized.environment.name
-    if not synthesized.environment.storage.lustre:
-        assert f"{name}-storage" not in synthesized.templates
-        return
-    assert f"{name}-storage" not in synthesized.stack_dependencies[f"{name}-control-plane"]
-    assert f"{name}-control-plane" not in synthesized.stack_dependencies[f"{name}-storage"]
+    assert synthesized.stack_dependencies[f"{name}-foundation"] == []
+    assert synthesized.stack_dependencies[f"{name}-hyperpod"] == [f"{name}-foundation"]
+    if synthesized.environment.storage.made_lustre:
+        assert synthesized.stack_dependencies[f"{name}-storage"] == [f"{name}-foundation"]
+
+
+def _exporter(synthesized: Synthesized, value: dict[str, str]) -> Node:
+    """Give the resource whose attribute one stack imports from another."""
+    stack = value["Fn::ImportValue"].partition(":")[0]
+    (output,) = [
+        each
+        for each in synthesized.templates[stack]["Outputs"].values()
+        if each.get("Export", {}).get("Name") == value["Fn::ImportValue"]
+    ]
+    return stack, output["Value"]["Fn::GetAtt"][0]
 
 
 def _roles(synthesized: Synthesized, node: Node) -> list[object]:

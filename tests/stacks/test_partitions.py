@@ -82,7 +82,7 @@ def _is_service(path: tuple[str, ...]) -> bool:
 
 
 def test_endpoints_have_the_names_of_the_partition(abroad: Synthesized) -> None:
-    (template,) = [each for name, each in abroad.templates.items() if name.endswith("-network")]
+    (template,) = [each for name, each in abroad.templates.items() if name.endswith("-foundation")]
     names = {
         "".join(part if isinstance(part, str) else "REGION" for part in row["Properties"]["ServiceName"]["Fn::Join"][1])
         for row in of_type(template, "AWS::EC2::VPCEndpoint").values()
@@ -97,7 +97,7 @@ def test_endpoints_have_the_names_of_the_partition(abroad: Synthesized) -> None:
 
 
 def test_the_s3_gateway_is_named_alike_everywhere(abroad: Synthesized) -> None:
-    (template,) = [each for name, each in abroad.templates.items() if name.endswith("-network")]
+    (template,) = [each for name, each in abroad.templates.items() if name.endswith("-foundation")]
     gateways = [
         row["Properties"]["ServiceName"]["Fn::Join"][1][0]
         for row in of_type(template, "AWS::EC2::VPCEndpoint").values()

@@ -1,4 +1,4 @@
-"""The quota gate stands before everything of the network stack, unless the environment turns it off."""
+"""The quota gate stands before everything that takes long or costs, unless the environment turns it off."""
 
 from __future__ import annotations
 
@@ -14,6 +14,26 @@ from hyperpod_cdk.config import load_environment
 from tests.support.assembly import ENVIRONMENTS, Node, Synthesized, synthesize_unchecked
 
 GATE = "Custom::HyperPodQuotaGate"
+QUICK_AND_FREE = {
+    "AWS::EC2::FlowLog",
+    "AWS::EC2::InternetGateway",
+    "AWS::EC2::Route",
+    "AWS::EC2::RouteTable",
+    "AWS::EC2::SecurityGroup",
+    "AWS::EC2::SecurityGroupEgress",
+    "AWS::EC2::SecurityGroupIngress",
+    "AWS::EC2::Subnet",
+    "AWS::EC2::SubnetRouteTableAssociation",
+    "AWS::EC2::VPC",
+    "AWS::EC2::VPCCidrBlock",
+    "AWS::EC2::VPCEndpoint",
+    "AWS::EC2::VPCGatewayAttachment",
+    "AWS::IAM::Role",
+    "AWS::KMS::Alias",
+    "AWS::KMS::Key",
+    "AWS::Logs::LogGroup",
+}
+"""What EKS needs before it, and what that stands in; a key is paid by the month, and is none where the gate refuses."""
 
 
 def gate_of(synthesized: Synthesized) -> Node:
@@ -22,24 +42,25 @@ def gate_of(synthesized: Synthesized) -> Node:
 
 
 def resources(synthesized: Synthesized) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = synthesized.templates[f"{synthesized.environment.name}-network"]["Resources"]
+    found: dict[str, dict[str, Any]] = synthesized.templates[f"{synthesized.environment.name}-foundation"]["Resources"]
     return found
 
 
-def test_every_resource_of_the_network_waits_for_it_by_name(synthesized: Synthesized) -> None:
+def test_only_what_is_quick_and_free_is_made_beside_it(synthesized: Synthesized) -> None:
     stack, gate = gate_of(synthesized)
-    assert stack == f"{synthesized.environment.name}-network"
-    waits_not = [each for each in resources(synthesized).items() if gate not in each[1].get("DependsOn", [])]
-    # a key of the logs stands before what the gate itself logs
-    waits_not = [each for each in waits_not if not each[0].startswith("LogsKey")]
-    assert [each["Type"] for _, each in waits_not] == [
-        "AWS::Logs::LogGroup",
-        "AWS::IAM::Role",
-        "AWS::Lambda::Function",
-        GATE,
-    ]
-    assert all(name.startswith("QuotaGate") for name, _ in waits_not)
-    assert list(resources(synthesized))[:4] == [name for name, _ in waits_not], "the gate is read first"
+    assert stack == f"{synthesized.environment.name}-foundation"
+    beside = {
+        name: each
+        for name, each in resources(synthesized).items()
+        if not synthesized.waits_for((stack, name), (stack, gate))
+    }
+    assert {each["Type"] for name, each in beside.items() if not name.startswith("QuotaGate")} <= QUICK_AND_FREE
+    assert {name for name, each in beside.items() if each["Type"].startswith(("AWS::Lambda::", "Custom::"))} == {
+        name for name in beside if name.startswith("QuotaGateFunction")
+    }
+    endpoints = [each for each in beside.values() if each["Type"] == "AWS::EC2::VPCEndpoint"]
+    assert {each["Properties"]["VpcEndpointType"] for each in endpoints} <= {"Gateway"}
+    assert list(resources(synthesized))[:4] == [name for name in resources(synthesized) if name.startswith("QuotaGate")]
 
 
 def test_the_other_stacks_wait_for_it(synthesized: Synthesized) -> None:
@@ -86,7 +107,7 @@ def test_it_can_only_warn_or_not_be_there(mode: str, project: Path, tmp_path: Pa
         environment.model_copy(update={"quota_check": mode}), project=project, outdir=tmp_path
     )
     gates = synthesized.of_type(GATE)
-    outputs = synthesized.templates["prod-network"]["Outputs"].keys() & {"QuotaFindings", "QuotasSkipped"}
+    outputs = synthesized.templates["prod-foundation"]["Outputs"].keys() & {"QuotaFindings", "QuotasSkipped"}
     if mode == "off":
         assert gates == []
         assert outputs == set()

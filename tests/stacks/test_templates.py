@@ -261,7 +261,7 @@ def test_no_path_of_this_machine_is_in_the_assembly(runs: tuple[Run, Run], proje
 
 def test_warnings_of_the_file_reach_the_cdk_cli(runs: tuple[Run, Run]) -> None:
     (run, _) = runs
-    (metadata,) = run.outdir.glob("assembly-two-teams/*network*.metadata.json")
+    (metadata,) = run.outdir.glob("assembly-two-teams/*foundation*.metadata.json")
     entries = [entry for each in json.loads(metadata.read_text(encoding="utf-8")).values() for entry in each]
 
     warnings = [entry["data"] for entry in entries if entry["type"] == "aws:cdk:warning"]

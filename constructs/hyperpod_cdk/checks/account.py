@@ -8,18 +8,9 @@ from typing import TypeVar, cast
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, StackAnswer
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.requirements import FOUNDATION, HYPERPOD, STACKS, STORAGE
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
-
-NETWORK, CONTROL_PLANE, STORAGE, HYPERPOD, PLATFORM, OBSERVABILITY = STACKS = (
-    "network",
-    "control-plane",
-    "storage",
-    "hyperpod",
-    "platform",
-    "observability",
-)
-"""The stacks of an environment, in the order of their deployment; each is named ``<environment>-<stack>``."""
 
 # the stack is only a plan: a deployment makes it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"
@@ -60,16 +51,16 @@ def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("stack",),
-    inputs="name, storage, deletion_protection; the stacks <name>-network, -control-plane, -storage, -hyperpod,"
-    " -platform and -observability.",
+    inputs="name, storage, deletion_protection; the stacks <name>-foundation, -storage, -hyperpod, -platform"
+    " and -observability.",
     passes="Each stack does not exist yet, is a plan that was never executed, or came to rest in a state from which"
     " CloudFormation updates it.",
     fails="A stack is being changed, waits after a failure, or is the remainder of a first deployment that failed:"
     " that one CDK would delete by itself, but termination protection, which comes with deletion_protection,"
-    " forbids it. A"
-    " warning where deletion_protection is false, since the stack may still have the protection of an earlier try.",
+    " forbids it. A warning for the foundation and where deletion_protection is false, since the stack may still have"
+    " the protection of an earlier try.",
     skips="CloudFormation does not answer; each stack by itself.",
-    by_hand="aws cloudformation describe-stacks --stack-name prod-network",
+    by_hand="aws cloudformation describe-stacks --stack-name prod-foundation",
 )
 def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
     """A stuck stack stops the whole deployment, in the worst case after the stacks before it have cost an hour."""
@@ -84,7 +75,7 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("eks_cluster", "stack"),
-    inputs="name; the EKS cluster <name>-eks and the stack <name>-control-plane. Nothing with eks.existing.",
+    inputs="name; the EKS cluster <name>-eks and the stack <name>-foundation. Nothing with eks.existing.",
     passes="There is no such cluster, or the stack made it.",
     fails="There is one and the stack does not exist, or the cluster's tags name another stack: EKS refuses a second"
     " one of the name.",
@@ -96,7 +87,7 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     environment = case.environment
     if environment.eks.existing is not None:
         return
-    name, stack_name = environment.eks_cluster_name, f"{environment.name}-{CONTROL_PLANE}"
+    name, stack_name = environment.eks_cluster_name, f"{environment.name}-{FOUNDATION}"
     cluster, stack = _both(lambda: aws.eks_cluster(name), lambda: aws.stack(stack_name))
     owner = cluster.tags.get(_STACK_TAG) if cluster is not None else None
     if cluster is None or (_stands(stack) and owner in {None, stack_name}):
@@ -152,7 +143,8 @@ class _Advice:
 def _stuck(stack: StackAnswer, environment: Environment) -> Found | None:
     if stack.status == _ONLY_PLANNED:
         return None
-    if stack.status == "ROLLBACK_COMPLETE" and not environment.deletion_protection:
+    protected = environment.deletion_protection and stack.name != f"{environment.name}-{FOUNDATION}"
+    if stack.status == "ROLLBACK_COMPLETE" and not protected:
         return warning(
             "name",
             f"{stack.name} is ROLLBACK_COMPLETE, the remainder of a first deployment that failed; 'cdk deploy'"
@@ -176,7 +168,7 @@ def _advice(stack: StackAnswer, environment: Environment) -> _Advice | None:
         return _Advice("the remainder of a first deployment that failed", delete)
     if status in {"ROLLBACK_FAILED", "DELETE_FAILED"}:
         what = "a first deployment failed and could not be taken back" if "ROLL" in status else "its deletion failed"
-        if name == f"{environment.name}-{CONTROL_PLANE}" and environment.eks.existing is None:
+        if name == f"{environment.name}-{FOUNDATION}" and environment.eks.existing is None:
             unprotect = f"aws eks update-cluster-config --name {environment.eks_cluster_name} --no-deletion-protection"
             return _Advice(what, f"run '{unprotect}' where the cluster is still there, then {delete}")
         return _Advice(

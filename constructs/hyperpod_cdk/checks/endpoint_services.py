@@ -17,7 +17,7 @@ from hyperpod_cdk.config.endpoints import interface_endpoints, needed_endpoints
     passes="AWS has an interface endpoint for every service that the closed network reaches, in every zone where one is"
     " to stand. An existing network brings its own, which other checks look at.",
     fails="A service has no interface endpoint in the region, or not in a zone: CloudFormation then fails in the middle"
-    " of the network stack.",
+    " of the foundation stack.",
     skips="AWS gives no answer about the services.",
     by_hand="aws ec2 describe-vpc-endpoint-services --filters Name=service-type,Values=Interface"
     " --query 'ServiceDetails[].[ServiceName,AvailabilityZoneIds]'",

@@ -8,7 +8,6 @@ from ipaddress import IPv4Network
 from typing import cast
 
 from hyperpod_cdk.catalog import addons, governance, kubernetes
-from hyperpod_cdk.checks.account import CONTROL_PLANE, PLATFORM
 from hyperpod_cdk.checks.answers import (
     Aws,
     EksClusterAnswer,
@@ -19,6 +18,7 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Found, check, error, warning
+from hyperpod_cdk.checks.requirements import FOUNDATION, PLATFORM
 from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config.eks import ExistingEks
 
@@ -220,7 +220,7 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     area=AREA,
     asks=("eks_cluster", "installed_addons", "stack"),
     inputs="The add-ons that the file asks for, eks.existing.installed_addons, the add-ons of the cluster, the stacks"
-    " <name>-platform and <name>-control-plane.",
+    " <name>-platform and <name>-foundation.",
     passes="No add-on that the environment would install is there, or the environment's own stack stands already and is"
     " taken for the one that installed it; every add-on that the file says is there is there, and the pod identity"
     " agent where an add-on takes its rights through it.",
@@ -235,7 +235,7 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
     cluster = _cluster(existing, aws)
     if existing is None or cluster is None:
         return
-    names = [f"{environment.name}-{stack}" for stack in (PLATFORM, CONTROL_PLANE)]
+    names = [f"{environment.name}-{stack}" for stack in (PLATFORM, FOUNDATION)]
     answers = answered(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
     installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
     is_deployed = any(answer is not None for answer in answers[1:])

@@ -644,7 +644,7 @@ def _doubt(environment: Environment, rules: Sequence[SecurityGroupRule], aws: Aw
     existing = environment.network.existing
     is_made = existing is not None and existing.security_group_id is None
     groups = sorted({each for rule in rules for each in rule.group_ids})
-    stack = f"{environment.name}-network"
+    stack = f"{environment.name}-foundation"
     if is_made and groups and aws.stack(stack) is not None:
         return f"it lets in {', '.join(groups)}, which may be the group that {stack} made"
     return ""

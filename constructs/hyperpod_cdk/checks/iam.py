@@ -441,7 +441,7 @@ _executor = partial(_bootstrap_role, "cfn-exec")
 
 def _stack_arn(environment: Environment) -> str:
     place = f"{environment.partition}:cloudformation:{environment.region}:{environment.account}"
-    return f"arn:{place}:stack/{environment.name}-control-plane/*"
+    return f"arn:{place}:stack/{environment.name}-foundation/*"
 
 
 def _asset_arn(case: Case) -> str:

@@ -16,8 +16,14 @@ from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.source import render_path
 from hyperpod_cdk.config.storage import Lustre
 
-STACKS = ("network", "control-plane", "storage", "hyperpod", "platform", "observability")
-"""Ends of the names of an environment's stacks; the beginning is its name."""
+FOUNDATION, STORAGE, HYPERPOD, PLATFORM, OBSERVABILITY = STACKS = (
+    "foundation",
+    "storage",
+    "hyperpod",
+    "platform",
+    "observability",
+)
+"""The stacks of an environment, in the order of their deployment; each is named ``<environment>-<stack>``."""
 
 PER_TYPE, CLUSTER_SIZE, VOLUME, NETWORK, EKS, LUSTRE = "per-type", "cluster-size", "volume", "network", "eks", "lustre"
 RESTRICTED = "restricted"

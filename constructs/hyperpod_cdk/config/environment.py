@@ -187,8 +187,8 @@ class Environment(Section):
     )
     quota_check: QuotaCheck = Field(
         default="enforce",
-        description="What the quota gate in the network stack does before anything is created: fail where the account's"
-        " quotas do not suffice, only report it, or not be there.",
+        description="What the quota gate in the foundation stack does before anything is created that takes long or"
+        " costs: fail where the account's quotas do not suffice, only report it, or not be there.",
     )
     instance_types: dict[str, StatedInstanceType] = Field(
         default_factory=dict,

@@ -173,7 +173,7 @@ class _Rehearsal:
             for stack in _with_parameter(assembly)
             for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
         ]
-        # storage and the control plane depend on the network only: they go side by side
+        # storage and the HyperPod cluster depend on the foundation only: they go side by side
         arguments = ["deploy", "--app", str(assembly), f"{self.environment.name}/*", "--concurrency", "3"]
         return self.cdk.run(
             [*arguments, "--require-approval", "never", "--progress", "events", *chosen],
@@ -206,17 +206,16 @@ class _Rehearsal:
         assembly = self.scratch / "destroy"
         self.cdk.synth(unprotected, assembly)
         self._deploy(assembly)
-        network = f"{self.environment.name}-network"
+        foundation = f"{self.environment.name}-foundation"
         destroy = ["destroy", "--app", str(assembly), "--force"]
         others = [f"{self.environment.name}/{s.removeprefix(self.environment.name + '-')}" for s in self.stacks]
-        self.cdk.run([*destroy, "--exclusively", *[s for s in others if not s.endswith("/network")]])
+        self.cdk.run([*destroy, "--exclusively", *[s for s in others if not s.endswith("/foundation")]])
         self.report.retained = self._retained()
         by_hand = self._clear_network()
-        if network in self.stacks:
-            self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/network"])
+        self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/foundation"])
         left = [s for s in self.stacks if self._exists(s)]
         if left:
-            raise RehearsalError(f"destroy left {', '.join(left)}; {network} goes last")
+            raise RehearsalError(f"destroy left {', '.join(left)}; {foundation} goes last")
         self._expect_the_owners_things()
         return f"{len(self.stacks)} stacks gone" + (f"; deleted by hand: {', '.join(by_hand)}" if by_hand else "")
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final
+from typing import Any
 
 from hyperpod_cdk._handlers.quota_gate.reading import Api
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.requirements import STACKS
 from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack, parse_template
 from hyperpod_cdk.review.values import imports
-
-STACK_KINDS: Final = ("network", "control-plane", "storage", "hyperpod", "platform", "observability")
-"""The stacks of an environment are named ``<environment>-<kind>``; one that the head has no more is found by this."""
 
 _WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
 _SETTLED = frozenset(
@@ -47,7 +45,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     """
     names = [stack.name for stack in head.stacks]
     if head.environment:
-        names += [name for kind in STACK_KINDS if (name := f"{head.environment}-{kind}") not in names]
+        names += [name for stack in STACKS if (name := f"{head.environment}-{stack}") not in names]
     try:
         described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
         found = [described[name] for name in names if name in described]

@@ -341,14 +341,13 @@ def test_prod_is_deployed_in_the_order_of_its_stacks(assemblies: Path) -> None:
     shipped(assemblies, "prod")
     found = first(read_assembly(assemblies / "prod", "prod"))
     assert list(dict.fromkeys(each.stack for each in found.steps)) == [
-        "prod-network",
-        "prod-control-plane",
+        "prod-foundation",
         "prod-storage",
         "prod-hyperpod",
         "prod-platform",
         "prod-observability",
     ]
-    assert {EKS, LUSTRE, CLUSTER, NAT} <= {each.type for each in found.steps if each.is_critical}
+    assert {EKS, LUSTRE, CLUSTER} <= {each.type for each in found.steps if each.is_critical}
     assert 25 < found.total.low < 60 < found.total.high < 180
     assert found.durations_as_of == durations.AS_OF.isoformat()
 

@@ -1,0 +1,228 @@
+"""The foundation stack: what the HyperPod cluster stands on, from the quota gate to the nodes' roles and scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from hyperpod_cdk import (
+    ControlPlane,
+    EncryptionKey,
+    ExistingControlPlane,
+    HyperPodChart,
+    HyperPodDependencies,
+    LifecycleScripts,
+    Network,
+    NodeExecutionRole,
+    QuotaGate,
+    RestrictedExecutionRole,
+)
+from hyperpod_cdk.checks.requirements import own, required_quotas
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.encryption import key_arn
+from stacks.encryption import encryption_key
+from stacks.network import network_parts
+
+
+class FoundationStack(cdk.Stack):
+    """Network, EKS with the chart, scripts and roles: what stands before the first node is asked for.
+
+    One stack, so that only what needs something waits for it (docs/decisions/0015-one-foundation.md). The quota gate
+    runs while EKS's own prerequisites are made, which are quick and free; everything else waits for it.
+
+    It has no termination protection: the HyperPod stack imports its exports, so CloudFormation refuses to delete it
+    while there is a cluster on it, and a first creation that fails is taken back by the next ``cdk deploy``.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        chart: HyperPodChart,
+        lifecycle_scripts: Path | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        self.gate = self._quota_gate()
+        self.network = network_parts(self, environment)
+        self.control_plane = self._control_plane()
+        # jsii gives interfaces as protocols, and Cluster lacks one member that only imported clusters have
+        self.cluster = cast("eks.ICluster", self.control_plane.cluster)
+        self.hyperpod_dependencies = self._chart(chart)
+        self.lifecycle = self._lifecycle(lifecycle_scripts)
+        self.volume_key = encryption_key(self, environment, "node_volumes")
+        self.execution_role = self._node_role("ExecutionRole", environment.network.zone_ids())
+        self.restricted_roles = self._restricted_roles()
+        if self.gate is not None:
+            self._hold(self.gate)
+        # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
+        self.log_key = encryption_key(self, environment, "logs", removal_policy=cdk.RemovalPolicy.RETAIN)
+        if self.log_key is not None:
+            self.log_key.allow_log_groups()
+        self._exports()
+        cdk.CfnOutput(
+            self,
+            "UpdateKubeconfig",
+            description="Point kubectl at the cluster",
+            value=f"aws eks update-kubeconfig --region {self.region} --name {environment.eks_cluster_name}",
+        )
+
+    def _quota_gate(self) -> QuotaGate | None:
+        environment = self._environment
+        requirements = required_quotas(environment)
+        if environment.quota_check == "off" or not requirements:
+            return None
+        gate = QuotaGate(
+            self,
+            "QuotaGate",
+            requirements=requirements,
+            mode=environment.quota_check,
+            own=own(environment),
+            environment_name=environment.name,
+        )
+        cdk.CfnOutput(self, "QuotaFindings", value=gate.findings, description="Quotas that do not suffice, or may not")
+        cdk.CfnOutput(self, "QuotasSkipped", value=gate.skipped, description="Quotas that could not be compared")
+        return gate
+
+    def _hold(self, gate: QuotaGate) -> None:
+        """Let all wait for the gate save what EKS needs first: that is quick, free, and gone again where it refuses."""
+        network = self.network.network
+        beside = [network, *self.network.made_groups]
+        if isinstance(self.control_plane, ControlPlane):
+            beside += self.control_plane.prerequisites
+        gate.before(self, beside=beside)
+        if isinstance(network, Network):
+            gate.before(*network.billed)
+
+    def _control_plane(self) -> ControlPlane | ExistingControlPlane:
+        environment, parts = self._environment, self.network
+        section, existing = environment.eks, environment.eks.existing
+        secrets_arn = key_arn(environment.encryption.eks_secrets)
+        if existing is None or parts.eks_security_group is None:
+            return ControlPlane(
+                self,
+                "ControlPlane",
+                vpc=parts.network.vpc,
+                subnets=parts.network.control_plane_subnets,
+                cluster_name=environment.eks_cluster_name,
+                kubernetes_version=section.kubernetes_version,
+                security_group=parts.security_group,
+                endpoint_access=section.endpoint_access,
+                public_access_cidrs=section.public_access_cidrs,
+                admin_role_arns=section.admin_role_arns,
+                addon_versions=section.addon_versions,
+                oidc_provider=section.oidc_provider,
+                secrets_key=EncryptionKey(self, "EksSecretsKey", arn=secrets_arn).key if secrets_arn else None,
+                deletion_protection=environment.deletion_protection,
+            )
+        return ExistingControlPlane(
+            self,
+            "ControlPlane",
+            vpc=parts.network.vpc,
+            subnets=parts.network.control_plane_subnets,
+            cluster_name=existing.cluster_name,
+            kubernetes_version=section.kubernetes_version,
+            security_group=parts.eks_security_group,
+            oidc_provider_arn=existing.oidc_provider_arn,
+            kubectl_role_arn=existing.kubectl_role_arn,
+            admin_role_arns=section.admin_role_arns,
+        )
+
+    def _chart(self, chart: HyperPodChart) -> HyperPodDependencies:
+        environment = self._environment
+        names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
+        dependencies = HyperPodDependencies(
+            self,
+            "HyperPodDependencies",
+            cluster=self.cluster,
+            # the file may state the numbers of a type that the catalog does not know
+            instance_types=[environment.instance_type(name) or name for name in sorted(names)],
+            chart=chart,
+            image_registry=environment.eks.image_registry,
+        )
+        # the add-ons are none of it: Helm does not wait for pods
+        dependencies.node.add_dependency(self.control_plane.ready, self.network.ready)
+        return dependencies
+
+    def _lifecycle(self, directory: Path | None) -> LifecycleScripts:
+        environment = self._environment
+        existing = environment.hyperpod.lifecycle.existing_bucket
+        if existing is None:
+            # the bucket stays after a first deployment that failed, and so does its key
+            key = encryption_key(self, environment, "lifecycle_bucket", removal_policy=cdk.RemovalPolicy.RETAIN)
+            return LifecycleScripts(
+                self,
+                "LifecycleScripts",
+                directory=directory,
+                encryption_key=key.key if key else None,
+                name=environment.name,
+            )
+        arn = existing.kms_key_arn
+        bucket = s3.Bucket.from_bucket_attributes(
+            self,
+            "ExistingBucket",
+            bucket_name=existing.name,
+            encryption_key=EncryptionKey(self, "ExistingBucketKey", arn=arn).key if arn else None,
+        )
+        return LifecycleScripts(self, "LifecycleScripts", directory=directory, bucket=bucket, prefix=existing.prefix)
+
+    def _node_role(self, construct_id: str, zone_ids: list[str]) -> NodeExecutionRole:
+        network = self.network.network
+        role = NodeExecutionRole(
+            self,
+            construct_id,
+            bucket=self.lifecycle.bucket,
+            # by name: IAM takes minutes where it waits for the cluster, and the nodes' policy can stand before it
+            cluster_arn=self.format_arn(
+                service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name
+            ),
+            vpc=network.vpc,
+            subnets=[network.node_subnets[zone] for zone in zone_ids],
+            security_groups=self.network.node_security_groups,
+            volume_key=self.volume_key.key if self.volume_key else None,
+            removal_policy=self.cluster_removal_policy,
+        )
+        if self.volume_key is not None:
+            self.volume_key.allow_node_volumes(role.role.role_arn)
+        return role
+
+    def _restricted_roles(self) -> dict[str, RestrictedExecutionRole]:
+        return {
+            group.name: RestrictedExecutionRole(
+                self,
+                f"RestrictedRole-{group.name}",
+                node_role=self._node_role(f"RestrictedNodeRole-{group.name}", [group.availability_zone_id]),
+                input_buckets=group.input_buckets,
+                output_buckets=group.output_buckets,
+                reward_functions=group.reward_functions,
+                kms_key_arns=group.kms_key_arns,
+                removal_policy=self.cluster_removal_policy,
+            )
+            for group in self._environment.hyperpod.restricted_instance_groups
+        }
+
+    @property
+    def cluster_removal_policy(self) -> cdk.RemovalPolicy:
+        """What becomes of the HyperPod cluster, and of its roles, when their stacks are deleted.
+
+        A cluster that outlives its stack costs money until somebody finds it: see docs/decisions/0003.
+        """
+        protected = self._environment.deletion_protection
+        return cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if protected else cdk.RemovalPolicy.DESTROY
+
+    def _exports(self) -> None:
+        """Export, whoever imports them: what is switched off leaves the platform stack last."""
+        if self.cluster.kubectl_provider is not None:
+            self.export_value(self.cluster.kubectl_provider.service_token)
+        if cdk.Token.is_unresolved(self.cluster.cluster_name):
+            self.export_value(self.cluster.cluster_name)
+        if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
+            self.export_value(self.control_plane.oidc_provider.arn)
+            self.export_value(self.control_plane.oidc_provider.issuer_url)
