@@ -277,7 +277,9 @@ class _Writer:
                     names = [row.generated.format(name=self._environment.name, logical_id=resource.logical_id)]
                 for name in names:
                     if name:
-                        yield self._own if matches(self._own, name) else name
+                        # what begins as the environment's own names do may be named anew
+                        own = row.generated.format(name=self._environment.name, logical_id="") or name
+                        yield own if matches(own, name) else name
 
     def _pattern(self, resource: Resource, value: Any) -> str:
         """Give a name as far as the templates tell, with a star for the rest; empty for what is named elsewhere."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.catalog import deployer_actions, iam
+from hyperpod_cdk.catalog.iam_matching import decide
 from hyperpod_cdk.checks.answers import Caller, Decision, NotAnswered, RoleAnswer
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.review.assembly import read_assembly
+from tests.support.assembly import shipped
 from tests.support.fake_aws import FakeAws
 
 BOOTSTRAP = "cdk_bootstrap_is_new_enough"
@@ -301,7 +305,7 @@ def test_an_execution_role_that_may_do_everything(run: Run, fake_aws: FakeAws) -
 
 
 def test_rights_for_single_resources_are_enough(run: Run, fake_aws: FakeAws) -> None:
-    role = "arn:aws:iam::111122223333:role/prod-foundation-ExecutionRole"
+    role = "arn:aws:iam::111122223333:role/prod-example"
     fake_aws.answers.simulate = {
         "iam:CreateRole": denied("iam:CreateRole"),
         f"iam:CreateRole {role}": Decision(action="iam:CreateRole", decision="allowed"),
@@ -317,6 +321,36 @@ def test_an_execution_role_that_lacks_a_right(run: Run, fake_aws: FakeAws) -> No
             f"error: account: needs one more action allowed to cdk-hnb659fds-cfn-exec-role-{PLACE}, got no policy that"
             " allows it: sagemaker:CreateCluster; add them to its policies"
         )
+    ]
+
+
+def test_the_policy_that_bootstrap_policy_writes_passes(run: Run, fake_aws: FakeAws, assemblies: Path) -> None:
+    """Every question is judged by that policy, as IAM would."""
+    prod = shipped(assemblies, "prod").environment
+    written = [each.document() for each in statements(read_assembly(assemblies / "prod", "prod"), prod)]
+
+    def simulate(
+        _principal: str, actions: Sequence[str], *, resource: str = "*", context: Mapping[str, str] | None = None
+    ) -> tuple[Decision, ...]:
+        keys = {key.lower(): value for key, value in (context or {}).items()} | {"aws:requestedregion": prod.region}
+        return tuple(Decision(action=each, decision=decide(written, each, resource, keys)) for each in actions)
+
+    fake_aws.simulate = simulate  # type: ignore[method-assign, assignment]  # one answer for every question does not do here
+    result = run(DEPLOYER)
+    assert (result.status, said(result)) == (Status.PASSED, [])
+    (detail,) = result.details
+    assert detail.data["not_judged"] == [
+        "lambda:DeleteLayerVersion",
+        "lambda:GetLayerVersion",
+        "lambda:PublishLayerVersion",
+        "s3:GetObject",
+        "s3:GetObjectVersion",
+        "ssm:AddTagsToResource",
+        "ssm:DeleteParameter",
+        "ssm:GetParameters",
+        "ssm:ListTagsForResource",
+        "ssm:PutParameter",
+        "ssm:RemoveTagsFromResource",
     ]
 
 
@@ -380,8 +414,8 @@ def test_a_policy_with_conditions_is_no_certain_refusal(run: Run, fake_aws: Fake
 
 def test_the_boundary_is_part_of_what_is_simulated(run: Run, fake_aws: FakeAws) -> None:
     run(DEPLOYER, {"permissions_boundary": "developer"})
-    contexts = [question[4] for question in fake_aws.asked if question[0] == "simulate"]
-    assert contexts == [{"iam:PermissionsBoundary": "arn:aws:iam::111122223333:policy/developer"}]
+    contexts: list[Any] = [question[4] for question in fake_aws.asked if question[0] == "simulate"]
+    assert [each["iam:PermissionsBoundary"] for each in contexts] == ["arn:aws:iam::111122223333:policy/developer"]
 
 
 def test_the_qualifier_of_the_project_is_asked_for(
@@ -411,10 +445,12 @@ def test_without_a_qualifier_it_is_cdks(tmp_path: Path, text: str | None) -> Non
 def test_a_role_that_may_do_nothing_is_told_in_one_line(run: Run, fake_aws: FakeAws) -> None:
     actions = {action for each in deployer_actions.TYPES for action in each.actions}
     fake_aws.answers.simulate = {action: denied(action) for action in actions}
-    (finding,) = run(DEPLOYER).findings
-    certain = {action for each in needed_types(environment()) for action in each.certain}
+    result = run(DEPLOYER)
+    (finding,), (detail,) = result.findings, result.details
+    judged = set(detail.data["actions"]) - set(detail.data["not_judged"])
+    certain = {action for each in needed_types(environment()) for action in each.certain} & judged
     assert [action for action in certain if action.partition(":")[2] not in finding.message] == []
-    rest = len({action for each in needed_types(environment()) for action in each.actions}) - len(certain)
+    rest = len(judged) - len(certain)
     assert f" and {rest} more; add them" in finding.message
 
 

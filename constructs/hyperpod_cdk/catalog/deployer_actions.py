@@ -23,14 +23,12 @@ class ResourceType:
     """One type with its actions, sorted.
 
     ``when`` is a word for the environments that make such a resource: ``always``, ``new_network``, ``lustre`` and the
-    like; ``checks/iam.py`` knows what each means. ``resource`` is the ARN of such a resource as an environment would
-    name it, with ``{partition}``, ``{region}``, ``{account}`` and ``{name}`` to fill in, or ``*``.
+    like; ``checks/iam.py`` knows what each means.
     """
 
     name: str
     when: str
     certain: tuple[str, ...]
-    resource: str
     actions: tuple[str, ...]
 
 
@@ -48,6 +46,14 @@ class Limitable:
     arn: str
     named_by: tuple[tuple[str, str], ...] = ()
     generated: str = ""
+
+    def example(self, name: str, *, partition: str, region: str, account: str) -> str | None:
+        """Give the ARN of one of environment ``name``'s, as it might be; None where only templates tell its name."""
+        if "{value}" in self.arn and "{name}" not in self.generated:
+            return None
+        value = self.generated.format(name=name)
+        filled = self.arn.replace("{value}", value).format(partition=partition, region=region, account=account)
+        return filled.replace("*", "example")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -235,8 +235,9 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="What the file makes the stacks create; for each type of resource the actions that CloudFormation's handlers"
     f" ask for (registry schemas, table of {deployer_actions.AS_OF}); CDK's role cdk-hnb659fds-cfn-exec-role.",
     passes="The policy simulator lets the execution role do all of them. With 'cdk bootstrap' as it comes the role is"
-    " an administrator.",
-    fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it."
+    " an administrator; the policy of 'hyperpod-cdk bootstrap-policy' passes as well.",
+    fails="It refuses an action that is surely called, for all resources and for one named as the stacks would name it;"
+    " where only the templates tell the name, a refusal for all resources counts for nothing."
     " A warning where the other actions of the table are refused, which a handler may or may not call or which may be"
     " allowed for some resources only, and where only a service control policy refuses, or a policy with conditions:"
     " the simulator reads those without all that a real request has. One finding names all, by service.",
@@ -255,46 +256,61 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     executor, context = _executor(case), _context(environment)
     decisions = aws.simulate(executor, actions, context=context)
     refused = {each.action: each for each in decisions if each.decision != "allowed"}
-    surely = _surely_refused(aws, case, types, refused)
-    for action in {action for each in types for action in each.certain} - surely.keys():
-        refused.pop(action, None)
-    refused |= surely
+    limited, not_judged = _for_single_resources(aws, case, refused)
+    refused = {action: limited.get(action, decision) for action, decision in refused.items()}
+    refused = {
+        action: decision
+        for action, decision in refused.items()
+        if decision.decision != "allowed" and action not in not_judged
+    }
     if refused:
-        yield _denied(case, refused, surely)
+        certain = {action for each in types for action in each.certain}
+        yield _denied(case, refused, {action: refused[action] for action in refused if action in certain})
+    asked = [action for action in actions if action not in not_judged]
     yield Detail(
-        text=f"{len(actions) - len(refused)} of {len(actions)} actions are allowed to {executor.rpartition('/')[2]}",
-        data={"denied": sorted(refused), "actions": actions},
+        text=f"{len(asked) - len(refused)} of {len(asked)} actions are allowed to {executor.rpartition('/')[2]}",
+        data={"denied": sorted(refused), "actions": actions, "not_judged": sorted(not_judged)},
     )
 
 
-def _surely_refused(
-    aws: Aws, case: Case, types: Iterable[ResourceType], refused: Mapping[str, Decision]
-) -> dict[str, Decision]:
-    """Ask again for a named resource where a policy may allow an action for some resources only."""
+def _for_single_resources(
+    aws: Aws, case: Case, refused: Mapping[str, Decision]
+) -> tuple[dict[str, Decision], frozenset[str]]:
+    """Ask again where a policy may allow an action for some resources only, by names as the stacks give them.
+
+    Gives the decisions, and the actions whose resources only the templates name: of those nothing can be said.
+    """
     environment = case.environment
-    certain = {action: each.resource for each in types for action in each.certain if action in refused}
-    doubtful = [
-        (action, resource)
-        for action, resource in sorted(certain.items())
-        if resource != "*" and refused[action].decision == "implicitDeny" and not refused[action].denied_by_organization
-    ]
+    place = {"partition": environment.partition, "region": environment.region, "account": environment.account}
+    actions: dict[str, list[str]] = {}
+    unnamed = set()
+    for action, decision in refused.items():
+        types = deployer_actions.LIMITED_TO.get(action, ())
+        if not types or decision.decision != "implicitDeny" or decision.denied_by_organization:
+            continue
+        rows = [
+            each
+            for each in deployer_actions.LIMITABLE
+            if each.service == action.partition(":")[0] and each.type in types
+        ]
+        named = [arn for each in rows if (arn := each.example(environment.name, **place)) is not None]
+        for arn in named:
+            actions.setdefault(arn, []).append(action)
+        if not named:
+            unnamed.add(action)
 
-    def again(each: tuple[str, str]) -> Decision:
-        action, resource = each
-        named = resource.format(
-            partition=environment.partition,
-            region=environment.region,
-            account=environment.account,
-            name=environment.name,
-        )
-        return aws.simulate(_executor(case), (action,), resource=named, context=_context(environment))[0]
+    def again(arn: str) -> tuple[Decision, ...]:
+        return aws.simulate(_executor(case), actions[arn], resource=arn, context=_context(environment))
 
-    found = {action: refused[action] for action in certain}
-    for (action, _), answer in zip(doubtful, together(again, doubtful), strict=True):
+    found: dict[str, Decision] = {}
+    for answer in together(again, list(actions)):
         if isinstance(answer, NotAnswered):
             raise answer
-        found[action] = answer
-    return {action: decision for action, decision in found.items() if decision.decision != "allowed"}
+        for decision in answer:
+            # which of its types an action needs, and which it may do without, the reference does not tell
+            if decision.action not in found or decision.decision == "allowed":
+                found[decision.action] = decision
+    return found, frozenset(unnamed)
 
 
 def _denied(case: Case, refused: Mapping[str, Decision], surely: Mapping[str, Decision]) -> Found:
@@ -367,9 +383,15 @@ def _may_publish(aws: Aws, case: Case, principal_arn: str) -> bool:
 
 
 def _context(environment: Environment) -> dict[str, str]:
-    """Give the condition keys of a request that makes a role of the stacks."""
+    """Give the condition keys of requests that CloudFormation makes for the stacks."""
     boundary = boundary_arn(environment)
-    return {} if boundary is None else {"iam:PermissionsBoundary": boundary}
+    return {
+        "aws:ResourceTag/aws:cloudformation:stack-name": f"{environment.name}-example",
+        "iam:PassedToService": "sagemaker.amazonaws.com",
+        "iam:PolicyARN": f"arn:{environment.partition}:iam::{environment.account}:policy/{environment.name}-example",
+        "kms:GrantIsForAWSResource": "true",
+        **({} if boundary is None else {"iam:PermissionsBoundary": boundary}),
+    }
 
 
 def boundary_arn(environment: Environment) -> str | None:

@@ -229,7 +229,8 @@ class LayerVersion(ResourceHandler):
     def create(self, request: ResourceRequest) -> ResourceResult:
         properties = request.properties
         Function._require_object(request, properties["Content"])  # noqa: SLF001 - one rule for functions and layers
-        name = properties.get("LayerName") or request.generated_name(max_length=140)
+        # without stack and random part, as in arn:aws:lambda:us-east-1:123456789012:layer:AwsCliLayerF44AAF94:34
+        name = properties.get("LayerName") or request.logical_id
         arn = call(
             _client(request),
             "publish_layer_version",
