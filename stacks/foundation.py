@@ -145,6 +145,7 @@ class FoundationStack(cdk.Stack):
             # the file may state the numbers of a type that the catalog does not know
             instance_types=[environment.instance_type(name) or name for name in sorted(names)],
             chart=chart,
+            gpu_partitions=environment.hyperpod.gpu_partitions,
             image_registry=environment.eks.image_registry,
         )
         # the add-ons are none of it: Helm does not wait for pods

@@ -237,6 +237,18 @@ def verify(project: Path) -> Path:
     return target
 
 
+def render(chart: Path, values: Mapping[str, Any], *, helm: Path | None = None) -> list[Mapping[str, Any]]:
+    """Give the Kubernetes objects that the chart in the folder ``chart`` installs with ``values``.
+
+    ``helm``: the program to use instead of looking for one. Raises ChartError: no helm, or it cannot render the chart.
+    """
+    with tempfile.TemporaryDirectory(prefix="render-") as name:
+        scratch = Path(name)
+        text = _render(chart, helm=helm or find_helm(scratch), scratch=scratch, values=values)
+    documents = yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [document for document in documents if isinstance(document, dict)]
+
+
 def content_digest(directory: Path) -> str:
     """Give the sha256 over every file's relative path and bytes, in path order; times and modes do not count."""
     digest = hashlib.sha256()
@@ -372,9 +384,11 @@ def _pull_dependency(
     return dependency
 
 
-def _render(chart: Path, *, helm: Path, scratch: Path) -> None:
-    _run(
-        [str(helm), "template", "hyperpod-dependencies", str(chart), "--namespace", "kube-system"],
+def _render(chart: Path, *, helm: Path, scratch: Path, values: Mapping[str, Any] | None = None) -> bytes:
+    file = scratch / "values.yaml"
+    file.write_text(yaml.safe_dump(dict(values or {})), encoding="utf-8")
+    return _run(
+        [str(helm), "template", "hyperpod-dependencies", str(chart), "--namespace", "kube-system", "-f", str(file)],
         problem="helm cannot render the pulled chart",
         fix="lock another commit of it",
         environment=_helm_environment(scratch),

@@ -327,6 +327,30 @@ app.command()(review.review)
 app.command()(review.diagram)
 
 
+@charts.command("images")
+def chart_images(
+    environment: EnvironmentArgument, project: ProjectOption = None, output: FormatOption = Format.TEXT
+) -> None:
+    """List the container images that nodes pull for the dependency chart, and which a closed network has to copy.
+
+    Read from the pulled chart, with the environment's values; without one from the catalog's dated table.
+    """
+    from hyperpod_cdk import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
+    from hyperpod_cdk._cli import charts as verb  # noqa: PLC0415
+
+    root = root_of(project)
+    loaded = loaded_environment(environment_file(environment, root), output=output)
+    try:
+        found = verb.images_of(loaded.environment, root)
+    except chart_files.ChartError as error:
+        print(str(error), file=sys.stderr)
+        raise typer.Exit(FINDINGS) from None
+    if output is Format.JSON:
+        print_json(found.as_dict())
+    else:
+        print(found.render())
+
+
 def _user() -> str:
     try:
         return getpass.getuser()

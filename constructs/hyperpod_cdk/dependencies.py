@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from aws_cdk import (
     Annotations,
@@ -23,9 +22,9 @@ from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct
 
 from hyperpod_cdk import charts
-from hyperpod_cdk.catalog import images
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.chart_values import chart_values
 
 RELEASE = "hyperpod-dependencies"
 NAMESPACE = "kube-system"
@@ -34,7 +33,6 @@ REHEARSAL = "rehearsal"
 """Value of the ``HyperPodChart`` parameter with which a stack made from the placeholder may be deployed."""
 
 _PLACEHOLDER = Path(__file__).parent / "_charts" / "placeholder"
-_INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
 _TIMEOUT_MINUTES = 15
 
 
@@ -80,6 +78,10 @@ class HyperPodDependencies(Construct):
     behind AWS and an unlisted type would get no plugin. cert-manager stays off, since the EKS add-on provides it. The
     region is set because the chart would otherwise pull its health monitoring agent from us-east-1.
 
+    ``gpu_partitions``: nodes divide their GPUs (MIG): their group carries the label ``nvidia.com/mig.config``. NVIDIA's
+    GPU operator is then installed, which does it; its device plugin serves all NVIDIA types in place of the chart's.
+    Default: False, and such nodes would keep their GPUs whole.
+
     ``image_registry`` is where the images of public registries have been copied to, each under the name that it has
     upstream without the registry; a closed network has no other way to them. Left out, they come from where the chart
     says.
@@ -87,7 +89,8 @@ class HyperPodDependencies(Construct):
     Helm does not wait: the pods need nodes, which come later. The release stays when the stack goes; it ends with the
     EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
 
-    Raises ValueError for a name that the catalog does not know.
+    Raises ValueError for a name that the catalog does not know, and for ``gpu_partitions`` in a region for which the
+    chart names no copy of the GPU operator.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class HyperPodDependencies(Construct):
         cluster: eks.ICluster,
         instance_types: Sequence[str | InstanceType],
         chart: HyperPodChart,
+        gpu_partitions: bool = False,
         image_registry: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -117,7 +121,9 @@ class HyperPodDependencies(Construct):
             create_namespace=False,
             wait=False,
             timeout=Duration.minutes(_TIMEOUT_MINUTES),
-            values=_values(types, region=stack.region, image_registry=image_registry),
+            values=chart_values(
+                types, region=stack.region, gpu_partitions=gpu_partitions, image_registry=image_registry
+            ),
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 
@@ -168,47 +174,6 @@ def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
             raise ValueError(f"instance_types: {problem}, or pass an InstanceType")
         rows[row.name] = row
     return [rows[name] for name in sorted(rows)]
-
-
-def _values(types: Sequence[InstanceType], *, region: str, image_registry: str | None) -> Mapping[str, Any]:
-    own = _own_values(types, region=region)
-    if image_registry is None:
-        return own
-    return _merged(own, images.registry_values(image_registry, images.chart_images(types)))
-
-
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give both, sections of the same name as one."""
-    return {
-        **first,
-        **{key: _merged(first[key], value) if key in first else value for key, value in second.items()},
-    }
-
-
-def _own_values(types: Sequence[InstanceType], *, region: str) -> Mapping[str, Any]:
-    nvidia = [row.name for row in types if row.is_nvidia]
-    neuron = [row.name for row in types if row.is_neuron]
-    efa = [row.name for row in types if row.efa_supported]
-    return {
-        "global": {"region": region},
-        "health-monitoring-agent": {"region": region},
-        "cert-manager": {"enabled": False},
-        "nvidia-device-plugin": {
-            "devicePlugin": {"enabled": bool(nvidia)},
-            **({"affinity": _affinity(nvidia)} if nvidia else {}),
-        },
-        "neuron-device-plugin": {"devicePlugin": {"enabled": bool(neuron)}},
-        "aws-efa-k8s-device-plugin": {
-            "devicePlugin": {"enabled": bool(efa)},
-            **({"supportedInstanceLabels": {"values": efa}} if efa else {}),
-        },
-    }
-
-
-def _affinity(names: Sequence[str]) -> Mapping[str, Any]:
-    expression = {"key": _INSTANCE_TYPE_LABEL, "operator": "In", "values": list(names)}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 def _warn_about_fixed_lists(scope: Construct, chart: HyperPodChart, types: Sequence[InstanceType]) -> None:

@@ -27,6 +27,7 @@ def dependencies(
     *types: str | InstanceType,
     chart: HyperPodChart | None = None,
     image_registry: str | None = None,
+    gpu_partitions: bool = False,
 ) -> HyperPodDependencies:
     cluster = eks.Cluster.from_cluster_attributes(
         own,
@@ -46,6 +47,7 @@ def dependencies(
         instance_types=types,
         chart=chart or HyperPodChart.placeholder(),
         image_registry=image_registry,
+        gpu_partitions=gpu_partitions,
     )
 
 
@@ -54,9 +56,9 @@ def release(own: cdk.Stack) -> dict[str, Any]:
     return row
 
 
-def values(*types: str | InstanceType) -> dict[str, Any]:
+def values(*types: str | InstanceType, gpu_partitions: bool = False) -> dict[str, Any]:
     own = stack()
-    dependencies(own, *types)
+    dependencies(own, *types, gpu_partitions=gpu_partitions)
     found: dict[str, Any] = json.loads(release(own)["Properties"]["Values"])
     return found
 
@@ -135,6 +137,30 @@ def test_plugins_run_exactly_where_a_type_needs_them(
         assert term["matchExpressions"] == [
             {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": nvidia}
         ]
+
+
+def test_divided_gpus_get_the_operator_in_place_of_the_device_plugin() -> None:
+    made = values("ml.p4d.24xlarge", "ml.g5.8xlarge", gpu_partitions=True)
+    registry = "463470961310.dkr.ecr.us-east-1.amazonaws.com"
+    assert made["nvidia-device-plugin"] == {"devicePlugin": {"enabled": False}}
+    assert made["gpu-operator"] == {
+        "enabled": True,
+        "gpu-operator": {
+            "operator": {"repository": registry},
+            "toolkit": {"repository": f"{registry}/mirror-k8s"},
+            "devicePlugin": {"repository": registry},
+            "gfd": {"repository": registry},
+            "migManager": {"repository": f"{registry}/mirror-cloud-native"},
+            "validator": {"repository": f"{registry}/mirror-cloud-native"},
+        },
+    }
+    assert "gpu-operator" not in values("ml.p4d.24xlarge")
+
+
+def test_gpus_are_divided_only_where_the_operator_can_come_from() -> None:
+    own = cdk.Stack(cdk.App(), "far", env=cdk.Environment(account="111122223333", region="eu-west-3"))
+    with pytest.raises(ValueError, match=r"^gpu_partitions: must be left out where .*, got eu-west-3 \(chart as of "):
+        dependencies(own, "ml.p4d.24xlarge", gpu_partitions=True)
 
 
 def test_the_order_of_types_does_not_change_the_values() -> None:

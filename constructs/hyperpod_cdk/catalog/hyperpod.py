@@ -73,6 +73,9 @@ NETWORK_INTERFACES: dict[str, str] = dict(_DATA["network_interfaces"])
 """Our word -> ``NetworkInterface.InterfaceType``."""
 
 MIG_LABEL: str = _DATA["mig_label"]
+
+MIG_CONFIGS: tuple[str, ...] = tuple(_DATA["mig_configs"]["names"])
+"""What the label may say: the configurations that the dependency chart gives NVIDIA's MIG manager."""
 """The node label that names a partition of NVIDIA GPUs."""
 
 KARPENTER_PRINCIPAL: str = _DATA["karpenter"]["service_principal"]

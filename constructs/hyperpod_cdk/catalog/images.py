@@ -1,4 +1,4 @@
-"""Container images of the HyperPod dependency chart that no region's ECR has by itself, and how to name others."""
+"""Container images of the HyperPod dependency chart, which of them a region's ECR has, and how to name others."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.instance_types import InstanceType
 
 AS_OF: date = _data.as_of("images")
 
+CHART_COMMIT: str = _data.load("images")["chart_commit"]
+"""The commit of aws/sagemaker-hyperpod-cli whose rendered chart the table was read from."""
+
+_REGIONAL = "{regional}"
+"""Stands in the table for a registry in ECR of each region that the part's ``registries`` lists."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ChartImage:
     """An image of one part of the chart, with its registry and tag.
 
-    ``value`` is the path of the chart's value that names its repository; empty where a template names it, out of the
-    reach of values.
+    ``value`` is the path of the chart's value that names it; empty where a template names it, out of the reach of
+    values. ``value_holds``: the image's repository, or the whole image with its tag.
     """
 
     part: str
     image: str
     value: tuple[str, ...]
+    value_holds: Literal["repository", "image"] = "repository"
 
     @property
     def path(self) -> str:
@@ -36,9 +43,17 @@ class ChartImage:
         """The image without registry and tag."""
         return self.path.partition(":")[0]
 
+    def is_in_ecr_of(self, region: str) -> bool:
+        """Say whether nodes of ``region`` pull it from ECR of their own region, as a closed network has to."""
+        return ecr_region(self.image) == region
+
 
 PUBLIC_REGISTRIES: frozenset[str] = frozenset(
-    {row["image"].partition("/")[0] for row in _data.load("images")["images"] if ".dkr.ecr." not in row["image"]}
+    {
+        row["image"].partition("/")[0]
+        for row in _data.load("images")["images"]
+        if ".dkr.ecr." not in row["image"] and not row["image"].startswith(_REGIONAL)
+    }
     | set(_data.load("images")["pull_through"]["upstreams"])
 )
 """Registries of the internet, which a closed network does not reach."""
@@ -52,20 +67,44 @@ def ecr_region(registry: str) -> str | None:
     return match[1] if match else None
 
 
-def chart_images(types: Iterable[InstanceType]) -> tuple[ChartImage, ...]:
-    """Give the images that nodes of these types pull for the chart from elsewhere than ECR of their region."""
+def chart_images(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
+    """Give the images that nodes of these types pull for the chart in ``region``, from ECR there and from elsewhere.
+
+    ``gpu_partitions``: a group divides its GPUs (MIG), for which NVIDIA's GPU operator takes the place of the device
+    plugin.
+    """
     rows = list(types)
+    nvidia = any(row.is_nvidia for row in rows)
     needs = {
         "always": True,
-        "nvidia": any(row.is_nvidia for row in rows),
+        "accelerated": any(row.is_accelerated for row in rows),
+        "nvidia": nvidia and not gpu_partitions,
+        "mig": gpu_partitions,
         "neuron": any(row.is_neuron for row in rows),
         "efa": any(row.efa_supported for row in rows),
     }
     return tuple(
-        ChartImage(part=row["part"], image=row["image"], value=tuple(row["value"]))
+        ChartImage(
+            part=row["part"],
+            image=row["image"].replace(_REGIONAL, _registry(row["part"], region)),
+            value=tuple(row["value"]),
+            value_holds=row.get("value_holds", "repository"),
+        )
         for row in _data.load("images")["images"]
         if needs[row["needed_by"]]
     )
+
+
+def images_to_copy(types: Iterable[InstanceType], *, region: str, gpu_partitions: bool) -> tuple[ChartImage, ...]:
+    """Give those of ``chart_images`` that come from elsewhere than ECR of ``region``."""
+    found = chart_images(types, region=region, gpu_partitions=gpu_partitions)
+    return tuple(image for image in found if not image.is_in_ecr_of(region))
+
+
+def gpu_operator_registry(region: str) -> str | None:
+    """Give the registry of AWS's copy of the GPU operator in ECR of ``region``, None where the chart knows none."""
+    account = _data.load("images")["registries"]["gpu-operator"]["accounts"].get(region)
+    return f"{account}.dkr.ecr.{region}.amazonaws.com" if account else None
 
 
 def registry_values(registry: str, images: Iterable[ChartImage]) -> Mapping[str, Any]:
@@ -78,5 +117,12 @@ def registry_values(registry: str, images: Iterable[ChartImage]) -> Mapping[str,
         section = values
         for step in steps:
             section = section.setdefault(step, {})
-        section[last] = f"{registry}/{image.repository}"
+        section[last] = f"{registry}/{image.path if image.value_holds == 'image' else image.repository}"
     return values
+
+
+def _registry(part: str, region: str) -> str:
+    """The ECR registry of a part in ``region``, or in the region that its template falls back to."""
+    row = _data.load("images")["registries"].get(part, {})
+    home = region if region in row.get("accounts", {}) else row.get("fallback", region)
+    return f"{row.get('accounts', {}).get(home, '000000000000')}.dkr.ecr.{home}.amazonaws.com"

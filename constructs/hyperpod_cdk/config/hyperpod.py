@@ -166,6 +166,11 @@ class HyperPod(Section):
         return (*self.instance_groups, *self.restricted_instance_groups)
 
     @property
+    def gpu_partitions(self) -> bool:
+        """Whether nodes of a group divide their GPUs (MIG), for which NVIDIA's GPU operator is installed."""
+        return any(hyperpod.MIG_LABEL in group.labels for group in self.instance_groups)
+
+    @property
     def placed_groups(self) -> tuple[tuple[DataPath, AnyGroup], ...]:
         """Every group of ``all_groups`` with its place in the file."""
         plain = ((("hyperpod", "instance_groups", index), group) for index, group in enumerate(self.instance_groups))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import hyperpod, instance_types, regions
+from hyperpod_cdk.catalog import hyperpod, images, instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
@@ -281,6 +281,38 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
                     f"{row.name} is not known to have the slice {profile} (catalog of {instance_types.as_of()}); {fix},"
                     " if nodes do not become Ready",
                 )
+
+
+@BOOK.each(groups)
+def mig_configuration_exists(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Refuse a configuration of GPU slices that the chart does not hold, or that nothing in the region would apply."""
+    value = group.labels.get(hyperpod.MIG_LABEL)
+    if value is None:
+        return
+    at = (*path, "labels", hyperpod.MIG_LABEL)
+    if images.gpu_operator_registry(environment.region) is None:
+        yield Problem(
+            at,
+            f"must be left out in {environment.region}, where AWS has no copy of NVIDIA's GPU operator, which divides"
+            f" GPUs (chart as of {images.AS_OF}); remove the label",
+        )
+    if value in hyperpod.MIG_CONFIGS:
+        return
+    rows = list(_rows(environment, group))
+    sizes = {profile.removeprefix("mig-") for row in rows for profile in row.mig_profiles}
+    if any(row.mig_documented for row in rows) and not sizes.issuperset(_MIG_PROFILE.findall(value)):
+        return  # it has no such slices, which is said already
+    choice = [
+        name
+        for name in hyperpod.MIG_CONFIGS
+        if name.startswith("all-") and _MIG_PROFILE.search(name) and sizes.issuperset(_MIG_PROFILE.findall(name))
+    ]
+    fix = f"set it to {listing(choice)}, or to a mixture of the chart's default-mig-config" if choice else "remove it"
+    yield Problem(
+        at,
+        "must be a configuration that the dependency chart gives the GPU operator, which else leaves GPUs whole, got"
+        f" {value}; {fix}",
+    )
 
 
 @BOOK.each(groups)

@@ -1,0 +1,128 @@
+"""The values with which the HyperPod dependency chart is installed for chosen instance types, and what it pulls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hyperpod_cdk.catalog import images
+from hyperpod_cdk.catalog.instance_types import InstanceType
+
+_INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"
+_GPU_OPERATOR_FOLDERS = {
+    "operator": "",
+    "toolkit": "/mirror-k8s",
+    "devicePlugin": "",
+    "gfd": "",
+    "migManager": "/mirror-cloud-native",
+    "validator": "/mirror-cloud-native",
+}
+"""Where AWS's copies of the GPU operator's images stand in its registries: the chart's ``regional-values``."""
+
+
+def chart_values(
+    types: Sequence[InstanceType], *, region: str, gpu_partitions: bool, image_registry: str | None = None
+) -> Mapping[str, Any]:
+    """Give the chart's values for nodes of these types in ``region``.
+
+    ``gpu_partitions``: a group divides its GPUs (MIG), which NVIDIA's GPU operator does; its device plugin takes the
+    place of the chart's own, since two of them would offer each GPU twice.
+
+    ``image_registry``: see ``HyperPodDependencies``; default: images come from where the chart says.
+
+    Raises ValueError where the operator is needed and AWS has no copy of it in ``region``.
+    """
+    own = _own_values(types, region=region, gpu_partitions=gpu_partitions)
+    if image_registry is None:
+        return own
+    copied = images.images_to_copy(types, region=region, gpu_partitions=gpu_partitions)
+    return _merged(own, images.registry_values(image_registry, copied))
+
+
+def rendered_images(documents: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Give the images of a rendered chart, each with registry and tag, as nodes pull them.
+
+    Those of pods, and those that the GPU operator starts for its ClusterPolicy.
+    """
+    found = {image for document in documents for image in _pod_images(document)}
+    for document in documents:
+        if document.get("kind") == "ClusterPolicy":
+            found |= set(_policy_images(document["spec"]))
+    return frozenset(_with_registry(image) for image in found)
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give both, sections of the same name as one."""
+    return {
+        **first,
+        **{key: _merged(first[key], value) if key in first else value for key, value in second.items()},
+    }
+
+
+def _own_values(types: Sequence[InstanceType], *, region: str, gpu_partitions: bool) -> Mapping[str, Any]:
+    nvidia = [row.name for row in types if row.is_nvidia]
+    neuron = [row.name for row in types if row.is_neuron]
+    efa = [row.name for row in types if row.efa_supported]
+    return {
+        "global": {"region": region},
+        "health-monitoring-agent": {"region": region},
+        "cert-manager": {"enabled": False},
+        "nvidia-device-plugin": {
+            "devicePlugin": {"enabled": bool(nvidia) and not gpu_partitions},
+            **({"affinity": _affinity(nvidia)} if nvidia and not gpu_partitions else {}),
+        },
+        "neuron-device-plugin": {"devicePlugin": {"enabled": bool(neuron)}},
+        "aws-efa-k8s-device-plugin": {
+            "devicePlugin": {"enabled": bool(efa)},
+            **({"supportedInstanceLabels": {"values": efa}} if efa else {}),
+        },
+        **({"gpu-operator": _gpu_operator(region)} if gpu_partitions else {}),
+    }
+
+
+def _gpu_operator(region: str) -> Mapping[str, Any]:
+    registry = images.gpu_operator_registry(region)
+    if registry is None:
+        raise ValueError(
+            f"gpu_partitions: must be left out where the chart names no copy of NVIDIA's GPU operator, got {region} "
+            f"(chart as of {images.AS_OF}); leave out the label nvidia.com/mig.config, too"
+        )
+    # the wrapper and the chart of NVIDIA in it have the same name
+    sections = {section: {"repository": f"{registry}{folder}"} for section, folder in _GPU_OPERATOR_FOLDERS.items()}
+    return {"enabled": True, "gpu-operator": sections}
+
+
+def _affinity(names: Sequence[str]) -> Mapping[str, Any]:
+    expression = {"key": _INSTANCE_TYPE_LABEL, "operator": "In", "values": list(names)}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _pod_images(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in {"containers", "initContainers"} and isinstance(item, list):
+                yield from (str(each["image"]) for each in item if isinstance(each, Mapping) and "image" in each)
+            else:
+                yield from _pod_images(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _pod_images(item)
+
+
+def _policy_images(spec: Mapping[str, Any]) -> Iterator[str]:
+    # what is for virtual machines starts only where sandboxWorkloads is on, whatever its own switch says
+    sandboxed = {"ccManager", "kataSandboxDevicePlugin", "sandboxDevicePlugin", "vfioManager"}
+    for name, section in spec.items():
+        if not isinstance(section, Mapping) or not {"repository", "image", "version"} <= section.keys():
+            continue
+        if section.get("enabled", True) and name not in sandboxed:
+            yield f"{section['repository']}/{section['image']}:{section['version']}"
+
+
+def _with_registry(image: str) -> str:
+    """Name Docker Hub where an image names no registry."""
+    host, slash, _ = image.partition("/")
+    if not slash:
+        return f"docker.io/library/{image}"
+    return image if "." in host or ":" in host else f"docker.io/{image}"
