@@ -37,6 +37,7 @@ def test_slips(left: str, right: str, slips: int) -> None:
         ("us-east-3", "us-east-1"),
         ("east", None),
         ("", None),
+        ("us-east-1" * 200_000, None),
     ],
 )
 def test_closest(name: str, meant: str | None) -> None:

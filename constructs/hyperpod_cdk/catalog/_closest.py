@@ -12,7 +12,9 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     Case and blanks around the text do not count.
     """
     wanted = name.strip().lower()
-    slips = {candidate: _slips(wanted, candidate) for candidate in known}
+    # a difference in length is as many slips at least, so a text of any length is told from a name at once
+    alike = (each for each in known if abs(len(wanted) - len(each)) <= max(len(wanted), len(each)) // 3)
+    slips = {candidate: _slips(wanted, candidate) for candidate in alike}
     near = [candidate for candidate, n in slips.items() if n <= max(len(wanted), len(candidate)) // 3]
     return min(near, key=slips.__getitem__, default=None)
 
