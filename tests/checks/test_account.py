@@ -42,8 +42,8 @@ def run(case_of: Any, run_check: Any, fake_aws: FakeAws) -> Run:
     return on
 
 
-def stack(name: str, status: str) -> StackAnswer:
-    return StackAnswer(name=name, status=status)
+def stack(name: str, status: str, *, is_protected: bool = False) -> StackAnswer:
+    return StackAnswer(name=name, status=status, is_protected=is_protected)
 
 
 def eks_cluster(name: str, tags: dict[str, str]) -> EksClusterAnswer:
@@ -112,6 +112,7 @@ def test_the_stacks_are_those_of_the_templates(project: Path, case_of: Any) -> N
         "REVIEW_IN_PROGRESS",
         "IMPORT_ROLLBACK_COMPLETE",
         "DELETE_COMPLETE",
+        "ROLLBACK_COMPLETE",
     ],
 )
 def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -> None:
@@ -125,37 +126,12 @@ def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -
     ("name", "status", "message"),
     [
         (
-            "prod-platform",
-            "ROLLBACK_COMPLETE",
-            (
-                "needs prod-platform at rest, got ROLLBACK_COMPLETE (the remainder of a first deployment that"
-                " failed); run"
-                " 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
-                " prod-platform' and 'aws cloudformation delete-stack --stack-name prod-platform'"
-            ),
-        ),
-        (
-            "prod-foundation",
-            "ROLLBACK_FAILED",
-            (
-                "needs prod-foundation at rest, got ROLLBACK_FAILED (a first deployment failed and could not be"
-                " taken"
-                " back); run 'aws eks update-cluster-config --name prod-eks --no-deletion-protection' where the"
-                " cluster is"
-                " still there, then run 'aws cloudformation update-termination-protection"
-                " --no-enable-termination-protection --stack-name prod-foundation' and 'aws cloudformation"
-                " delete-stack"
-                " --stack-name prod-foundation'"
-            ),
-        ),
-        (
             "prod-hyperpod",
             "DELETE_FAILED",
             (
                 "needs prod-hyperpod at rest, got DELETE_FAILED (its deletion failed); see 'aws cloudformation"
-                " describe-stack-events --stack-name prod-hyperpod' for why, then run 'aws cloudformation"
-                " update-termination-protection --no-enable-termination-protection --stack-name prod-hyperpod' and 'aws"
-                " cloudformation delete-stack --stack-name prod-hyperpod'"
+                " describe-stack-events --stack-name prod-hyperpod' for what holds it, then run 'cdk destroy"
+                " prod/hyperpod -c env=prod' again"
             ),
         ),
         (
@@ -203,14 +179,27 @@ def test_states_that_block(run: Run, fake_aws: FakeAws, status: str) -> None:
     assert finding.message.startswith(f"needs prod-foundation at rest, got {status} (")
 
 
-def test_without_protection_cdk_clears_away_a_failed_first_deployment(run: Run, fake_aws: FakeAws) -> None:
-    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "ROLLBACK_COMPLETE")}
-    assert said(run(STACKS, {"deletion_protection": False})) == [
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "ROLLBACK_FAILED"])
+def test_protection_that_outlived_a_failed_first_deployment(run: Run, fake_aws: FakeAws, status: str) -> None:
+    left = stack("prod-platform", status, is_protected=True)
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-platform": left}
+    assert said(run(STACKS)) == [
         (
-            "warning: name: prod-foundation is ROLLBACK_COMPLETE, the remainder of a first deployment that failed;"
-            " 'cdk deploy'"
-            " deletes it first, unless an earlier try left it protected: then run 'aws cloudformation"
-            " update-termination-protection --no-enable-termination-protection --stack-name prod-foundation'"
+            f"error: name: needs prod-platform at rest, got {status} (the remainder of a first deployment that failed,"
+            " with termination protection); run 'aws cloudformation update-termination-protection"
+            " --no-enable-termination-protection --stack-name prod-platform', then deploy: the CDK CLI deletes the"
+            " remainder first"
+        )
+    ]
+
+
+def test_a_first_deployment_that_could_not_be_taken_back(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "ROLLBACK_FAILED")}
+    assert said(run(STACKS)) == [
+        (
+            "warning: name: prod-foundation is ROLLBACK_FAILED: a first deployment failed and could not be taken back;"
+            " the CDK CLI tries to delete it before it deploys again; 'aws cloudformation describe-stack-events"
+            " --stack-name prod-foundation' says what could not be deleted"
         )
     ]
 
@@ -243,19 +232,29 @@ def test_an_eks_cluster_that_is_ours(run: Run, fake_aws: FakeAws, tags: dict[str
 
 
 @pytest.mark.check("eks_cluster_name_is_free_or_ours", "fails")
-@pytest.mark.parametrize("tags", [{}, {"aws:cloudformation:stack-name": "prod-foundation"}])
-def test_an_eks_cluster_that_was_left(run: Run, fake_aws: FakeAws, tags: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("tags", "whose"),
+    [
+        (
+            {"aws:cloudformation:stack-name": "prod-foundation"},
+            (
+                "one that an earlier stack of that name made and no stack has any more; choose another name, name the"
+                " cluster in eks.existing, or let the stack take it over with 'cdk deploy --import-existing-resources'"
+            ),
+        ),
+        (
+            {},
+            (
+                "one without the tag aws:cloudformation:stack-name, which is somebody else's; choose another name, or"
+                " name the cluster in eks.existing"
+            ),
+        ),
+    ],
+)
+def test_an_eks_cluster_that_no_stack_has(run: Run, fake_aws: FakeAws, tags: dict[str, str], whose: str) -> None:
     fake_aws.answers.stack = {"prod-foundation": None}
     fake_aws.answers.eks_cluster = {"prod-eks": eks_cluster("prod-eks", tags)}
-    assert said(run(EKS)) == [
-        (
-            "error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got one that no stack"
-            " has any"
-            " more; let the stack take it over with 'cdk deploy --import-existing-resources', delete the cluster,"
-            " or choose"
-            " another name"
-        )
-    ]
+    assert said(run(EKS)) == [f"error: name: needs the EKS cluster prod-eks to be made by prod-foundation, got {whose}"]
 
 
 @pytest.mark.parametrize("present", [None, stack("prod-foundation", "CREATE_COMPLETE")])
@@ -305,8 +304,8 @@ def test_a_hyperpod_cluster_that_was_left(run: Run, fake_aws: FakeAws) -> None:
     assert said(run(HYPERPOD)) == [
         (
             "error: name: needs the HyperPod cluster prod to be made by prod-hyperpod, got one that is InService"
-            " already;"
-            " delete it with 'aws sagemaker delete-cluster --cluster-name prod', or set hyperpod.cluster_name"
+            " already; set hyperpod.cluster_name to another name, and see whose this one is with 'aws sagemaker"
+            " list-tags --resource-arn arn:aws:sagemaker:us-east-1:111122223333:cluster/abc'"
         )
     ]
 

@@ -879,11 +879,12 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                         "CreationTime": NOON,
                         "StackStatus": "ROLLBACK_COMPLETE",
                         "StackStatusReason": "no more EIPs",
+                        "EnableTerminationProtection": True,
                     }
                 ]
             }
         },
-        StackAnswer(name="prod-network", status="ROLLBACK_COMPLETE", status_reason="no more EIPs"),
+        StackAnswer(name="prod-network", status="ROLLBACK_COMPLETE", status_reason="no more EIPs", is_protected=True),
     ),
 }
 """For each question its arguments, AWS's answers and ours; those that need more stand in tests of their own."""

@@ -316,7 +316,7 @@ def told(report: Report) -> list[tuple[str, str, str, str]]:
             result.check.name,
             finding.path,
             finding.severity.value,
-            re.sub(r"\b(rtb|igw)-[0-9a-f]{17}\b", r"\1-...", finding.message),
+            re.sub(r"\b(rtb-|igw-|:cluster/)[0-9a-z]{12,17}\b", r"\1...", finding.message),
         )
         for result in report.results
         for finding in result.findings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, StackAnswer
@@ -14,6 +13,7 @@ from hyperpod_cdk.config import Environment
 
 # the stack is only a plan: a deployment makes it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"
+_FIRST_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 _STACK_TAG = "aws:cloudformation:stack-name"
 _TAKE_OVER = "'cdk deploy --import-existing-resources'"
 
@@ -51,14 +51,13 @@ def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("stack",),
-    inputs="name, storage, deletion_protection; the stacks <name>-foundation, -storage, -hyperpod, -platform"
-    " and -observability.",
-    passes="Each stack does not exist yet, is a plan that was never executed, or came to rest in a state from which"
-    " CloudFormation updates it.",
-    fails="A stack is being changed, waits after a failure, or is the remainder of a first deployment that failed:"
-    " that one CDK would delete by itself, but termination protection, which comes with deletion_protection,"
-    " forbids it. A warning for the foundation and where deletion_protection is false, since the stack may still have"
-    " the protection of an earlier try.",
+    inputs="name, storage; the stacks <name>-foundation, -storage, -hyperpod, -platform and -observability.",
+    passes="Each stack does not exist yet, is a plan that was never executed, came to rest in a state from which"
+    " CloudFormation updates it, or is the remainder of a first deployment that failed, which the CDK CLI deletes"
+    " before it deploys again.",
+    fails="A stack is being changed, waits after a failure, or is the remainder of a first deployment that failed and"
+    " has termination protection, which the CDK CLI does not lift. A warning where the CDK CLI has to delete what"
+    " CloudFormation could not take back.",
     skips="CloudFormation does not answer; each stack by itself.",
     by_hand="aws cloudformation describe-stacks --stack-name prod-foundation",
 )
@@ -68,22 +67,22 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
     for name, stack in zip(names, together(aws.stack, names), strict=True):
         if isinstance(stack, NotAnswered):
             yield Skipped(reason=f"{name}: {stack.reason}", action=stack.action, path="name")
-        elif stack is not None and (found := _stuck(stack, case.environment)):
-            yield found
+        elif stack is not None:
+            yield from _stuck(stack, case.environment)
 
 
 @check(
     area="account",
     asks=("eks_cluster", "stack"),
     inputs="name; the EKS cluster <name>-eks and the stack <name>-foundation. Nothing with eks.existing.",
-    passes="There is no such cluster, or the stack made it.",
-    fails="There is one and the stack does not exist, or the cluster's tags name another stack: EKS refuses a second"
-    " one of the name.",
+    passes="There is no such cluster, or the stack exists and the cluster's tags name it or no stack.",
+    fails="There is one and the stack does not exist, or the cluster's tags name another stack or none: EKS refuses a"
+    " second one of the name.",
     skips="AWS does not answer about the cluster or the stack.",
     by_hand="aws eks describe-cluster --name prod-eks --query cluster.tags",
 )
 def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
-    """With deletion_protection the cluster outlives its stack."""
+    """A cluster is taken for ours only where its tags name our stack; somebody else's is never offered for deletion."""
     environment = case.environment
     if environment.eks.existing is not None:
         return
@@ -92,19 +91,19 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     owner = cluster.tags.get(_STACK_TAG) if cluster is not None else None
     if cluster is None or (_stands(stack) and owner in {None, stack_name}):
         return
-    if owner in {None, stack_name}:
+    if owner == stack_name:
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be made by {stack_name}, got one that no stack has any more; let the"
-            f" stack"
-            f" take it over with {_TAKE_OVER}, delete the cluster, or choose another name",
+            f"needs the EKS cluster {name} to be made by {stack_name}, got one that an earlier stack of that name made"
+            f" and no stack has any more; choose another name, name the cluster in eks.existing, or let the stack take"
+            f" it over with {_TAKE_OVER}",
         )
     else:
+        whose = f"one of the stack {owner}" if owner else f"one without the tag {_STACK_TAG}, which is somebody else's"
         yield error(
             "name",
-            f"needs the EKS cluster {name} to be made by {stack_name}, got one of the stack {owner}; choose another"
-            f" name,"
-            " or name the cluster in eks.existing",
+            f"needs the EKS cluster {name} to be made by {stack_name}, got {whose}; choose another name, or name the"
+            " cluster in eks.existing",
         )
 
 
@@ -129,57 +128,44 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
             yield error(
                 _cluster_path(environment),
                 f"needs the HyperPod cluster {name} to be made by {stack_name}, got one that is {cluster.status}"
-                f" already;"
-                f" delete it with 'aws sagemaker delete-cluster --cluster-name {name}', or set hyperpod.cluster_name",
+                " already; set hyperpod.cluster_name to another name, and see whose this one is with"
+                f" 'aws sagemaker list-tags --resource-arn {cluster.arn}'",
             )
 
 
-@dataclass(frozen=True)
-class _Advice:
-    state: str
-    fix: str
-
-
-def _stuck(stack: StackAnswer, environment: Environment) -> Found | None:
-    if stack.status == _ONLY_PLANNED:
-        return None
-    protected = environment.deletion_protection and stack.name != f"{environment.name}-{FOUNDATION}"
-    if stack.status == "ROLLBACK_COMPLETE" and not protected:
-        return warning(
-            "name",
-            f"{stack.name} is ROLLBACK_COMPLETE, the remainder of a first deployment that failed; 'cdk deploy'"
-            f" deletes it"
-            " first, unless an earlier try left it protected: then run 'aws cloudformation"
-            f" update-termination-protection --no-enable-termination-protection --stack-name {stack.name}'",
-        )
-    advice = _advice(stack, environment)
-    if advice is None:
-        return None
-    return error("name", f"needs {stack.name} at rest, got {stack.status} ({advice.state}); {advice.fix}")
-
-
-def _advice(stack: StackAnswer, environment: Environment) -> _Advice | None:
+def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
+    """Say what keeps ``cdk deploy`` from deploying over a stack, and what it cannot be told of it."""
     name, status = stack.name, stack.status
-    delete = (
-        f"run 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name {name}'"
-        f" and 'aws cloudformation delete-stack --stack-name {name}'"
-    )
-    if status == "ROLLBACK_COMPLETE":
-        return _Advice("the remainder of a first deployment that failed", delete)
-    if status in {"ROLLBACK_FAILED", "DELETE_FAILED"}:
-        what = "a first deployment failed and could not be taken back" if "ROLL" in status else "its deletion failed"
-        if name == f"{environment.name}-{FOUNDATION}" and environment.eks.existing is None:
-            unprotect = f"aws eks update-cluster-config --name {environment.eks_cluster_name} --no-deletion-protection"
-            return _Advice(what, f"run '{unprotect}' where the cluster is still there, then {delete}")
-        return _Advice(
-            what, f"see 'aws cloudformation describe-stack-events --stack-name {name}' for why, then {delete}"
-        )
-    if status.endswith("_IN_PROGRESS"):
-        return _Advice("somebody else's deployment or deletion", "wait until it has come to an end")
-    if status.endswith("_FAILED"):
-        path = f"{environment.name}/{name.removeprefix(f'{environment.name}-')}"
-        return _Advice("a deployment stopped half way", f"run 'cdk rollback {path} -c env={environment.name}'")
-    return None
+    why = f"'aws cloudformation describe-stack-events --stack-name {name}'"
+    state = fix = ""
+    if status in _FIRST_FAILED:
+        # the CDK CLI deletes such a stack first; with termination protection CloudFormation refuses
+        if stack.is_protected:
+            state = "the remainder of a first deployment that failed, with termination protection"
+            fix = (
+                f"run 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
+                f" {name}', then deploy: the CDK CLI deletes the remainder first"
+            )
+        elif status == "ROLLBACK_FAILED":
+            yield warning(
+                "name",
+                f"{name} is ROLLBACK_FAILED: a first deployment failed and could not be taken back; the CDK CLI tries"
+                f" to delete it before it deploys again; {why} says what could not be deleted",
+            )
+    elif status == "DELETE_FAILED":
+        state = "its deletion failed"
+        fix = f"see {why} for what holds it, then run 'cdk destroy {_path(name, environment)}' again"
+    elif status.endswith("_IN_PROGRESS") and status != _ONLY_PLANNED:
+        state, fix = "somebody else's deployment or deletion", "wait until it has come to an end"
+    elif status.endswith("_FAILED"):
+        state, fix = "a deployment stopped half way", f"run 'cdk rollback {_path(name, environment)}'"
+    if fix:
+        yield error("name", f"needs {name} at rest, got {status} ({state}); {fix}")
+
+
+def _path(stack_name: str, environment: Environment) -> str:
+    """Return what the CDK CLI is told to name a stack of this environment."""
+    return f"{environment.name}/{stack_name.removeprefix(f'{environment.name}-')} -c env={environment.name}"
 
 
 def _stands(stack: StackAnswer | None) -> bool:

@@ -376,11 +376,12 @@ class KmsKeyAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class StackAnswer:
-    """A CloudFormation stack that stands under a name."""
+    """A CloudFormation stack that stands under a name; ``is_protected`` tells of its termination protection."""
 
     name: str
     status: str
     status_reason: str = ""
+    is_protected: bool = False
 
 
 class Aws(Protocol):

@@ -373,7 +373,12 @@ def backup(row: Answer) -> BackupAnswer:
 
 def stack(row: Answer) -> StackAnswer:
     """Read one row of DescribeStacks."""
-    return StackAnswer(name=row["StackName"], status=row["StackStatus"], status_reason=row.get("StackStatusReason", ""))
+    return StackAnswer(
+        name=row["StackName"],
+        status=row["StackStatus"],
+        status_reason=row.get("StackStatusReason", ""),
+        is_protected=bool(row.get("EnableTerminationProtection")),
+    )
 
 
 def _types(group: Answer) -> tuple[str, ...]:
