@@ -345,12 +345,6 @@ def test_the_policy_that_bootstrap_policy_writes_passes(run: Run, fake_aws: Fake
         "lambda:PublishLayerVersion",
         "s3:GetObject",
         "s3:GetObjectVersion",
-        "ssm:AddTagsToResource",
-        "ssm:DeleteParameter",
-        "ssm:GetParameters",
-        "ssm:ListTagsForResource",
-        "ssm:PutParameter",
-        "ssm:RemoveTagsFromResource",
     ]
 
 
