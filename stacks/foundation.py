@@ -23,7 +23,7 @@ from hyperpod_cdk import (
     RestrictedExecutionRole,
 )
 from hyperpod_cdk.checks.requirements import own, required_quotas
-from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config import Environment, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
 from stacks.encryption import encryption_key
 from stacks.network import network_parts
@@ -164,6 +164,8 @@ class FoundationStack(cdk.Stack):
                 directory=directory,
                 encryption_key=key.key if key else None,
                 name=environment.name,
+                lustre=lustre_clients.types_with_claims(environment),
+                lustre_over_efa=lustre_clients.efa_interfaces(environment),
             )
         arn = existing.kms_key_arn
         bucket = s3.Bucket.from_bucket_attributes(
@@ -172,7 +174,15 @@ class FoundationStack(cdk.Stack):
             bucket_name=existing.name,
             encryption_key=EncryptionKey(self, "ExistingBucketKey", arn=arn).key if arn else None,
         )
-        return LifecycleScripts(self, "LifecycleScripts", directory=directory, bucket=bucket, prefix=existing.prefix)
+        return LifecycleScripts(
+            self,
+            "LifecycleScripts",
+            directory=directory,
+            bucket=bucket,
+            prefix=existing.prefix,
+            lustre=lustre_clients.types_with_claims(environment),
+            lustre_over_efa=lustre_clients.efa_interfaces(environment),
+        )
 
     def _node_role(self, construct_id: str, zone_ids: list[str]) -> NodeExecutionRole:
         network = self.network.network

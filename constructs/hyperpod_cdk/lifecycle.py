@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from aws_cdk import Aws, RemovalPolicy, Stack
@@ -17,7 +18,16 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.script_files import EXCLUDED, check_scripts, content_hash, files, library_scripts, shebang_problem
+from hyperpod_cdk.script_files import (
+    ENVIRONMENT,
+    EXCLUDED,
+    check_scripts,
+    content_hash,
+    environment_text,
+    files,
+    library_scripts,
+    shebang_problem,
+)
 
 # the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
 _UPLOAD_MEMORY_MIB = 512
@@ -56,6 +66,13 @@ class LifecycleScripts(Construct):
     ``entry_points``: scripts that must be there. Default: none are asked for here; ``HyperPodCluster`` asks for
     those that its instance groups name in ``on_create``.
 
+    ``lustre``: instance types (``ml.*``) whose nodes mount an FSx for Lustre file system; one without a Lustre client
+    fails. Default: none.
+
+    ``lustre_over_efa``: instance type (``ml.*``) -> EFA interfaces that its nodes use for Lustre, 0 where they cannot;
+    ``catalog.lustre.efa_interfaces`` knows them. Default: Lustre goes over TCP. Both are uploaded as
+    ``environment.conf``, which the library's scripts read.
+
     Raises ValueError for a folder that would fail on a node: missing, empty or too large, with a script that
     has Windows line endings or a first line that does not name its interpreter.
     """
@@ -71,6 +88,8 @@ class LifecycleScripts(Construct):
         encryption_key: kms.IKey | None = None,
         name: str | None = None,
         entry_points: Sequence[str] = (),
+        lustre: Sequence[str] = (),
+        lustre_over_efa: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(scope, construct_id)
         if bucket is not None and encryption_key is not None:
@@ -83,7 +102,9 @@ class LifecycleScripts(Construct):
         for entry_point in entry_points:
             if problem := self.script_problem(entry_point):
                 raise ValueError(problem)
-        self.content_hash = content_hash(self.directory)
+        text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
+        written = {ENVIRONMENT: text} if text else {}
+        self.content_hash = content_hash(self.directory, written)
         self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
         upload_logs = logs.LogGroup(
@@ -99,7 +120,8 @@ class LifecycleScripts(Construct):
             destination_bucket=self.bucket,
             destination_key_prefix=self._folder,
             sources=[
-                s3_deployment.Source.asset(str(self.directory), exclude=[f"**/{excluded}" for excluded in EXCLUDED])
+                s3_deployment.Source.asset(str(self.directory), exclude=[f"**/{excluded}" for excluded in EXCLUDED]),
+                *(s3_deployment.Source.data(name, said) for name, said in written.items()),
             ],
             prune=False,
             retain_on_delete=True,

@@ -5,15 +5,19 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 MAX_FILES = 1000
 """A folder with more is no folder of scripts; one file is one request of every new node."""
 
 MAX_TOTAL_MIB = 64
 """Every node downloads the folder before it joins; software belongs into an AMI or a container image."""
+
+ENVIRONMENT = "environment.conf"
+"""A file that is written at the top of the uploaded folder: what the environment needs of its nodes."""
 
 EXCLUDED = (".DS_Store", "__pycache__", ".git")
 """Names that editors and tools leave in a folder; neither hashed nor uploaded."""
@@ -61,6 +65,11 @@ def folder_problems(directory: Path, *, shown: Path | None = None) -> Iterator[P
     there = list(files(directory))
     if not there:
         yield Problem(path=name, message=f"must hold a lifecycle script, got {name}, which is empty; add on_create.sh")
+    if (directory / ENVIRONMENT).exists():
+        yield Problem(
+            path=name / ENVIRONMENT,
+            message="must not be in the folder, since it is written from the environment; rename or remove it",
+        )
     if len(there) > MAX_FILES:
         yield Problem(
             path=name,
@@ -87,8 +96,11 @@ def script_problems(directory: Path, *, shown: Path | None = None) -> Iterator[P
             yield problem
 
 
-def content_hash(directory: Path) -> str:
-    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else."""
+def content_hash(directory: Path, written: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Give 32 hexadecimal digits made of names, bytes and executable bits, and of nothing else.
+
+    ``written`` are files that are uploaded with the folder's: name -> text.
+    """
     digest = hashlib.sha256()
     for path in files(directory):
         content = path.read_bytes()
@@ -97,7 +109,28 @@ def content_hash(directory: Path) -> str:
         # lengths first, so that no two folders spell the same stream
         digest.update(f"{len(name)} {name} {executable} {len(content)} ".encode())
         digest.update(content)
+    for name, text in sorted(written.items()):
+        digest.update(f"{len(name)} {name} - {len(text.encode())} {text}".encode())
     return digest.hexdigest()[:32]
+
+
+def environment_text(*, lustre: Iterable[str] = (), lustre_over_efa: Mapping[str, int] = MappingProxyType({})) -> str:
+    """Give the text of ``ENVIRONMENT``, in which nodes look up their instance type; empty where it would say nothing.
+
+    ``lustre``: instance types whose nodes mount a Lustre file system. ``lustre_over_efa``: instance type -> EFA
+    interfaces that its nodes use for Lustre, 0 where they cannot.
+    """
+    lines = (
+        ("lustre", [_of_machine(name) for name in lustre]),
+        ("lustre_over_efa", [f"{_of_machine(name)}:{number}" for name, number in lustre_over_efa.items()]),
+    )
+    said = [f"{key}={' '.join(words)}\n" for key, words in lines if words]
+    return "".join(["# what the environment needs of its nodes, by instance type\n", *said]) if said else ""
+
+
+def _of_machine(instance_type: str) -> str:
+    """Give the type as the machine's firmware names it: p5.48xlarge for ml.p5.48xlarge."""
+    return instance_type.removeprefix("ml.")
 
 
 def files(directory: Path) -> Iterator[Path]:

@@ -101,7 +101,7 @@ interfaces="$(entry lustre_over_efa)"
 if [[ -n "$interfaces" ]]; then
   install_program
   if lustre_over_efa "${interfaces#*:}"; then exit; fi
-  echo "WARNING: Lustre goes over TCP, though a file system beside this node has EFA"
+  echo "WARNING: Lustre goes over TCP, and not over EFA"
 fi
 
 code=0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.catalog import lustre
+from hyperpod_cdk.catalog import instance_types, lustre
 
 CAPACITIES = st.integers(-1000, 500_000)
 TIERS = st.sampled_from(lustre.THROUGHPUTS_MBPS_PER_TIB)
@@ -268,3 +268,34 @@ def test_regions(region: str, efa: bool, problem: str | None) -> None:  # noqa: 
 )
 def test_addresses(capacity: int, iops: int | None, addresses: int) -> None:
     assert lustre.ip_addresses(capacity, metadata_iops=iops) == addresses
+
+
+@pytest.mark.parametrize(
+    ("name", "interfaces"),
+    [
+        ("ml.p6-b300.48xlarge", 16),
+        ("ml.p6-b200.48xlarge", 8),
+        ("ml.p6e-gb200.36xlarge", 8),
+        ("ml.p5.48xlarge", 8),
+        ("ml.p5e.48xlarge", 8),
+        ("ml.p5en.48xlarge", 8),
+        ("ml.trn1.32xlarge", 2),
+        ("ml.g6e.24xlarge", 2),
+        ("ml.g6e.12xlarge", 1),
+        ("ml.p5.4xlarge", 1),
+        ("ml.p4d.24xlarge", 0),  # Nitro v3
+        ("ml.trn2.48xlarge", 0),  # left out by FSx
+        ("ml.m5.2xlarge", 0),
+    ],
+)
+def test_efa_interfaces_of_a_client(name: str, interfaces: int) -> None:
+    row = instance_types.get(name)
+    assert row is not None
+    assert lustre.efa_interfaces(row) == interfaces
+    assert lustre.efa_interfaces(replace(row, fsx_efa_client=False)) == 0
+
+
+def test_a_type_whose_network_cards_nobody_states_counts_as_one_with_one() -> None:
+    row = instance_types.get("ml.g6e.24xlarge")
+    assert row is not None
+    assert lustre.efa_interfaces(replace(row, network_cards=None)) == 1

@@ -176,6 +176,15 @@ def test_an_empty_folder(tmp_path: Path, case_of: Any, run_check: Any, fake_aws:
     ]
 
 
+def test_a_file_that_is_written_from_the_environment(run: Run) -> None:
+    assert said(run(STARTS, GOOD, **{"environment.conf": "lustre=p5.48xlarge\n"})) == [
+        (
+            "error: lifecycle_scripts/environment.conf: must not be in the folder, since it is written from the"
+            " environment; rename or remove it"
+        )
+    ]
+
+
 @pytest.mark.parametrize(("mib", "messages"), [(63, 0), (64, 1)])
 def test_size(run: Run, mib: int, messages: int) -> None:
     result = run(STARTS, GOOD, **{"data/model.bin": b"\1" * mib * 2**20})

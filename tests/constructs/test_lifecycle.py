@@ -204,6 +204,44 @@ class TestUpload:
         assert scripts.source_s3_uri == f"s3://sagemaker-scripts/hyperpod/prod/{content_hash(folder)}"
         assert of_type(stack, "AWS::S3::Bucket") == of_type(stack, "AWS::S3::BucketPolicy") == {}
 
+    def test_says_what_the_environment_needs_of_its_nodes(self, tmp_path: Path, folder: Path) -> None:
+        own = cdk.App(outdir=str(tmp_path / "out"), builtin_cloud_formation_validation=False)
+        scripts = LifecycleScripts(
+            cdk.Stack(own, "foreign"),
+            "Scripts",
+            directory=folder,
+            lustre=["ml.g5.8xlarge", "ml.p5.48xlarge"],
+            lustre_over_efa={"ml.p4d.24xlarge": 0, "ml.p5.48xlarge": 8},
+        )
+        own.synth()
+
+        (written,) = (tmp_path / "out").rglob("environment.conf")
+        assert written.read_text() == (
+            "# what the environment needs of its nodes, by instance type\n"
+            "lustre=g5.8xlarge p5.48xlarge\n"
+            "lustre_over_efa=p4d.24xlarge:0 p5.48xlarge:8\n"
+        )
+        # a node that is being made keeps what it began with
+        assert scripts.content_hash == content_hash(folder, {"environment.conf": written.read_text()})
+        assert scripts.content_hash != content_hash(folder)
+
+    def test_writes_nothing_where_it_would_say_nothing(self, stack: cdk.Stack, folder: Path) -> None:
+        scripts = LifecycleScripts(stack, "Scripts", directory=folder, lustre=(), lustre_over_efa={})
+
+        (upload,) = of_type(stack, "Custom::CDKBucketDeployment").values()
+        assert len(upload["Properties"]["SourceObjectKeys"]) == 1
+        assert scripts.content_hash == content_hash(folder)
+
+    def test_refuses_a_folder_with_the_file_that_is_written(self, stack: cdk.Stack, folder: Path) -> None:
+        (folder / "environment.conf").write_text("lustre=p5.48xlarge\n")
+
+        with pytest.raises(ValueError, match=r"environment\.conf") as raised:
+            LifecycleScripts(stack, "Scripts", directory=folder)
+        assert str(raised.value) == (
+            f"{folder}/environment.conf must not be in the folder, since it is written from the environment;"
+            " rename or remove it"
+        )
+
     def test_logs_into_a_group_of_the_template(self, stack: cdk.Stack, folder: Path) -> None:
         LifecycleScripts(stack, "Scripts", directory=folder)
 

@@ -8,7 +8,7 @@ HELPER=node/hyperpod-lustre-efa
 BOOT_LIST=/etc/modules-load.d/hyperpod-lustre.conf
 UNIT=hyperpod-lustre-efa.service
 OF_AWS=configure-efa-fsx-lustre-client.service
-OVER_TCP="WARNING: Lustre goes over TCP, though a file system beside this node has EFA
+OVER_TCP="WARNING: Lustre goes over TCP, and not over EFA
 module lnet: loaded
 module lustre: loaded"
 

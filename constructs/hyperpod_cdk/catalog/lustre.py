@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from math import ceil
+from typing import Any
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.catalog.rules import Bound
 
 _DATA = _data.load("lustre")
@@ -73,6 +75,8 @@ LUSTRE_VERSION: str = _DATA["lustre_version"]
 COMPRESSIONS: tuple[str, ...] = tuple(_DATA["compression"])
 TCP_PORTS: tuple[tuple[int, int], ...] = tuple((first, last) for first, last in _DATA["ports"]["tcp"])
 """Port ranges, both ends open, between clients and file system and among its servers."""
+
+_EFA_INTERFACES: Mapping[str, Any] = _DATA["efa_interfaces"]
 
 CSI_DRIVER: str = _DATA["csi_driver"]
 """Name of the Kubernetes driver in a static persistent volume."""
@@ -289,6 +293,19 @@ def region_problem(region: str, *, efa: bool, deployment_type: str = DEPLOYMENT_
     if efa and region in unavailable["EFA"]:
         return f"FSx for Lustre offers no EFA in {region}; set efa: false"
     return None
+
+
+def efa_interfaces(row: InstanceType) -> int:
+    """Give how many EFA interfaces a node uses for Lustre; 0 for a type that reaches no file system over EFA.
+
+    The FSx user guide's table, "Configuring EFA clients", step 4. A type whose network cards nobody states counts as
+    one with a single card.
+    """
+    if not row.fsx_efa_client:
+        return 0
+    by_type: dict[str, int] = _EFA_INTERFACES["by_type"]
+    other: int = _EFA_INTERFACES["several_network_cards" if (row.network_cards or 1) > 1 else "one_network_card"]
+    return by_type.get(row.ec2_name, other)
 
 
 def ip_addresses(

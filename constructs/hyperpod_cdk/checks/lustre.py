@@ -11,6 +11,7 @@ from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, Security
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
+from hyperpod_cdk.config.lustre_clients import users
 from hyperpod_cdk.config.storage import ExistingLustre
 
 AREA = "lustre"
@@ -118,7 +119,7 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
             continue
         away = [
             group
-            for group in _users(environment, system)
+            for group in users(environment, system)
             if group.count and group.availability_zone_id not in _served(environment, system)
         ]
         if not away:
@@ -372,18 +373,6 @@ def _admits(rule: SecurityGroupRule, ports: tuple[int, int], own: str | None, no
     return any(node.subnet_of(block) for node in nodes for block in blocks)
 
 
-def _users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
-    groups = list(environment.hyperpod.instance_groups)
-    governance = environment.task_governance
-    namespaces = system.claim.namespaces if system.claim else ()
-    teams = [team for team in governance.teams if team.namespace in namespaces] if governance else []
-    if teams and len(teams) == len(namespaces):
-        types = {row.instance_type for team in teams for row in team.quota}
-        return [group for group in groups if types.intersection(group.all_instance_types)]
-    accelerated = [group for group in groups if _is_accelerated(environment, group)]
-    return accelerated or groups
-
-
 def _served(environment: Environment, system: Lustre) -> set[str]:
     """Give the zones whose groups have this file system beside them, or another one for the same namespaces."""
     namespaces = set(system.claim.namespaces) if system.claim else set()
@@ -394,11 +383,6 @@ def _served(environment: Environment, system: Lustre) -> set[str]:
         if namespaces <= set(other.claim.namespaces if other.claim else ())
     ]
     return {system.availability_zone_id, *(other.availability_zone_id for other in others if namespaces)}
-
-
-def _is_accelerated(environment: Environment, group: InstanceGroup) -> bool:
-    rows = [environment.instance_type(name) for name in group.all_instance_types]
-    return any(row is not None and row.is_accelerated for row in rows)
 
 
 def _has_efa_client(environment: Environment, group: InstanceGroup) -> bool:
@@ -417,7 +401,7 @@ def _them(groups: list[InstanceGroup]) -> str:
 def _nearer(environment: Environment, system: Lustre) -> str:
     """Say where the file system stands beside most of the nodes that use it."""
     nodes: dict[str, int] = {}
-    for group in _users(environment, system):
+    for group in users(environment, system):
         nodes[group.availability_zone_id] = nodes.get(group.availability_zone_id, 0) + group.count
     best = max(nodes, key=lambda az_id: (nodes[az_id], az_id == system.availability_zone_id))
     if best == system.availability_zone_id:
