@@ -267,7 +267,10 @@ class Lustre(Section):
     )
     efa: bool = Field(
         default=False,
-        description="Whether clients reach it over EFA. Chosen at creation for good, for large systems only.",
+        description=(
+            "Whether clients reach it over EFA, for which the lifecycle scripts set nodes up:"
+            " docs/lifecycle-scripts.md. Chosen at creation for good, for large systems only."
+        ),
     )
     compression: Literal["lz4", "none"] = Field(default="lz4", description="Compression of the data at rest.")
     data_repositories: Annotated[

@@ -532,3 +532,41 @@ def test_every_report_fits_the_published_schema() -> None:
 def _fields(schema: dict[str, Any]) -> list[dict[str, Any]]:
     models = [schema, *schema["$defs"].values()]
     return [field for model in models for field in model.get("properties", {}).values()]
+
+
+def _lustre(*said: str) -> tuple[str, str, str]:
+    (check,) = _report([f"# hyperpod-cdk: lustre={each}" for each in said]).checks
+    assert check.name == "lustre"
+    return str(check.verdict), check.says, check.fix
+
+
+def test_one_node_on_tcp_fails_lustre_over_efa() -> None:
+    assert _lustre("efa of=n1", "tcp of=n2", "tcp of=n3", "unknown of=n4") == (
+        "fail",
+        "Lustre over TCP instead of EFA on n2, n3",
+        (
+            "read what step 50_lustre_client says in the log of the node's lifecycle script, and 'journalctl -u"
+            " hyperpod-lustre-efa' on the node"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "named"), [(4, "n0, n1, n2, n3"), (5, "n0, n1, n2, n3 and 1 more"), (9, "n0, n1, n2, n3 and 5 more")]
+)
+def test_four_nodes_on_tcp_are_named(nodes: int, named: str) -> None:
+    assert _lustre(*(f"tcp of=n{number}" for number in range(nodes)))[1] == f"Lustre over TCP instead of EFA on {named}"
+
+
+def test_lustre_that_nobody_sees_passes_nothing() -> None:
+    assert _lustre("efa of=n1", "unknown")[:2] == ("unknown", "pods do not see whether Lustre goes over EFA")
+
+
+def test_another_word_about_lustre_is_none() -> None:
+    assert _report(["# hyperpod-cdk: lustre=fast of=n1"]).checks == ()
+
+
+def test_lustre_over_tcp_fails_a_test_that_is_well_otherwise() -> None:
+    report = _report(["# hyperpod-cdk: lustre=tcp of=n1", *run(["n1", "n2"], 100.0)], instance_type=P5, nodes=2)
+    assert _checks(report)["lustre"] == ("fail", "Lustre over TCP instead of EFA on n1")
+    assert report.verdict == "fail"

@@ -7,6 +7,7 @@ from itertools import chain, count
 from typing import Any
 
 from hyperpod_cdk.catalog import governance, scheduling
+from hyperpod_cdk.workloads.manifests.lustre_transport import telling
 from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, mig_profile
 from hyperpod_cdk.workloads.plan import HUGEPAGES_RESOURCE, SHARED_MEMORY_PATH, Plan
 
@@ -92,7 +93,7 @@ def pod_spec(
                     "name": container,
                     "image": plan.image,
                     "imagePullPolicy": plan.job.image_pull_policy,
-                    "command": list(command),
+                    "command": telling(plan, command) if with_devices else list(command),
                     "args": list(args),
                     "env": _env(plan, environment or {}, node_variable),
                     "ports": [{"containerPort": port} for port in ports],

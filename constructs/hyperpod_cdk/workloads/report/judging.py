@@ -9,6 +9,7 @@ from typing import Literal
 from hyperpod_cdk.catalog import baselines, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
+from hyperpod_cdk.workloads.report.lustre import lustre_check
 from hyperpod_cdk.workloads.report.measures import NO_TYPE, Beside, gb_s, hosts
 from hyperpod_cdk.workloads.report.model import Check, Report, Run, Size, Verdict
 from hyperpod_cdk.workloads.report.network import evidence, fabrics, interfaces_check, network, network_check
@@ -67,6 +68,7 @@ def judge(found: log.Log, *, instance_type: str | None = None, nodes: int | None
     checks = [
         network_check(found, told, types),
         interfaces_check(found, told, place.row),
+        lustre_check(found),
         *_run_checks(found, judged),
         pairs.check(two, all_pairs, bad),
         _nodes_check(found, place, is_paired=is_paired),

@@ -23,6 +23,10 @@ Signal = Literal[
 """What a line of NCCL says about the network: which one it uses, or why it does not use EFA."""
 
 
+Transport = Literal["efa", "tcp", "unknown"]
+"""What pods reach Lustre over."""
+
+
 class Line(NamedTuple):
     """A line as evidence: the file (empty: standard input), its number from 1, its words."""
 
@@ -151,7 +155,8 @@ class Log:
     """All that was found.
 
     ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
-    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run; ``warnings`` all lines of NCCL WARN.
+    jobs say they ran on; ``exits`` the failures that jobs tell outside of a run; ``warnings`` all lines of NCCL WARN;
+    ``lustre`` what pods say of the way to their file systems, with the nodes that they name.
     """
 
     lines: int = 0
@@ -169,3 +174,4 @@ class Log:
     no_fabric: Tally = field(default_factory=Tally)
     health: list[Health] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    lustre: dict[Transport, Tally] = field(default_factory=dict)

@@ -34,6 +34,7 @@ class Check(_Part):
     name: Literal[
         "network",
         "interfaces",
+        "lustre",
         "bandwidth",
         "results",
         "completeness",

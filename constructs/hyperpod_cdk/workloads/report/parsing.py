@@ -5,11 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import get_args
 
 from hyperpod_cdk.workloads.report import problems
 from hyperpod_cdk.workloads.report.documents import Documents
 from hyperpod_cdk.workloads.report.lines import Words, words
-from hyperpod_cdk.workloads.report.log import Device, Interfaces, Line, Log, Marker, Problem, Run, Signal, Tally
+from hyperpod_cdk.workloads.report.log import (
+    Device,
+    Interfaces,
+    Line,
+    Log,
+    Marker,
+    Problem,
+    Run,
+    Signal,
+    Tally,
+    Transport,
+)
 from hyperpod_cdk.workloads.report.tables import Table, columns, finite
 
 _SHOWN = 300
@@ -233,7 +245,9 @@ class _Reader:
             return
         values = dict(_VALUE.findall(text))
         self._log.instance_types.update(name for name in values.get("instance_type", "").split(",") if name)
-        if "exit" in values:
+        if "lustre" in values:
+            self._lustre(values, line)
+        elif "exit" in values:
             self._exit(stream, values["exit"], line)
         elif "host" in values and "node" in values:
             self._nodes[values["host"].partition(".")[0]] = values["node"]
@@ -244,6 +258,11 @@ class _Reader:
             found, expected = values.get("interfaces", ""), values.get("expected", "")
             if _COUNT.fullmatch(found) and _COUNT.fullmatch(expected):
                 self._log.counted.append(Interfaces(stream.node, int(found), int(expected), line))
+
+    def _lustre(self, values: dict[str, str], line: Line) -> None:
+        for transport in get_args(Transport):
+            if values["lustre"] == transport:
+                self._log.lustre.setdefault(transport, Tally()).add(line, values.get("of", ""))
 
     def _exit(self, stream: _Stream, code: str, line: Line) -> None:
         """Take what a job says of a program that failed: of the run that is open, or of the last one."""

@@ -1,0 +1,37 @@
+"""Whether pods reach their file systems over EFA, by what they say of it themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hyperpod_cdk.workloads.report import log
+from hyperpod_cdk.workloads.report.model import Check, Verdict
+from hyperpod_cdk.workloads.report.network import evidence
+
+_SHOWN = 4
+_FIX = (
+    "read what step 50_lustre_client says in the log of the node's lifecycle script, and 'journalctl -u"
+    " hyperpod-lustre-efa' on the node"
+)
+_UNSEEN = "look on the node: 'lnetctl net show' lists a network efa whose interfaces are up"
+
+
+def lustre_check(found: log.Log) -> Check | None:
+    """Judge what pods say of the way to file systems with EFA; None where none says anything."""
+    slow, unseen, fast = (found.lustre.get(way) for way in ("tcp", "unknown", "efa"))
+    if slow is not None:
+        says = f"Lustre over TCP instead of EFA{_on(slow.hosts)}"
+        return Check(name="lustre", verdict=Verdict.FAIL, says=says, fix=_FIX, evidence=evidence(slow.lines))
+    if unseen is not None:
+        says = f"pods do not see whether Lustre goes over EFA{_on(unseen.hosts)}"
+        return Check(name="lustre", verdict=Verdict.UNKNOWN, says=says, fix=_UNSEEN, evidence=evidence(unseen.lines))
+    if fast is not None:
+        return Check(name="lustre", verdict=Verdict.PASS, says="Lustre over EFA", fix="", evidence=evidence(fast.lines))
+    return None
+
+
+def _on(hosts: Collection[str]) -> str:
+    if not hosts:
+        return ""
+    shown = ", ".join(sorted(hosts)[:_SHOWN])
+    return f" on {shown}{f' and {len(hosts) - _SHOWN} more' if len(hosts) > _SHOWN else ''}"
