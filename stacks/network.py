@@ -84,6 +84,7 @@ def _network(stack: cdk.Stack, environment: Environment) -> Network | ExistingNe
             nat_gateways=None if section.is_closed else section.nat_gateways,
             egress=section.egress,
             endpoint_zones=section.endpoint_zones() if section.is_closed else None,
+            file_system_zones=sorted({lustre.availability_zone_id for lustre in environment.storage.made_lustre}),
         )
     return ExistingNetwork(
         stack,

@@ -203,10 +203,6 @@ def init(
     ] = None,
     team: Annotated[str | None, typer.Option("--team", help="A first team, which gets all the workers.")] = None,
     lustre: Annotated[bool, typer.Option("--lustre/--no-lustre", help="An FSx for Lustre file system too.")] = False,
-    admin_role: Annotated[
-        list[str] | None,
-        typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster; may be given again."),
-    ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -224,7 +220,6 @@ def init(
         training_plan_arn=training_plan_arn,
         team=team,
         lustre=lustre,
-        admin_role_arns=tuple(_administrators() if admin_role is None else admin_role),
     )
     root = root_of(project)
     try:
@@ -239,15 +234,6 @@ def init(
     print(f"wrote {path}")
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}' and 'cdk deploy \"{name}/*\" -c env={name}'")
-
-
-def _administrators() -> list[str]:
-    """Ask on a terminal who may use kubectl; a program is not asked, and gets validate's warning."""
-    if not sys.stdin.isatty():
-        return []
-    asked = "ARN of the IAM role that administers the cluster (nobody else gets in; empty: nobody yet)"
-    given: str = typer.prompt(asked, default="", show_default=False, err=True)
-    return [given.strip()] if given.strip() else []
 
 
 @app.command()
@@ -271,6 +257,8 @@ def rehearse(
     file = environment_file(environment, root)
     if account_file is not None and not account_file.is_file():
         usage(f"--account-file: no file {account_file}")
+    from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
+
     with extra("rehearsal"):
         from hyperpod_cdk.rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
         from hyperpod_cdk.rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
@@ -282,7 +270,7 @@ def rehearse(
     except EnvironmentFileError as error:
         print_checked([Checked(error.file, error.findings)], output=output)
         raise typer.Exit(FINDINGS) from None
-    except (AccountFileError, ToolMissingError) as error:
+    except (AccountFileError, PricesError, ToolMissingError) as error:
         usage(str(error))
     except EmbeddedAwsError as error:
         print(str(error), file=sys.stderr)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from aws_cdk import Aws, CfnTag, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
@@ -21,6 +21,7 @@ from hyperpod_cdk.physical_names import stack_part
 Event = Literal["new", "changed", "deleted"]
 
 _Link = fsx.CfnDataRepositoryAssociation
+_Rule: TypeAlias = ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress
 
 _ALL_TRAFFIC = ("-1", None, None)
 _ANYWHERE = "0.0.0.0/0"
@@ -80,10 +81,11 @@ class LustreFileSystem(Construct):
     case. ``kms_key`` encrypts the file system; left out, the account's FSx key does.
 
     The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
-    both directions: FSx checks that while it creates the file system, so every rule stands first. File system, rules,
-    links and log stay when the stack goes. With ``join_client_group`` the servers carry the clients' group, which must
-    let its members talk to each other, and neither a group nor a rule is made: for a group that belongs to somebody
-    else.
+    both directions: FSx checks that while it creates the file system, so every rule stands first. File system, links,
+    log, group and the rules among the servers stay when the stack goes; the rules that name the clients' group go. The
+    file system then holds its VPC and subnet: give ``Network`` its zone in ``file_system_zones``. With
+    ``join_client_group`` the servers carry the clients' group, which must let its members talk to each other, and
+    neither a group nor a rule is made: for a group that belongs to somebody else.
 
     Raises ValueError for what FSx refuses; tokens are not checked.
     """
@@ -149,13 +151,16 @@ class LustreFileSystem(Construct):
             )
         label = name or self.node.path
         groups: list[ec2.CfnSecurityGroup] = []
-        passages: list[ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress] = []
+        among_servers: list[_Rule] = []
+        to_clients: list[_Rule] = []
         self._security_group = client_security_group
         if not join_client_group:
             group = self._group(vpc, label)
+            servers, clients = group.attr_group_id, client_security_group.security_group_id
             groups.append(group)
-            clients = client_security_group.security_group_id
-            passages += self._passages(group.attr_group_id, clients, efa=efa)
+            among_servers += self._rules({"Servers": (servers, servers)}, efa=efa)
+            ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
+            to_clients += self._rules(ways, efa=efa)
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
         log_group = self._log_group(label)
         log = None if log_level is None else _log_configuration(log_group, log_level)
@@ -183,11 +188,11 @@ class LustreFileSystem(Construct):
             ),
             tags=[CfnTag(key="Name", value=label)],
         )
-        for passage in passages:
-            self._file_system.add_resource_dependency(passage)
+        for rule in (*among_servers, *to_clients):
+            self._file_system.add_resource_dependency(rule)
         links = [self._link(repository) for repository in data_repositories]
-        # a file system that stays keeps its group in use, and its clients need the rules
-        for kept in (*groups, *passages, self._file_system, *links):
+        # the servers go on using their group; the rules that name the clients' group go, or they would hold that, too
+        for kept in (*groups, *among_servers, self._file_system, *links):
             kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
     @property
@@ -242,16 +247,9 @@ class LustreFileSystem(Construct):
             tags=[CfnTag(key="Name", value=label)],
         )
 
-    def _passages(
-        self, servers: str, client_id: str, *, efa: bool
-    ) -> Iterator[ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress]:
-        """Open the ports from servers and clients to the servers, and back from the servers to the clients."""
-        pairs = {
-            "Servers": (servers, servers),
-            "ClientsToServers": (client_id, servers),
-            "ServersToClients": (servers, client_id),
-        }
-        for label, (source, destination) in pairs.items():
+    def _rules(self, ways: Mapping[str, tuple[str, str]], *, efa: bool) -> Iterator[_Rule]:
+        """Open Lustre's ports from each first group to the second one, on both sides."""
+        for label, (source, destination) in ways.items():
             for protocol, first, last in [_ALL_TRAFFIC] if efa else [("tcp", *ports) for ports in rules.TCP_PORTS]:
                 suffix = "" if first is None else str(first)
                 description = "Lustre over EFA" if efa else "Lustre"

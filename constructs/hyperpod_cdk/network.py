@@ -42,6 +42,10 @@ class Network(Construct):
 
     ``flow_logs`` go to a log group of generated name that stays when the stack goes.
 
+    ``file_system_zones`` are the zones in whose node subnets file systems stand that outlive the stack. Their
+    interfaces hold subnet, block and VPC, which EC2 then refuses to delete; so these stay when the stack goes, and
+    nothing else does. Default: none.
+
     Raises ValueError for blocks, zones and counts that AWS refuses.
     """
 
@@ -57,9 +61,11 @@ class Network(Construct):
         control_plane_zones: int = 2,
         egress: Literal["nat", "closed"] = "nat",
         endpoint_zones: Sequence[str] | None = None,
+        file_system_zones: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         is_closed = egress == "closed"
+        _check_file_system_zones(availability_zones, file_system_zones)
         _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
         gateway_count = 1 if nat_gateways is None else nat_gateways
         _check(vpc_cidr, availability_zones, nat_gateways=gateway_count, control_plane_zones=control_plane_zones)
@@ -88,7 +94,12 @@ class Network(Construct):
             )
             for n, zone in enumerate(zones[:control_plane_zones])
         ]
-        nodes = {zone: self._node_subnet(zone, cidr, ways_out[zone]) for zone, cidr in availability_zones.items()}
+        nodes = {
+            zone: self._node_subnet(zone, cidr, ways_out[zone], stays=zone in file_system_zones)
+            for zone, cidr in availability_zones.items()
+        }
+        if file_system_zones:
+            self._vpc.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for_endpoints = {
             zone: self._private_subnet("Endpoint", zone, slots[zones.index(zone)], None, {})
             for zone in served
@@ -198,10 +209,12 @@ class Network(Construct):
         self._billed += [address, gateway]
         return gateway
 
-    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None) -> _Subnet:
+    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, *, stays: bool) -> _Subnet:
         block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc.ref, cidr_block=cidr)
         subnet = self._private_subnet("Node", zone, cidr, gateway, {})
         subnet.resource.add_resource_dependency(block)
+        for kept in (block, subnet.resource) if stays else ():
+            kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         return subnet
 
     def _private_subnet(
@@ -466,6 +479,15 @@ def _check_egress(
         got = ", ".join(foreign) or "none"
         raise ValueError(
             f"endpoint_zones: must name at least one zone, all of {', '.join(zones)}, got {got}; leave it out for all"
+        )
+
+
+def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) -> None:
+    foreign = [zone for zone in wanted if zone not in zones]
+    if foreign:
+        raise ValueError(
+            f"file_system_zones: must be among the availability zones {', '.join(zones)}, got {', '.join(foreign)}; "
+            "leave out a zone without a file system of this network"
         )
 
 

@@ -121,8 +121,14 @@ def test_logical_ids_that_must_not_change() -> None:
 
 def test_the_file_system_and_what_it_uses_outlive_the_stack() -> None:
     template = made(data_repositories=[DataRepository(path="/datasets", s3_uri="s3://my-datasets/")])
-    assert {row.get("DeletionPolicy") for row in template["Resources"].values()} == {"RetainExceptOnCreate"}
-    assert {row.get("UpdateReplacePolicy") for row in template["Resources"].values()} == {"Retain"}
+    policies = {
+        name: (row.get("DeletionPolicy"), row.get("UpdateReplacePolicy")) for name, row in template["Resources"].items()
+    }
+    # a rule that names the clients' group would hold that group in a VPC that is to go
+    to_clients = {name for name in policies if name.startswith(("ScratchClientsToServers", "ScratchServersToClients"))}
+    assert len(to_clients) == 8
+    assert {policies[name] for name in to_clients} == {(None, None)}
+    assert {policies[name] for name in policies.keys() - to_clients} == {("RetainExceptOnCreate", "Retain")}
 
 
 def test_lustre_ports_pass_between_clients_and_servers_by_group_id() -> None:

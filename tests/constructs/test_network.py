@@ -43,6 +43,23 @@ def only(rows: dict[str, dict[str, Any]], part: str) -> tuple[str, dict[str, Any
     return found
 
 
+def test_a_zone_with_file_systems_keeps_vpc_block_and_subnet_and_nothing_else() -> None:
+    template = network(file_system_zones=["use1-az4"])
+    staying = {name[:-8] for name, row in template["Resources"].items() if "DeletionPolicy" in row}
+    assert staying == {
+        "NetworkVpc",
+        "NetworkNodeCidrUse1Az4",
+        "NetworkNodeSubnetUse1Az4",
+        "NetworkFlowLogGroup",
+    }
+    with pytest.raises(
+        ValueError,
+        match=r"file_system_zones: must be among the availability zones use1-az5, use1-az4, got use1-az1; leave out a"
+        r" zone without a file system of this network",
+    ):
+        network(file_system_zones=["use1-az1"])
+
+
 def test_two_zones() -> None:
     template = network()
 

@@ -54,15 +54,29 @@ def test_what_holds_state_stays(created: Synthesized) -> None:
     assert {created.resource(node)["Type"] for node in nodes} >= {*CLUSTERS, *DATA} - {"AWS::FSx::FileSystem"}
 
 
-def test_what_a_file_system_that_stays_needs_stays_too(prod: Synthesized) -> None:
-    storage = [
-        node
-        for node in prod.of_type("AWS::EC2::SecurityGroup", "AWS::EC2::SecurityGroupIngress")
-        if "storage" in node[0]
-    ]
+def test_what_a_file_system_that_stays_needs_stays_too_and_nothing_else(prod: Synthesized) -> None:
+    network = prod.of_type(
+        "AWS::EC2::SecurityGroup",
+        "AWS::EC2::SecurityGroupIngress",
+        "AWS::EC2::SecurityGroupEgress",
+        "AWS::EC2::Subnet",
+        "AWS::EC2::VPC",
+        "AWS::EC2::VPCCidrBlock",
+        "AWS::EC2::NatGateway",
+        "AWS::EC2::VPCEndpoint",
+    )
+    staying = {node[1].rstrip("0123456789ABCDEF") for node in network if policies(prod, node)[0] is not None}
 
-    assert len(storage) == 7
-    assert {policies(prod, node) for node in storage} == {("RetainExceptOnCreate", "Retain")}
+    assert staying == {
+        "NetworkVpc",
+        "NetworkNodeCidrUse1Az",
+        "NetworkNodeSubnetUse1Az",
+        "LustrescratchGroup",
+        "LustrescratchServersIn",
+        "LustrescratchServersOut",
+    }
+    subnets = [node for node in network if node[1].startswith("NetworkNodeSubnet")]
+    assert [policies(prod, node) for node in subnets] == [("RetainExceptOnCreate", "Retain"), (None, None)]
 
 
 def test_the_chart_stays_in_a_cluster_that_stays(synthesized: Synthesized) -> None:

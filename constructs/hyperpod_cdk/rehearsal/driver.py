@@ -16,10 +16,12 @@ from typing import Any
 import yaml
 from rich.console import Console
 
+from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.embedded.account import load_document
 from hyperpod_cdk.rehearsal.inventory import Inventory, read_inventory
+from hyperpod_cdk.rehearsal.left_over import Snapshot, holders, kept_and_unexpected, snapshot
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.progress import StackProgress
 from hyperpod_cdk.rehearsal.report import Report, Step
@@ -45,8 +47,8 @@ def rehearse(
 
     ``account_file`` describes the account (quotas, training plans); by default a small one that owns the plans which
     the environment names. With ``keep`` the deployment stays up for other AWS clients until ``wait`` returns.
-    Raises EnvironmentFileError where the file is refused, AccountFileError where the account file is, ToolMissingError
-    without Node.js or the CDK CLI.
+    Raises EnvironmentFileError where the file is refused, AccountFileError where the account file is, PricesError where
+    the project's prices are, ToolMissingError without Node.js or the CDK CLI.
     """
     loaded = load_environment(environment_file)
     scratch = Path(tempfile.mkdtemp(prefix="hyperpod-rehearsal-"))
@@ -75,6 +77,7 @@ def rehearse(
                 scratch=scratch,
                 console=console,
                 report=report,
+                prices=of_project(project),
             )
             try:
                 run.all_steps(keep=keep, wait=wait)
@@ -96,6 +99,8 @@ class _Rehearsal:
     report: Report
     stacks: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
+    before: Snapshot = field(default_factory=dict)
+    prices: Prices = field(default_factory=shipped)
 
     @property
     def environment(self) -> Environment:
@@ -113,6 +118,7 @@ class _Rehearsal:
         with self._step("bootstrap") as step:
             target = f"aws://{self.environment.account}/{self.environment.region}"
             self.cdk.run(["bootstrap", target, "--app", str(assembly)])
+            self.before = snapshot(self.aws)
             step.result = target
         with self._step("deploy") as step:
             self._deploy(assembly)
@@ -140,9 +146,19 @@ class _Rehearsal:
             for event in self._failed_events()
         ]
         if lines:
-            return "\n".join(lines)
+            return "\n".join([*lines, *self._what_holds_the_network()])
         output = error.output if isinstance(error, CdkFailedError) else ""
         return "\n".join([str(error), *output.splitlines()[-25:]])
+
+    def _what_holds_the_network(self) -> list[str]:
+        """Name what stands in a VPC of which a part could not be deleted, whoever made it."""
+        refused = {
+            event["ResourceType"]
+            for event in self._failed_events()
+            if event["ResourceStatus"] == "DELETE_FAILED" and event["ResourceType"].startswith("AWS::EC2::")
+        }
+        vpcs = sorted(snapshot(self.aws)["VPC"] - self.before.get("VPC", frozenset())) if refused else []
+        return [f"in {vpc}: {each}" for vpc in vpcs for each in holders(self.aws, vpc)]
 
     def read_state(self) -> None:
         """Keep for the report what was run, played and only recorded, whatever became of the steps."""
@@ -201,23 +217,23 @@ class _Rehearsal:
         return f"group {group}: {before} -> {before + 1} nodes, in place"
 
     def _destroy(self, file: Path) -> str:
-        """Do what a person must: lift the protection, destroy, delete by hand what keeps the network busy."""
+        """Do what the README tells a person to do, and nothing else: lift the protection, destroy."""
         unprotected = self._edited(file, "destroy", lambda data: data.update(deletion_protection=False))
         assembly = self.scratch / "destroy"
         self.cdk.synth(unprotected, assembly)
         self._deploy(assembly)
-        foundation = f"{self.environment.name}-foundation"
-        destroy = ["destroy", "--app", str(assembly), "--force"]
-        others = [f"{self.environment.name}/{s.removeprefix(self.environment.name + '-')}" for s in self.stacks]
-        self.cdk.run([*destroy, "--exclusively", *[s for s in others if not s.endswith("/foundation")]])
+        self.cdk.run(["destroy", "--app", str(assembly), "--force", f"{self.environment.name}/*"])
         self.report.retained = self._retained()
-        by_hand = self._clear_network()
-        self.cdk.run([*destroy, "--exclusively", f"{self.environment.name}/foundation"])
         left = [s for s in self.stacks if self._exists(s)]
         if left:
-            raise RehearsalError(f"destroy left {', '.join(left)}; {foundation} goes last")
+            raise RehearsalError(f"destroy left the stacks {', '.join(left)}")
+        self.report.kept, unexpected = kept_and_unexpected(
+            self.aws, self.before, region=self.environment.region, prices=self.prices
+        )
+        if unexpected:
+            raise RehearsalError(f"destroy left behind what no stack knows any more: {', '.join(unexpected)}")
         self._expect_the_owners_things()
-        return f"{len(self.stacks)} stacks gone" + (f"; deleted by hand: {', '.join(by_hand)}" if by_hand else "")
+        return f"{len(self.stacks)} stacks gone, {len(self.report.kept)} resources kept"
 
     def _inventory(self) -> Inventory:
         network, eks = self.environment.network.existing, self.environment.eks.existing
@@ -243,27 +259,6 @@ class _Rehearsal:
             left = [arn for arn in entries if arn != eks.kubectl_role_arn]
             if left:
                 raise RehearsalError(f"destroy left access entries on {eks.cluster_name}: {', '.join(left)}")
-
-    def _clear_network(self) -> list[str]:
-        """Delete through the API the retained file systems and their security groups: they hold on to the VPC."""
-        kept = self.report.retained
-        fsx, ec2 = self.aws.client("fsx"), self.aws.client("ec2")
-        for each in kept.get("AWS::FSx::FileSystem", ()):
-            fsx.delete_file_system(FileSystemId=each)
-        deadline = time.monotonic() + 30
-        mine = set(kept.get("AWS::FSx::FileSystem", ()))
-        while mine & {each["FileSystemId"] for each in fsx.describe_file_systems()["FileSystems"]}:
-            if time.monotonic() > deadline:
-                raise RehearsalError(f"the file systems {', '.join(kept['AWS::FSx::FileSystem'])} are there after 30 s")
-            time.sleep(0.1)
-        rules = [*kept.get("AWS::EC2::SecurityGroupIngress", ()), *kept.get("AWS::EC2::SecurityGroupEgress", ())]
-        described = ec2.describe_security_group_rules(SecurityGroupRuleIds=rules)["SecurityGroupRules"] if rules else []
-        for rule in described:
-            revoke = ec2.revoke_security_group_egress if rule["IsEgress"] else ec2.revoke_security_group_ingress
-            revoke(GroupId=rule["GroupId"], SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]])
-        for group in kept.get("AWS::EC2::SecurityGroup", ()):
-            ec2.delete_security_group(GroupId=group)
-        return [*kept.get("AWS::FSx::FileSystem", ()), *kept.get("AWS::EC2::SecurityGroup", ())]
 
     def _retained(self) -> dict[str, list[str]]:
         """Name what stacks left behind on deletion, by type."""

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hyperpod_cdk.rehearsal.inventory import Inventory
+from hyperpod_cdk.rehearsal.left_over import Kept
 
 NOT_REHEARSED = (
     "Helm is not run and no pod starts: releases and manifests are recorded",
@@ -48,6 +49,7 @@ class Report:
     recorded: list[dict[str, Any]] = field(default_factory=list)
     kubernetes: list[str] = field(default_factory=list)
     retained: dict[str, list[str]] = field(default_factory=dict)
+    kept: list[Kept] = field(default_factory=list)
     placeholder_chart: bool = False
     problem: str = ""
 
@@ -71,6 +73,7 @@ class Report:
             "recorded_only": self.recorded,
             "kubernetes": self.kubernetes,
             "retained": self.retained,
+            "kept": [asdict(each) for each in self.kept],
             "placeholder_chart": self.placeholder_chart,
             "not_rehearsed": list(NOT_REHEARSED),
         }
@@ -84,11 +87,11 @@ def print_report(report: Report, console: Console) -> None:
     if report.inventory.quotas:
         console.print(_quotas(report.inventory))
     _custom_resources(report, console)
-    if report.retained:
-        console.print("\n[bold]Kept after destroy[/bold] by their deletion policy")
-        for kind, kept in report.retained.items():
-            named = ", ".join(kept) if len(kept) <= MOST_NAMED else f"{len(kept)}, such as {kept[0]}"
-            _item(console, f"{kind}: {named}")
+    if report.kept:
+        console.print("\n[bold]Stays after a destroy[/bold]; delete it when you no longer need it")
+        for kind, why, monthly, named in _by_reason(report.kept):
+            listed = ", ".join(named) if len(named) <= MOST_NAMED else f"{len(named)}, such as {named[0]}"
+            _item(console, f"{kind}: {listed} ({why}; each costs {monthly} a month)")
     console.print("\n[bold]Not rehearsed[/bold]")
     for each in NOT_REHEARSED:
         _item(console, each)
@@ -170,6 +173,14 @@ def _custom_resources(report: Report, console: Console) -> None:
     if report.recorded:
         kinds = ", ".join(sorted({each["type"] for each in report.recorded}))
         console.print(f"[bold]Recorded only[/bold], checked against their schema: {kinds}", highlight=False)
+
+
+def _by_reason(kept: list[Kept]) -> list[tuple[str, str, str, list[str]]]:
+    """Group what stays for the same reason at the same price, in the order given."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for each in kept:
+        grouped.setdefault((each.kind, each.why, each.monthly), []).append(each.name)
+    return [(*key, names) for key, names in grouped.items()]
 
 
 def _item(console: Console, text: str) -> None:

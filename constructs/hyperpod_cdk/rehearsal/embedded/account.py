@@ -142,7 +142,8 @@ class AccountFile(_Section):
     `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
     zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); with no zone a service
     has none. `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
-    their statuses, `buckets` S3 buckets to their regions. `page_size` is the most that one page of any list holds.
+    their statuses, `buckets` S3 buckets to their regions. With `guardduty: automated_agent` GuardDuty puts its endpoint
+    into the VPC of every EKS cluster that is made. `page_size` is the most that one page of any list holds.
     """
 
     quotas: Mapping[str, Mapping[str, float] | bool] = {}
@@ -158,6 +159,7 @@ class AccountFile(_Section):
     iam: Iam = Iam()
     bootstrap: Bootstrap | None = None
     stacks: Mapping[str, str] = {}
+    guardduty: Literal["automated_agent"] | None = None
     log_groups: tuple[str, ...] = ()
     buckets: Mapping[str, str] = {}
     faults: tuple[Fault, ...] = ()

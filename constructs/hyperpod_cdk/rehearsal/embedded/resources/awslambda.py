@@ -21,6 +21,7 @@ from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     tag_map,
     take,
 )
+from hyperpod_cdk.rehearsal.embedded.resources._waiting import wait_until_gone
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     HandlerError,
     ResourceHandler,
@@ -28,6 +29,7 @@ from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     ResourceResult,
     handles,
 )
+from hyperpod_cdk.rehearsal.embedded.services.lambda_roles import INTERFACE_DESCRIPTION
 
 GONE = "ResourceNotFoundException"
 LAMBDA_PRINCIPAL = "lambda.amazonaws.com"
@@ -120,6 +122,10 @@ class Function(ResourceHandler):
     def delete(self, request: ResourceRequest) -> None:
         with ignoring(GONE):
             _client(request).delete_function(FunctionName=request.existing_id)
+        subnets = (_vpc_config(request.properties) or {}).get("SubnetIds")
+        if subnets:
+            # CloudFormation itself waits (aws-cloudformation/cloudformation-coverage-roadmap issue 392)
+            wait_until_gone(request.context, lambda: _interfaces(request, subnets))
         lambda_runner.set_log_group(request.context, request.existing_id, None)
 
     @staticmethod
@@ -193,6 +199,15 @@ class Function(ResourceHandler):
                 **{f"SnapStartResponse.{key}": value for key, value in snap_start.items()},
             },
         )
+
+
+def _interfaces(request: ResourceRequest, subnet_ids: list[str]) -> list[str]:
+    """The function's interfaces that are still there."""
+    described = request.context.client("ec2").describe_network_interfaces(
+        Filters=[{"Name": "subnet-id", "Values": subnet_ids}]
+    )
+    name = INTERFACE_DESCRIPTION.format(request.existing_id)
+    return [row["NetworkInterfaceId"] for row in described["NetworkInterfaces"] if row["Description"] == name]
 
 
 def _vpc_config(properties: dict[str, Any]) -> dict[str, Any] | None:

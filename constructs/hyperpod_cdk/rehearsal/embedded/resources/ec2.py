@@ -93,28 +93,7 @@ class Vpc(ResourceHandler):
     def delete(self, request: ResourceRequest) -> None:
         client, vpc_id = _client(request), request.existing_id
         with ignoring("InvalidVpcID.NotFound"):
-            if self._dependents(client, vpc_id):
-                raise refusal(
-                    "DependencyViolation",
-                    f"The vpc '{vpc_id}' has dependencies and cannot be deleted.",
-                    "DeleteVpc",
-                )
             client.delete_vpc(VpcId=vpc_id)
-
-    @staticmethod
-    def _dependents(client: Any, vpc_id: str) -> bool:
-        """Whether something stands in the VPC; moto looks at part of it only."""
-        in_vpc = [{"Name": "vpc-id", "Values": [vpc_id]}]
-        groups = client.describe_security_groups(Filters=in_vpc)["SecurityGroups"]
-        endpoints = client.describe_vpc_endpoints(Filters=in_vpc)["VpcEndpoints"]
-        return bool(
-            client.describe_subnets(Filters=in_vpc)["Subnets"]
-            or [group for group in groups if group["GroupName"] != "default"]
-            or [endpoint for endpoint in endpoints if endpoint["State"].lower() != "deleted"]
-            or client.describe_internet_gateways(Filters=[{"Name": "attachment.vpc-id", "Values": [vpc_id]}])[
-                "InternetGateways"
-            ]
-        )
 
     @staticmethod
     def _set_dns(request: ResourceRequest, vpc_id: str) -> None:
@@ -265,16 +244,6 @@ class Subnet(ResourceHandler):
     def delete(self, request: ResourceRequest) -> None:
         client, subnet_id = _client(request), request.existing_id
         with ignoring("InvalidSubnetID.NotFound"):
-            client.describe_subnets(SubnetIds=[subnet_id])
-            interfaces = client.describe_network_interfaces(Filters=[{"Name": "subnet-id", "Values": [subnet_id]}])[
-                "NetworkInterfaces"
-            ]
-            if interfaces:
-                raise refusal(
-                    "DependencyViolation",
-                    f"The subnet '{subnet_id}' has dependencies and cannot be deleted.",
-                    "DeleteSubnet",
-                )
             client.delete_subnet(SubnetId=subnet_id)
 
     @staticmethod
@@ -473,25 +442,7 @@ class VpcGatewayAttachment(ResourceHandler):
         return self.create(request)
 
     def delete(self, request: ResourceRequest) -> None:
-        self._refuse_mapped_addresses(request)
         self._detach(request, request.properties)
-
-    @staticmethod
-    def _refuse_mapped_addresses(request: ResourceRequest) -> None:
-        """A VPC whose NAT gateways hold public addresses keeps its gateway, as AWS has it."""
-        if not request.properties.get("InternetGatewayId"):
-            return
-        vpc_id = request.properties["VpcId"]
-        gateways = _client(request).describe_nat_gateways(Filters=[{"Name": "vpc-id", "Values": [vpc_id]}])[
-            "NatGateways"
-        ]
-        if any(gateway["State"] not in {"deleted", "deleting"} for gateway in gateways):
-            raise refusal(
-                "DependencyViolation",
-                f"Network {vpc_id} has some mapped public address(es). "
-                "Please unmap those public address(es) before detaching the gateway.",
-                "DetachInternetGateway",
-            )
 
     @staticmethod
     def _detach(request: ResourceRequest, properties: dict[str, Any]) -> None:
@@ -820,33 +771,7 @@ class SecurityGroup(ResourceHandler):
     def delete(self, request: ResourceRequest) -> None:
         client, group_id = _client(request), request.existing_id
         with ignoring("InvalidGroup.NotFound"):
-            client.describe_security_groups(GroupIds=[group_id])
-            if self._is_used(client, group_id):
-                raise refusal(
-                    "DependencyViolation", f"resource {group_id} has a dependent object", "DeleteSecurityGroup"
-                )
             client.delete_security_group(GroupId=group_id)
-
-    @staticmethod
-    def _is_used(client: Any, group_id: str) -> bool:
-        interfaces = client.describe_network_interfaces(Filters=[{"Name": "group-id", "Values": [group_id]}])
-        if interfaces["NetworkInterfaces"]:
-            return True
-        for group in client.describe_security_groups()["SecurityGroups"]:
-            pairs = [
-                pair["GroupId"]
-                for permission in [*group["IpPermissions"], *group["IpPermissionsEgress"]]
-                for pair in permission.get("UserIdGroupPairs", [])
-                if "GroupId" in pair
-            ]
-            if group["GroupId"] != group_id and group_id in pairs:
-                return True
-        endpoints = client.describe_vpc_endpoints()["VpcEndpoints"]
-        return any(
-            group_id in [group["GroupId"] for group in endpoint.get("Groups", [])]
-            and endpoint["State"].lower() not in {"deleted", "deleting"}
-            for endpoint in endpoints
-        )
 
     @staticmethod
     def _revoke_default_egress(client: Any, group_id: str) -> None:

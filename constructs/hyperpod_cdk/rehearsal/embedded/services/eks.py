@@ -19,6 +19,8 @@ from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk.rehearsal.embedded.services.guardduty import put_agent_endpoint
+from hyperpod_cdk.rehearsal.embedded.services.interfaces import give_up, make_interface
 from hyperpod_cdk.rehearsal.embedded.services.keys import key_problem
 from hyperpod_cdk.rehearsal.embedded.services.network import ANYWHERE, Network
 from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by
@@ -37,6 +39,7 @@ CREATE_SECONDS = 1.0
 UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.5
 
+MOST_INTERFACES = 4
 SERVICE_PRINCIPAL = "eks.amazonaws.com"
 PLATFORM_VERSION = "eks.1"
 SERVICE_CIDRS = ("172.20.0.0/16", "10.100.0.0/16")
@@ -89,6 +92,9 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     with context.state.lock:
         context.state.store(EksStore).clusters[name] = cluster
     _write_logs(context, cluster)
+    _join_network(context, cluster)
+    if account_of(context).guardduty is not None:
+        put_agent_endpoint(context, cluster.vpc_id, cluster.view["resourcesVpcConfig"]["subnetIds"])
     return {"cluster": cluster_view(context, cluster)}
 
 
@@ -121,6 +127,7 @@ def delete_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             409,
         )
     if status != "DELETING":
+        give_up(context, cluster.interfaces)
         _delete_security_group(context, cluster.view["resourcesVpcConfig"]["clusterSecurityGroupId"])
         with context.state.lock:
             cluster.timeline = Timeline.begin(context.clock, "DELETING", (DELETE_SECONDS, GONE))
@@ -452,6 +459,20 @@ def _logging(wanted: Mapping[str, Any] | None) -> dict[str, Any]:
         (False, [kind for kind in LOG_TYPES if kind not in enabled]),
     )
     return {"clusterLogging": [{"types": kinds, "enabled": on} for on, kinds in setups if kinds]}
+
+
+def _join_network(context: Context, cluster: EksCluster) -> None:
+    """Put EKS's interfaces into the subnets, two to four (EKS user guide, "networking requirements for VPC")."""
+    config = cluster.view["resourcesVpcConfig"]
+    cluster.interfaces = [
+        make_interface(
+            context,
+            subnet_id=subnet_id,
+            group_ids=[config["clusterSecurityGroupId"], *config["securityGroupIds"]],
+            description=f"Amazon EKS {cluster.name}",
+        )
+        for subnet_id in config["subnetIds"][:MOST_INTERFACES]
+    ]
 
 
 def _write_logs(context: Context, cluster: EksCluster) -> None:

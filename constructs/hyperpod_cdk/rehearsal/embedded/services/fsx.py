@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk.rehearsal.embedded.services.interfaces import give_up, make_interface
 from hyperpod_cdk.rehearsal.embedded.services.keys import key_problem
 from hyperpod_cdk.rehearsal.embedded.services.network import Network
 from hyperpod_cdk.rehearsal.embedded.services.quotas import effective_value
@@ -146,6 +147,7 @@ def delete_file_system(context: Context, request: dict[str, Any]) -> dict[str, A
     file_system = _find(context, request["FileSystemId"])
     with context.state.lock:
         file_system.timeline = Timeline.begin(context.clock, "DELETING", (DELETE_SECONDS, GONE))
+    give_up(context, file_system.view["NetworkInterfaceIds"], after_seconds=DELETE_SECONDS)
     return {"FileSystemId": file_system.file_system_id, "Lifecycle": "DELETING"}
 
 
@@ -565,7 +567,13 @@ def _new_view(
         configuration.pop(member, None)
     scratch = configuration["DeploymentType"] == "SCRATCH_1"
     configuration["MountName"] = "fsx" if scratch else _digest(context, "mount", file_system_id)[:8]
-    interfaces = [f"eni-{_digest(context, 'eni', file_system_id, str(number))[:17]}" for number in range(SERVERS_SHOWN)]
+    groups = request.get("SecurityGroupIds") or _default_group(context, subnet["VpcId"])
+    interfaces = [
+        make_interface(
+            context, subnet_id=subnet["SubnetId"], group_ids=groups, description=f"FSx for Lustre {file_system_id}"
+        )
+        for _ in range(SERVERS_SHOWN)
+    ]
     view = {
         "OwnerId": context.account,
         "CreationTime": context.clock.now(),

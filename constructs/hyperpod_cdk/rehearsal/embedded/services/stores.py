@@ -54,6 +54,7 @@ class EksCluster:
     access_entries: dict[str, AccessEntry] = field(default_factory=dict)
     associations: dict[str, dict[str, Any]] = field(default_factory=dict)
     updates: dict[str, tuple[dict[str, Any], Timeline]] = field(default_factory=dict)
+    interfaces: list[str] = field(default_factory=list)
 
     @property
     def version(self) -> str:

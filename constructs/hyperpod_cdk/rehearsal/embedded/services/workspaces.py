@@ -11,7 +11,7 @@ from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by
-from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline
+from hyperpod_cdk.rehearsal.embedded.services.timeline import GONE, Timeline, page
 
 CREATE_SECONDS = 0.4
 UPDATE_SECONDS = 0.2
@@ -94,6 +94,21 @@ def describe_workspace(context: Context, request: dict[str, Any]) -> dict[str, A
         if arn.endswith(f":/workspaces/{request['workspaceId']}"):
             return {"workspace": _stood_before(context, arn, status)}
     return {"workspace": _view(context, _find(context, request["workspaceId"]))}
+
+
+@operation("grafana", "ListWorkspaces")
+def list_workspaces(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The workspaces, with those that stood in the account before."""
+    now, store = context.clock.now(), context.state.store(GrafanaStore)
+    standing = [record for record in store.workspaces.values() if record.timeline.at(now) != GONE]
+    before = [
+        _stood_before(context, arn, status)
+        for arn, status in account_of(context).existing.workspaces.items()
+        if ":grafana:" in arn
+    ]
+    views = [*before, *(_view(context, record) for record in standing)]
+    shown, token = page(views, request.get("nextToken"), request.get("maxResults") or 100)
+    return {"workspaces": shown, **({"nextToken": token} if token else {})}
 
 
 @operation("grafana", "UpdateWorkspace")
