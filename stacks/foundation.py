@@ -70,7 +70,7 @@ class FoundationStack(cdk.Stack):
         cdk.CfnOutput(
             self,
             "UpdateKubeconfig",
-            description="Point kubectl at the cluster",
+            description=_who_may_enter(environment),
             value=f"aws eks update-kubeconfig --region {self.region} --name {environment.eks_cluster_name}",
         )
 
@@ -237,3 +237,11 @@ class FoundationStack(cdk.Stack):
         if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
             self.export_value(self.control_plane.oidc_provider.arn)
             self.export_value(self.control_plane.oidc_provider.issuer_url)
+
+
+def _who_may_enter(environment: Environment) -> str:
+    if environment.eks.admin_role_arns:
+        return "Point kubectl at the cluster, as a role of eks.admin_role_arns: EKS admits no other administrator"
+    if environment.eks.is_existing:
+        return "Point kubectl at the cluster, as a role that has an access entry there"
+    return "Point kubectl at the cluster; it answers Unauthorized until eks.admin_role_arns names your role"

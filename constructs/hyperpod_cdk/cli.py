@@ -203,6 +203,10 @@ def init(
     ] = None,
     team: Annotated[str | None, typer.Option("--team", help="A first team, which gets all the workers.")] = None,
     lustre: Annotated[bool, typer.Option("--lustre/--no-lustre", help="An FSx for Lustre file system too.")] = False,
+    admin_role: Annotated[
+        list[str] | None,
+        typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster; may be given again."),
+    ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -220,6 +224,7 @@ def init(
         training_plan_arn=training_plan_arn,
         team=team,
         lustre=lustre,
+        admin_role_arns=tuple(_administrators() if admin_role is None else admin_role),
     )
     root = root_of(project)
     try:
@@ -234,6 +239,15 @@ def init(
     print(f"wrote {path}")
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
     print(f"      for a real deployment '{steps[2]}' and 'cdk deploy \"{name}/*\" -c env={name}'")
+
+
+def _administrators() -> list[str]:
+    """Ask on a terminal who may use kubectl; a program is not asked, and gets validate's warning."""
+    if not sys.stdin.isatty():
+        return []
+    asked = "ARN of the IAM role that administers the cluster (nobody else gets in; empty: nobody yet)"
+    given: str = typer.prompt(asked, default="", show_default=False, err=True)
+    return [given.strip()] if given.strip() else []
 
 
 @app.command()

@@ -38,7 +38,6 @@ _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _FEWEST_SUBNETS = 2
 _ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
-_OPEN_ENDPOINT = "EKS asks every caller for IAM credentials; public_access_cidrs narrows it where that is too little"
 _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
 
 
@@ -154,8 +153,6 @@ class ControlPlane(Construct):
         resource = cast("eks.CfnCluster", made.node.default_child)
         resource.deletion_protection = deletion_protection
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
-        if endpoint_access == "public_and_private" and not public_access_cidrs:
-            acknowledge(resource, {"hyperpod-cdk::eks-public-endpoint": _OPEN_ENDPOINT})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
         provider = _kubectl_provider(

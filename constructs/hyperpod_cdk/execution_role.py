@@ -19,17 +19,21 @@ from hyperpod_cdk.keys import VOLUME_ACTIONS
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
 
-_INTERFACE_ACTIONS = (
+# the Service Authorization Reference of EC2 says which resources and condition keys an action has: an interface that is
+# still to be made, a tag that may come with it, and a permission's ID tell no VPC; an instance never does
+_UNPLACED = ("ec2:CreateNetworkInterface", "ec2:CreateTags", "ec2:DeleteNetworkInterfacePermission")
+
+_OWN_INTERFACES = (
     "ec2:AssignPrivateIpAddresses",
-    "ec2:CreateNetworkInterface",
+    "ec2:AttachNetworkInterface",
     "ec2:CreateNetworkInterfacePermission",
     "ec2:DeleteNetworkInterface",
-    "ec2:DeleteNetworkInterfacePermission",
+    "ec2:DetachNetworkInterface",
     "ec2:ModifyNetworkInterfaceAttribute",
     "ec2:UnassignPrivateIpAddresses",
 )
 
-_ATTACHMENT_ACTIONS = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface")
+_INSTANCE_SIDE = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute")
 
 # as in AWS's own templates; most take no resource. The FSx client asks fsx:DescribeFileSystems before it takes EFA, and
 # without the right it falls back to TCP without a word.
@@ -61,7 +65,8 @@ class NodeExecutionRole(Construct):
     ``cluster_arn``: ARN of the EKS cluster, for pod identities.
 
     ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be made
-    in these and no others. They must belong to the stack's account and region.
+    in these and no others, and only those in the VPC may be changed. They must belong to the stack's account and
+    region.
 
     ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
 
@@ -166,14 +171,15 @@ def _statements(
     instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
     interfaces = f"{ec2_arn}:network-interface/*"
     places = [
-        f"{ec2_arn}:vpc/{vpc_id}",
         *(f"{ec2_arn}:subnet/{subnet_id}" for subnet_id in subnet_ids),
         *(f"{ec2_arn}:security-group/{group_id}" for group_id in security_group_ids),
     ]
+    in_vpc = {"ArnEquals": {"ec2:Vpc": f"{ec2_arn}:vpc/{vpc_id}"}}
     statements = [
-        _allow("NetworkInterfaces", _INTERFACE_ACTIONS, [instances, interfaces, *places]),
-        _allow("Attachments", _ATTACHMENT_ACTIONS, [instances, interfaces]),
-        _allow("InterfaceTags", ["ec2:CreateTags"], [interfaces]),
+        _allow("Places", ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"], places),
+        _allow("NewInterfaces", _UNPLACED, [interfaces]),
+        {**_allow("NetworkInterfaces", _OWN_INTERFACES, [interfaces]), "Condition": in_vpc},
+        _allow("Instances", _INSTANCE_SIDE, [instances]),
         _allow("Unscoped", _UNSCOPED_ACTIONS, ["*"]),
         # images of add-ons lie in AWS's accounts, whose numbers differ per region
         _allow("Images", _IMAGE_ACTIONS, [f"arn:{Aws.PARTITION}:ecr:*:*:repository/*"]),

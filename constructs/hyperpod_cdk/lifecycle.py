@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import cast
 
 from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
@@ -32,6 +33,15 @@ from hyperpod_cdk.script_files import (
 # the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
 _UPLOAD_MEMORY_MIB = 512
 
+_WRITES = (
+    "s3:BypassGovernanceRetention",
+    "s3:DeleteObject*",
+    "s3:PutObject*",
+    "s3:ReplicateDelete",
+    "s3:ReplicateObject",
+    "s3:RestoreObject",
+)
+
 _BUCKET_NAME_LENGTH = 63
 _ACCOUNT_LENGTH = len("111122223333")
 
@@ -54,7 +64,11 @@ class LifecycleScripts(Construct):
     data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
 
     ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
-    access logs in a second bucket; both are retained. Of a bucket that is given nothing is changed.
+    access logs in a second bucket; both are retained. What lies there runs as root on nodes, and AWS's policy
+    AmazonSageMakerFullAccess lets its holders write to every bucket with ``sagemaker`` in its name: a policy on the new
+    bucket denies writing and deleting objects to everybody but the function of this upload. It goes with the stack, so
+    that the bucket that stays can be emptied. Of a bucket that is given nothing is changed: who may write there is its
+    owner's to say.
 
     ``prefix``: folders, joined by ``/``, above the folder that is named by the content. Default: none.
 
@@ -129,6 +143,8 @@ class LifecycleScripts(Construct):
             log_group=upload_logs,
         )
         acknowledge_bucket_deployment(self._deployment, bucket=self.bucket)
+        if bucket is None:
+            self.bucket.add_to_resource_policy(_only_written_by(self._deployment.handler_role, self.bucket))
 
     @property
     def source_s3_uri(self) -> str:
@@ -183,6 +199,19 @@ class LifecycleScripts(Construct):
             server_access_logs_bucket=access_logs,
             removal_policy=RemovalPolicy.RETAIN,
         )
+
+
+def _only_written_by(role: iam.IRole, bucket: s3.IBucket) -> iam.PolicyStatement:
+    """Deny to every other principal, of whatever account, what changes objects."""
+    return iam.PolicyStatement(
+        sid="OnlyTheUploadWrites",
+        effect=iam.Effect.DENY,
+        principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+        actions=list(_WRITES),
+        resources=[bucket.arn_for_objects("*")],
+        # the role behind a session; a condition holds on where a role of the same name is made anew
+        conditions={"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
+    )
 
 
 def bucket_name(label: str) -> str:

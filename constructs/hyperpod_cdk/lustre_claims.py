@@ -72,6 +72,11 @@ class FsxCsiDriver(Construct):
 
     Needs the add-on ``eks-pod-identity-agent`` and, to become active, a node. ``addon_version`` left out means EKS's
     default version for the cluster's Kubernetes version.
+
+    Volumes of file systems that exist, as those of ``LustreClaims``, need no right at all: the driver mounts them by
+    their DNS name, and asks FSx only where it makes, grows or deletes a file system (aws-fsx-csi-driver,
+    ``pkg/driver``). Its role still keeps it from taking the node's. ``makes_file_systems`` gives it the policy with
+    which storage classes can make file systems, AmazonFSxFullAccess. Default: no.
     """
 
     def __init__(
@@ -81,18 +86,20 @@ class FsxCsiDriver(Construct):
         *,
         cluster_name: str,
         addon_version: str | None = None,
+        makes_file_systems: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         driver = addons.row(addons.FSX_CSI_DRIVER)
+        policies = driver.managed_policies if makes_file_systems else ()
         role = iam.CfnRole(
             self,
             "Role",
             description="FSx CSI driver, through EKS pod identity",
             assume_role_policy_document=POD_IDENTITY_TRUST,
-            managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in driver.managed_policies],
+            managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in policies] or None,
         )
-        reason = "EKS documents this policy for the driver, which creates and mounts file systems"
-        acknowledge(role, {MANAGED_POLICY.format(name): reason for name in driver.managed_policies})
+        reason = "EKS documents this policy for the driver, which makes file systems for storage classes"
+        acknowledge(role, {MANAGED_POLICY.format(name): reason for name in policies})
         self._addon = driver_addon(
             self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
         )

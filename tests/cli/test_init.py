@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from hyperpod_cdk import cli
 from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, default_zones, environment_text, write_environment
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import load_environment
@@ -53,6 +56,52 @@ def test_full(run: Run, workspace: Path) -> None:
     claim = environment.storage.lustre[0].claim
     assert claim is not None
     assert claim.namespaces == ("hyperpod-ns-research",)
+
+
+def test_administrators(run: Run, workspace: Path) -> None:
+    roles = [f"arn:aws:iam::{ACCOUNT}:role/{name}" for name in ("platform-admin", "ops/on-call")]
+    done = run(
+        *("init", "lab", "--region", "us-east-1", "--account", ACCOUNT),
+        *(word for role in roles for word in ("--admin-role", role)),
+    )
+    assert done.returncode == 0
+    loaded = load_environment(workspace / "environments" / "lab.yaml")
+    assert loaded.environment.eks.admin_role_arns == tuple(roles)
+    assert "somebody_administers_the_cluster" not in {warning.rule for warning in loaded.warnings}
+
+
+def test_a_session_is_no_administrator(run: Run, workspace: Path) -> None:
+    session = f"arn:aws:sts::{ACCOUNT}:assumed-role/platform-admin/alice"
+    done = run("init", "lab", "--region", "us-east-1", "--account", ACCOUNT, "--admin-role", session)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"eks.admin_role_arns[0]: must be the ARN of an IAM role, got the session {session}, which ends with its login;"
+        f" set admin_role_arns[0]: arn:aws:iam::{ACCOUNT}:role/platform-admin (with the role's path, if it has one)\n"
+    )
+    assert not (workspace / "environments" / "lab.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "typed", "expected"),
+    [
+        (True, f"arn:aws:iam::{ACCOUNT}:role/me\n", (f"arn:aws:iam::{ACCOUNT}:role/me",)),
+        (True, "\n", ()),
+        (False, "", ()),
+    ],
+    ids=["named", "nobody yet", "no terminal"],
+)
+def test_a_terminal_is_asked_who_administers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, terminal: bool, typed: str, expected: tuple[str, ...]
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    (tmp_path / "environments").mkdir()
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    cli.init("lab", region="us-east-1", account=ACCOUNT, project=tmp_path)
+    loaded = load_environment(tmp_path / "environments" / "lab.yaml")
+    assert loaded.environment.eks.admin_role_arns == expected
 
 
 def test_never_overwrites(run: Run, workspace: Path) -> None:

@@ -45,7 +45,7 @@ def test_wrong_file(run: Run, workspace: Path) -> None:
     done = run("validate", "dev")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines() == [
-        "environments/dev.yaml:30 hyperpod.instance_groups[1].count: must be at least 0, got -4; set count: 0 or more",
+        "environments/dev.yaml:32 hyperpod.instance_groups[1].count: must be at least 0, got -4; set count: 0 or more",
         "1 of 1 file refused, 1 error",
     ]
 
@@ -76,7 +76,7 @@ def test_json(run: Run, workspace: Path) -> None:
                         "message": "must be at least 0, got -4; set count: 0 or more",
                         "path": "hyperpod.instance_groups[1].count",
                         "file": "environments/dev.yaml",
-                        "line": 30,
+                        "line": 32,
                         "rule": "bounds",
                     }
                 ],
@@ -167,7 +167,7 @@ def test_colour_on_a_terminal(workspace: Path, environment: dict[str, str], colo
     ) as done:
         done.wait()
     os.close(slave)
-    assert (b"\x1b[31menvironments/dev.yaml:30 " in os.read(terminal, 10_000)) is coloured
+    assert (b"\x1b[31menvironments/dev.yaml:32 " in os.read(terminal, 10_000)) is coloured
     os.close(terminal)
 
 

@@ -23,37 +23,45 @@ MANAGED_POLICY_CHARACTERS = 6144
 
 GOLDEN = [
     {
-        "Sid": "NetworkInterfaces",
+        "Sid": "Places",
         "Effect": "Allow",
-        "Action": [
-            "ec2:AssignPrivateIpAddresses",
-            "ec2:CreateNetworkInterface",
-            "ec2:CreateNetworkInterfacePermission",
-            "ec2:DeleteNetworkInterface",
-            "ec2:DeleteNetworkInterfacePermission",
-            "ec2:ModifyNetworkInterfaceAttribute",
-            "ec2:UnassignPrivateIpAddresses",
-        ],
+        "Action": ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"],
         "Resource": [
-            "arn:<partition>:ec2:<region>:*:instance/*",
-            "<ec2>:network-interface/*",
-            "<ec2>:vpc/vpc-0123456789abcdef0",
             "<ec2>:subnet/subnet-00000000000000000",
             "<ec2>:subnet/subnet-00000000000000001",
             "<ec2>:security-group/sg-00000000000000000",
         ],
     },
     {
-        "Sid": "Attachments",
+        "Sid": "NewInterfaces",
         "Effect": "Allow",
-        "Action": ["ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface"],
-        "Resource": ["arn:<partition>:ec2:<region>:*:instance/*", "<ec2>:network-interface/*"],
+        "Action": ["ec2:CreateNetworkInterface", "ec2:CreateTags", "ec2:DeleteNetworkInterfacePermission"],
+        "Resource": ["<ec2>:network-interface/*"],
     },
     {
-        "Sid": "InterfaceTags",
+        "Sid": "NetworkInterfaces",
         "Effect": "Allow",
-        "Action": ["ec2:CreateTags"],
+        "Action": [
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:AttachNetworkInterface",
+            "ec2:CreateNetworkInterfacePermission",
+            "ec2:DeleteNetworkInterface",
+            "ec2:DetachNetworkInterface",
+            "ec2:ModifyNetworkInterfaceAttribute",
+            "ec2:UnassignPrivateIpAddresses",
+        ],
         "Resource": ["<ec2>:network-interface/*"],
+        "Condition": {"ArnEquals": {"ec2:Vpc": "<ec2>:vpc/vpc-0123456789abcdef0"}},
+    },
+    {
+        "Sid": "Instances",
+        "Effect": "Allow",
+        "Action": [
+            "ec2:AttachNetworkInterface",
+            "ec2:DetachNetworkInterface",
+            "ec2:ModifyNetworkInterfaceAttribute",
+        ],
+        "Resource": ["arn:<partition>:ec2:<region>:*:instance/*"],
     },
     {
         "Sid": "Unscoped",

@@ -87,9 +87,39 @@ class TestBucket:
 
         policies = of_type(stack, "AWS::S3::BucketPolicy").values()
         (policy,) = [each for each in policies if each["Properties"]["Bucket"] == {"Ref": bucket}]
-        (deny,) = [each for each in statements(policy) if each["Effect"] == "Deny"]
+        deny = next(each for each in statements(policy) if each["Effect"] == "Deny")
         assert deny["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
         assert deny["Action"] == "s3:*"
+
+    def test_nobody_but_the_upload_writes_what_nodes_run_as_root(self, stack: cdk.Stack) -> None:
+        LifecycleScripts(stack, "Scripts")
+
+        policies = of_type(stack, "AWS::S3::BucketPolicy").values()
+        (policy,) = [each for each in policies if each["Properties"]["Bucket"] == {"Ref": BUCKET}]
+        (deny,) = [each for each in statements(policy) if each.get("Sid") == "OnlyTheUploadWrites"]
+        ((function, upload),) = of_type(stack, "AWS::Lambda::Function").items()
+        assert function.startswith("CustomCDKBucketDeployment")
+        assert deny == {
+            "Sid": "OnlyTheUploadWrites",
+            "Effect": "Deny",
+            "Principal": {"AWS": "*"},
+            "Action": [
+                "s3:BypassGovernanceRetention",
+                "s3:DeleteObject*",
+                "s3:PutObject*",
+                "s3:ReplicateDelete",
+                "s3:ReplicateObject",
+                "s3:RestoreObject",
+            ],
+            "Resource": {"Fn::Join": ["", [{"Fn::GetAtt": [BUCKET, "Arn"]}, "/*"]]},
+            "Condition": {"ArnNotEquals": {"aws:PrincipalArn": upload["Properties"]["Role"]}},
+        }
+        assert "DeletionPolicy" not in policy, "it goes with the stack: whoever empties the bucket then is let"
+
+    def test_whose_bucket_is_given_keeps_its_policy(self, stack: cdk.Stack) -> None:
+        LifecycleScripts(stack, "Scripts", bucket=s3.Bucket.from_bucket_name(stack, "Theirs", "sagemaker-theirs"))
+
+        assert of_type(stack, "AWS::S3::BucketPolicy") == {}
 
     def test_access_logs_come_by_policy_and_not_by_acl(self, stack: cdk.Stack) -> None:
         LifecycleScripts(stack, "Scripts")

@@ -171,15 +171,22 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
     }
     assert addon["DependsOn"] == [association_id]
     assert own.resolve(driver.addon.ref) == {"Ref": addon_id}
-    assert role["Properties"]["ManagedPolicyArns"] == [
-        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":iam::aws:policy/AmazonFSxFullAccess"]]}
-    ]
+    assert not {"ManagedPolicyArns", "Policies"} & set(role["Properties"]), "what exists is mounted without a right"
     assert role["Properties"]["AssumeRolePolicyDocument"]["Statement"] == [
         {
             "Effect": "Allow",
             "Principal": {"Service": "pods.eks.amazonaws.com"},
             "Action": ["sts:AssumeRole", "sts:TagSession"],
         }
+    ]
+
+
+def test_the_driver_may_make_file_systems_on_demand() -> None:
+    own = stack()
+    FsxCsiDriver(own, "Driver", cluster_name="prod-eks", makes_file_systems=True)
+    (role,) = of_type(template_of(own), "AWS::IAM::Role").values()
+    assert role["Properties"]["ManagedPolicyArns"] == [
+        {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":iam::aws:policy/AmazonFSxFullAccess"]]}
     ]
 
 

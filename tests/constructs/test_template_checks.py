@@ -324,6 +324,7 @@ def test_every_own_rule_has_an_id() -> None:
         "lustre-zone",
         "s3-gateway-endpoint",
         "world-ingress",
+        "eks-administrators",
         "eks-public-endpoint",
         "eks-audit-log",
         "eks-authentication",

@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
@@ -28,12 +26,7 @@ class Clients:
         self.there = there
 
     def __call__(self, service: str, **settings: Any) -> Any:
-        config = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, **settings)
-        # the stubs have an overload per service and none for a variable
-        make: Any = boto3.session.Session(
-            aws_access_key_id="testing", aws_secret_access_key="testing", region_name=self.there.region
-        ).client
-        return make(service, endpoint_url=self.there.endpoint, config=config)
+        return self.there.client(service, **settings)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import boto3
 import pytest
 from aws_cdk import aws_ssm as ssm
 
@@ -22,7 +21,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.quota_gate import Requirement
 from hyperpod_cdk.rehearsal.embedded.account import load_document
 from tests.support.assembly import ENVIRONMENTS, synthesize_unchecked
-from tests.support.embedded import ACCOUNT, REGION, embedded
+from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
 
 Template = dict[str, Any]
 
@@ -40,8 +39,8 @@ P5_FINDING = (
 class Account:
     """An account with the assets of a cloud assembly in it."""
 
-    def __init__(self, endpoint: str, assembly: Path) -> None:
-        self._endpoint = endpoint
+    def __init__(self, there: Embedded, assembly: Path) -> None:
+        self._there = there
         self.cloudformation = self.client("cloudformation")
         self.client("ssm").put_parameter(Name=BOOTSTRAP_VERSION, Value="30", Type="String")
         s3 = self.client("s3")
@@ -51,14 +50,7 @@ class Account:
                 s3.put_object(Bucket=ASSETS, Key=f"{folder.name.removeprefix('asset.')}.zip", Body=_zipped(folder))
 
     def client(self, service: str) -> Any:
-        make: Any = boto3.client
-        return make(
-            service,
-            region_name=REGION,
-            endpoint_url=self._endpoint,
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-        )
+        return self._there.client(service)
 
     def create(self, name: str, template: Template) -> str:
         self.cloudformation.create_stack(StackName=name, **_request(template))
@@ -136,7 +128,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Template]:
 def others(bare: tuple[Path, Template]) -> Iterator[Account]:
     """An account with AWS's defaults, for the bare stack."""
     with embedded({}) as aws:
-        yield Account(aws.endpoint, bare[0])
+        yield Account(aws, bare[0])
 
 
 def _zipped(folder: Path) -> bytes:
@@ -174,7 +166,7 @@ def test_a_network_that_the_quotas_cannot_hold_ends_before_it_is_made(
     document = load_document(None, project / ENVIRONMENTS["prod"])
     document["quotas"]["sagemaker"]["ml.p5.48xlarge for cluster usage"] = 1
     with embedded(document) as aws:
-        account = Account(aws.endpoint, assembly)
+        account = Account(aws, assembly)
         assert account.create("prod-foundation", template) == "ROLLBACK_COMPLETE"
         assert account.reason("prod-foundation") == (
             "Received response status [FAILED] from custom resource. Message returned: "
@@ -191,7 +183,7 @@ def test_a_network_that_the_quotas_cannot_hold_ends_before_it_is_made(
 def test_a_network_that_the_quotas_hold_is_made(project: Path, network: tuple[Path, Template]) -> None:
     assembly, template = network
     with embedded(load_document(None, project / ENVIRONMENTS["prod"])) as aws:
-        account = Account(aws.endpoint, assembly)
+        account = Account(aws, assembly)
         assert account.create("prod-foundation", template) == "CREATE_COMPLETE"
         outputs = account.outputs("prod-foundation")
         assert (outputs["QuotaFindings"], outputs["QuotasSkipped"]) == ("none", "none")

@@ -21,9 +21,9 @@ from hyperpod_cdk.node import packaged_node
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk.rehearsal.embedded.protocol import WireRequest, operation_of, parse, serialise, serialise_error
 from hyperpod_cdk.rehearsal.embedded.server import credential_scope, partition_of
+from hyperpod_cdk.rehearsal.process import Address
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_REGION": REGION}
 
 
 class Server:
@@ -37,11 +37,17 @@ class Server:
         )
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline()
-        self.endpoint = json.loads(self.first_line)["endpoint"]
+        self.address = Address(**json.loads(self.first_line))
+        self.endpoint = self.address.endpoint
 
     def client(self, service: str, **session: Any) -> Any:
         """A boto3 client that never repeats a request: botocore's own repetitions would hide a failure."""
-        keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing", "region_name": REGION, **session}
+        keys = {
+            "aws_access_key_id": self.address.access_key_id,
+            "aws_secret_access_key": self.address.secret_access_key,
+            "region_name": REGION,
+            **session,
+        }
         config = Config(retries={"total_max_attempts": 1})
         # the stubs have an overload per service and none for a variable
         make: Any = boto3.session.Session(**keys).client
@@ -381,9 +387,9 @@ def test_the_real_cli(project: Path, tmp_path: Path, synthesised: Callable[..., 
     server = Server(tmp_path / "log")
     environment = {
         **os.environ,
-        **CREDENTIALS,
-        "AWS_ENDPOINT_URL": server.endpoint,
+        **server.address.environment(REGION),
         "HOME": str(tmp_path),
+        "CDK_HOME": str(tmp_path / "cdk"),
         "CDK_DISABLE_VERSION_CHECK": "1",
         "CDK_DISABLE_CLI_TELEMETRY": "true",
     }

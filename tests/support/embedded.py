@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,29 +15,37 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hyperpod_cdk.rehearsal.process import Address
+
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 HURRIED = Path(__file__).parent / "hurried.py"
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
 _running: dict[tuple[str, bool], _Process] = {}
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """An account that answers at ``endpoint``."""
+    """An account that answers at ``address``."""
 
-    endpoint: str
+    address: Address
     region: str
 
     def environment(self) -> dict[str, str]:
         """Give the environment variables that point boto3 here; the caches of other clients are switched off."""
-        return {**CREDENTIALS, "AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": self.region}
+        return self.address.environment(self.region)
+
+    def client(self, service: str, **settings: Any) -> Any:
+        """Give a client of ``service`` that never repeats a request; ``settings`` are botocore's."""
+        return self.address.client(service, self.region, **settings)
+
+    def state(self) -> dict[str, Any]:
+        """Give what no AWS API tells."""
+        return self.address.control("state")
 
     def calls(self) -> dict[str, Any]:
         """Give how many calls came: ``total``, ``by_operation``, ``in_flight_maximum``."""
-        with urllib.request.urlopen(f"{self.endpoint}/_rehearsal/state", timeout=10) as answer:  # noqa: S310 - loopback
-            calls: dict[str, Any] = json.load(answer)["calls"]
+        calls: dict[str, Any] = self.state()["calls"]
         return calls
 
 
@@ -62,23 +69,20 @@ def embedded(
     if key not in _running:
         _running[key] = _Process.start(account, is_hurried=is_hurried)
         atexit.register(_running[key].stop)
-    endpoint = _running[key].endpoint
+    address = _running[key].address
     wanted = {"document": document, "region": region, "latency_ms": latency_ms, "now": now and now.isoformat()}
-    body = json.dumps(wanted, default=str).encode()
-    request = urllib.request.Request(f"{endpoint}/_rehearsal/account", data=body, method="POST")  # noqa: S310 - loopback
-    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
-        problem = json.load(answer)["problem"]
+    problem = address.control("account", wanted, timeout_s=60)["problem"]
     # an account that could not be filled is told as the problem; what was logged of it is not the next test's
     _running[key].failures()
     assert not problem, problem
-    yield Embedded(endpoint=endpoint, region=region)
+    yield Embedded(address=address, region=region)
     failures = _running[key].failures()
     assert not failures, failures
 
 
 @dataclass
 class _Process:
-    endpoint: str
+    address: Address
     process: subprocess.Popen[str]
     scratch: tempfile.TemporaryDirectory[str] = field(repr=False)
     read: int = 0
@@ -99,7 +103,7 @@ class _Process:
         )
         line = process.stdout.readline() if process.stdout else ""
         assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"
-        return cls(endpoint=json.loads(line)["endpoint"], process=process, scratch=scratch)
+        return cls(address=Address(**json.loads(line)), process=process, scratch=scratch)
 
     def failures(self) -> str:
         """Give what the embedded AWS logged since it was last asked, if an operation of it failed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import time
-import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,15 +13,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.cdk_cli import CdkFailedError
 from stacks.app import add_environment, new_app
-from tests.support.embedded import CREDENTIALS, Embedded
+from tests.support.embedded import Embedded
 
 PAUSE_SECONDS = 0.1
 CHANGE_SET = "cdk-deploy-change-set"
@@ -46,18 +43,12 @@ class Aws:
     def client(self, service: str) -> Any:
         """Give a client of a service."""
         if service not in self._clients:
-            self._clients[service] = _session(self.there.region).client(
-                service,
-                endpoint_url=self.there.endpoint,
-                config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
-            )
+            self._clients[service] = self.there.client(service)
         return self._clients[service]
 
     def state(self) -> dict[str, Any]:
         """Give what no AWS API tells."""
-        with urllib.request.urlopen(f"{self.there.endpoint}/_rehearsal/state", timeout=10) as answer:  # noqa: S310 - loopback
-            state: dict[str, Any] = json.load(answer)
-        return state
+        return self.there.state()
 
 
 @dataclass(frozen=True)
@@ -340,12 +331,3 @@ def _zipped(folder: Path) -> bytes:
             if file.is_file():
                 archive.write(file, file.relative_to(folder))
     return buffer.getvalue()
-
-
-@cache
-def _session(region: str) -> Any:
-    return boto3.session.Session(
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-        region_name=region,
-    )

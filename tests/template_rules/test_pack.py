@@ -116,6 +116,11 @@ NARROW = (
     "must give the nodes what they use and no more, since every pod on the host network has this role's rights, got {};"
     " name actions and resources"
 )
+NOBODY = {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False}
+LOCKED_OUT = (
+    "must let somebody in, got false for its maker and no access entry with a policy for a role from elsewhere; add "
+    "AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use"
+)
 OPEN = (
     "must answer to known addresses only, got a public endpoint open to 0.0.0.0/0{}; set PublicAccessCidrs, or "
     "EndpointPublicAccess: false and EndpointPrivateAccess: true"
@@ -160,6 +165,19 @@ def of_group(**properties: Any) -> Change:
     return lambda resources: group(resources).update(properties)
 
 
+def with_entry(**properties: Any) -> Change:
+    """A cluster whose maker does not get in, and an access entry."""
+
+    def change(resources: Resources) -> None:
+        resources["Eks"]["Properties"]["AccessConfig"] = NOBODY
+        policy = {"PolicyArn": "AmazonEKSClusterAdminPolicy", "AccessScope": {"Type": "cluster"}}
+        entry = {"ClusterName": {"Ref": "Eks"}, "PrincipalArn": "arn:aws:iam::111122223333:role/me"}
+        entry = {**entry, "AccessPolicies": [policy], **properties}
+        resources["Entry"] = {"Type": "AWS::EKS::AccessEntry", "Properties": entry}
+
+    return change
+
+
 def unchecked(resources: Resources) -> None:
     del group(resources)["OnStartDeepHealthChecks"]
 
@@ -173,7 +191,7 @@ def test_a_sound_template_has_nothing_to_say() -> None:
 
 
 def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
-    assert len(RULES) == len(set(RULES)) == 22
+    assert len(RULES) == len(set(RULES)) == 23
     for rule in TABLE:
         assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))
         assert rule.reason.endswith(".")
@@ -390,6 +408,30 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             id="endpoint open",
         ),
         pytest.param(
+            setting("Eks", AccessConfig=NOBODY),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="nobody gets in",
+        ),
+        pytest.param(
+            with_entry(PrincipalArn={"Fn::GetAtt": ["Role", "Arn"]}),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="a function alone gets in",
+        ),
+        pytest.param(
+            with_entry(AccessPolicies=[]),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="an entry without rights",
+        ),
+        pytest.param(
             setting("Eks", Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "api"}]}}),
             "eks-audit-log",
             "Eks",
@@ -468,6 +510,10 @@ def test_a_shortage_of_documented_addresses_is_an_error(
         pytest.param((setting("Eks", Version={"Ref": "Version"}),), id="a version not told"),
         pytest.param((setting("Eks", ResourcesVpcConfig={"EndpointPublicAccess": "false"}),), id="private endpoint"),
         pytest.param((setting("Eks", ResourcesVpcConfig={"Ref": "Unknown"}),), id="an endpoint not told"),
+        pytest.param((with_entry(),), id="an administrator"),
+        pytest.param((with_entry(PrincipalArn={"Ref": "Administrator"}),), id="an administrator not told"),
+        pytest.param((with_entry(ClusterName="lab"), setting("Eks", Name="lab")), id="an administrator by name"),
+        pytest.param((with_entry(ClusterName={"Fn::Join": []}),), id="an entry of a cluster not told"),
         pytest.param((setting("Pod", NodeRecovery={"Ref": "Recovery"}),), id="a recovery not told"),
         pytest.param(
             (lambda r: [r["Eks"].pop(name) for name in KEPT], setting("Eks", DeletionProtection=True)), id="protected"

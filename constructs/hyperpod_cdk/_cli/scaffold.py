@@ -21,7 +21,11 @@ class ScaffoldError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Answers:
-    """What `hyperpod-cdk init` asks. ``zones``: AZ IDs, the workers' first; empty means the region's first two."""
+    """What `hyperpod-cdk init` asks.
+
+    ``zones``: AZ IDs, the workers' first; empty means the region's first two. ``admin_role_arns``: IAM roles that
+    administer the cluster; without one nobody does.
+    """
 
     name: str
     account: str
@@ -33,6 +37,7 @@ class Answers:
     training_plan_arn: str | None = None
     team: str | None = None
     lustre: bool = False
+    admin_role_arns: tuple[str, ...] = ()
 
 
 def write_environment(answers: Answers, root: Path) -> Path:
@@ -78,6 +83,7 @@ def environment_text(answers: Answers) -> str:
         "",
         "eks:",
         f'  kubernetes_version: "{kubernetes.hyperpod_versions()[-1]}"',
+        *_administrators(answers),
         "",
         "hyperpod:",
         "  instance_groups:",
@@ -96,6 +102,13 @@ def default_zones(region: str) -> tuple[str, ...]:
     """Give the first two zones of a region that may carry the EKS control plane."""
     refused = regions.eks_control_plane_unsupported_az_ids()
     return tuple(zone for zone in regions.known_az_ids(region) if zone not in refused)[:2]
+
+
+def _administrators(answers: Answers) -> list[str]:
+    if not answers.admin_role_arns:
+        return []
+    roles = [f"    - {_scalar(arn)}" for arn in answers.admin_role_arns]
+    return ["  admin_role_arns: # EKS admits nobody else, whoever deploys it neither", *roles]
 
 
 def _group(answers: Answers, zones: tuple[str, ...]) -> list[str]:

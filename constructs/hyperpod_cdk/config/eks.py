@@ -210,14 +210,17 @@ class Eks(Section):
     )
     public_access_cidrs: Annotated[tuple[PublicCidr, ...], Strict(strict=False)] = Field(
         default=(),
-        description="CIDR blocks from which the public endpoint answers. Default: EKS's own, which is everywhere.",
+        description=(
+            "CIDR blocks from which the public endpoint answers. Default: EKS's own, which is everywhere, and validate"
+            " warns; [0.0.0.0/0] says that it is meant."
+        ),
         examples=[["203.0.113.0/24"]],
     )
     admin_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "IAM roles that administer the cluster, each with an access entry of its own; with existing, roles that"
-            " have none yet."
+            "IAM roles that administer the cluster, each with an access entry of its own. Nobody else gets in, whoever"
+            " deploys it neither; left out, validate warns. With existing, roles that have no entry yet."
         ),
         examples=[[ROLE_ARN.example]],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -74,13 +75,27 @@ class CdkCli:
         return {
             **kept,
             **({"JSII_NODE": str(node)} if node else {}),
-            # the CLI remembers account ids and credentials below its home; jsii's package cache lies there too
-            **({"HOME": str(self.scratch), **self.environment} if aws else {}),
+            # the CLI remembers accounts by access key below ~/.cdk, which it finds without HOME, and reads ~/.cdk.json
+            # with it; a CLI that is told neither writes into the user's own
+            "HOME": str(self.scratch),
+            "CDK_HOME": str(self.scratch / "cdk-home"),
+            **({} if aws else _of_the_app()),
+            **(self.environment if aws else {}),
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
             "CDK_DISABLE_VERSION_CHECK": "1",
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "NO_COLOR": "1",
         }
+
+
+def _of_the_app() -> dict[str, str]:
+    """Let the app find what it would look for in HOME: packages of this Python, and those that jsii has unpacked."""
+    caches = "Library/Caches/com.amazonaws.jsii" if sys.platform == "darwin" else ".cache/aws/jsii"
+    given = os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT")
+    return {
+        "PYTHONUSERBASE": site.getuserbase(),
+        "JSII_RUNTIME_PACKAGE_CACHE_ROOT": given or str(Path.home() / caches / "package-cache"),
+    }
 
 
 def _on_path(name: str) -> Path | None:

@@ -15,6 +15,7 @@ from hyperpod_cdk.template_rules.rule import EKS_CLUSTER, Context, Spot, listed
 
 ROLE: Final = "AWS::IAM::Role"
 _BUCKET: Final = "AWS::S3::Bucket"
+_ACCESS_ENTRY: Final = "AWS::EKS::AccessEntry"
 _BROAD: Final = re.compile(r":(?:iam::aws:)?policy/(?:[\w-]+/)*(\w+FullAccess|AdministratorAccess|PowerUserAccess)$")
 _SOURCE: Final = re.compile(r"s3://(?:\$\{(?P<id>[^}.]+)\}|(?P<name>[^/]+))")
 _BLOCKS: Final = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
@@ -85,6 +86,32 @@ def eks_public_endpoint(context: Context) -> Iterator[Spot]:
             )
 
 
+def eks_administrators(context: Context) -> Iterator[Spot]:
+    """Find EKS clusters that let nobody in: not their maker, and no role by an access entry."""
+    entries_for_people = [each for each in context.assembly.of_type(_ACCESS_ENTRY) if _is_for_people(context, each)]
+    entered = {
+        (cluster.stack, cluster.logical_id)
+        for entry in entries_for_people
+        if (cluster := context.target(entry, entry.properties.get("ClusterName"))) is not None
+    }
+    # beside a reference, a name that is spelt out; what cannot be read may be any cluster's
+    names = [context.value(entry, "ClusterName") for entry in entries_for_people]
+    if any(isinstance(name, Unknown) for name in names):
+        return
+    for cluster in context.assembly.of_type(EKS_CLUSTER):
+        if context.value(cluster, "Name") in [name for name in names if isinstance(name, str)]:
+            continue
+        mode = context.value(cluster, "AccessConfig", "AuthenticationMode")
+        maker = context.value(cluster, "AccessConfig", "BootstrapClusterCreatorAdminPermissions")
+        if mode == "API" and maker in (False, "false") and (cluster.stack, cluster.logical_id) not in entered:
+            yield Spot(
+                resource=cluster,
+                place="Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+                message="must let somebody in, got false for its maker and no access entry with a policy for a role "
+                "from elsewhere; add AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use",
+            )
+
+
 def eks_audit_log(context: Context) -> Iterator[Spot]:
     """Find EKS clusters that keep no record of who asked what."""
     for cluster in context.assembly.of_type(EKS_CLUSTER):
@@ -128,6 +155,12 @@ def kubernetes_version(context: Context) -> Iterator[Spot]:
         problem = kubernetes.support_warning(version, on=kubernetes.AS_OF, key="Version") or problem
         if problem:
             yield Spot(resource=cluster, place="Properties.Version", message=problem)
+
+
+def _is_for_people(context: Context, entry: Resource) -> bool:
+    """Whether an entry has a policy and its principal is made by no template: a function's role is no way in."""
+    principal = context.target(entry, entry.properties.get("PrincipalArn"))
+    return bool(listed(context.value(entry, "AccessPolicies"))) and principal is None
 
 
 def _too_broad(got: str) -> str:

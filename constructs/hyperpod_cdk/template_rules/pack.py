@@ -157,6 +157,14 @@ TABLE: tuple[Rule, ...] = (
         check=network.world_ingress,
     ),
     Rule(
+        id="eks-administrators",
+        severity=Severity.WARNING,
+        reason="A cluster whose maker is no administrator answers Unauthorized to everybody without an access entry.",
+        source="EKS user guide, access entries",
+        fix="Add an access entry with AmazonEKSClusterAdminPolicy for the role that you use.",
+        check=access.eks_administrators,
+    ),
+    Rule(
         id="eks-public-endpoint",
         severity=Severity.WARNING,
         reason="An API server that is open to the world is tried by the world.",

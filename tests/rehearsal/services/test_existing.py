@@ -7,14 +7,13 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.embedded.account import AccountFileError, load_document, resolved
 from hyperpod_cdk.rehearsal.embedded.account_existing import _blocks
 from hyperpod_cdk.rehearsal.inventory import Inventory, read_inventory
-from tests.support.embedded import CREDENTIALS, REGION, embedded
+from tests.support.embedded import Embedded, embedded
 
 FILE = "examples/existing-vpc-and-eks.yaml"
 VPC = "vpc-0c1f4e8a9b7d26350"
@@ -28,13 +27,11 @@ HERE = [{"Name": "vpc-id", "Values": [VPC]}]
 class Clients:
     """boto3 clients of one embedded AWS."""
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+    def __init__(self, there: Embedded) -> None:
+        self._there = there
 
     def __getattr__(self, service: str) -> Any:
-        keys = {name.lower(): value for name, value in CREDENTIALS.items()}
-        make: Any = boto3.client
-        return make(service, region_name=REGION, endpoint_url=self._endpoint, **keys)
+        return self._there.client(service)
 
     def client(self, service: str) -> Any:
         """Give a client, as whatever reads an inventory wants it."""
@@ -51,7 +48,7 @@ def document(project: Path) -> dict[str, Any]:
 def healthy(document: dict[str, Any]) -> Iterator[Clients]:
     """That account, as it should be."""
     with embedded(document) as aws:
-        yield Clients(aws.endpoint)
+        yield Clients(aws)
 
 
 def changed(document: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
@@ -139,7 +136,7 @@ class TestBroken:
     def test_another_way_out(self, document: dict[str, Any], way_out: str, target: tuple[str, str]) -> None:
         with embedded(changed(document, subnet={"way_out": way_out})) as aws:
             key, prefix = target
-            assert default_route(Clients(aws.endpoint), SUBNET)[key].startswith(prefix)
+            assert default_route(Clients(aws), SUBNET)[key].startswith(prefix)
 
     def test_a_subnet_that_is_shut_in_full_public_and_elsewhere(self, document: dict[str, Any]) -> None:
         subnet = {
@@ -150,7 +147,7 @@ class TestBroken:
             "availability_zone_id": "use1-az1",
         }
         with embedded(changed(document, subnet=subnet)) as aws:
-            clients = Clients(aws.endpoint)
+            clients = Clients(aws)
             (found,) = clients.ec2.describe_subnets(SubnetIds=[SUBNET])["Subnets"]
             assert (found["AvailabilityZoneId"], found["AvailableIpAddressCount"]) == ("use1-az1", 17)
             assert found["MapPublicIpOnLaunch"] is True
@@ -170,7 +167,7 @@ class TestBroken:
         self, document: dict[str, Any], members: dict[str, bool], found: tuple[bool, bool]
     ) -> None:
         with embedded(changed(document, group=members)) as aws:
-            (group,) = Clients(aws.endpoint).ec2.describe_security_groups(GroupIds=[GROUP])["SecurityGroups"]
+            (group,) = Clients(aws).ec2.describe_security_groups(GroupIds=[GROUP])["SecurityGroups"]
             inwards, outwards = group["IpPermissions"], group["IpPermissionsEgress"]
             assert (names_itself(inwards, GROUP), names_itself(outwards, GROUP)) == found
             opened = any(each["IpRanges"] for each in outwards)
@@ -183,7 +180,7 @@ class TestBroken:
         other = "vpc-0123456789abcdef0"
         broken["existing"]["networks"].append({"vpc_id": other, "cidrs": ["10.50.0.0/16"], "subnets": [moved]})
         with embedded(broken) as aws:
-            (found,) = Clients(aws.endpoint).ec2.describe_subnets(SubnetIds=[SUBNET])["Subnets"]
+            (found,) = Clients(aws).ec2.describe_subnets(SubnetIds=[SUBNET])["Subnets"]
             assert found["VpcId"] == other
 
     def test_a_cluster_that_hyperpod_refuses(self, document: dict[str, Any]) -> None:
@@ -197,7 +194,7 @@ class TestBroken:
             "cluster_security_group_id": "sg-0123456789abcdef0",
         }
         with embedded(changed(document, cluster=members)) as aws:
-            clients = Clients(aws.endpoint)
+            clients = Clients(aws)
             cluster = clients.eks.describe_cluster(name="platform")["cluster"]
             assert cluster["accessConfig"]["authenticationMode"] == "CONFIG_MAP"
             assert cluster["resourcesVpcConfig"]["endpointPublicAccess"] is False

@@ -37,6 +37,35 @@ def public_cidrs_need_a_public_endpoint(environment: Environment) -> Iterator[Pr
 
 
 @BOOK.whole
+def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Problem]:
+    """Warn of an API server that the whole internet may try to log in to, unless the file says that this is meant."""
+    section = environment.eks
+    # of a closed network another rule says more
+    if environment.network.egress == "closed" or section.is_existing or section.endpoint_access == "private":
+        return
+    if not section.public_access_cidrs:
+        yield warning(
+            ("eks", "public_access_cidrs"),
+            "is missing, so that the API server answers to every address of the internet; name the blocks that you come"
+            " from, such as public_access_cidrs: [203.0.113.0/24], set endpoint_access: private, or write"
+            " public_access_cidrs: [0.0.0.0/0] where it is meant",
+        )
+
+
+@BOOK.whole
+def somebody_administers_the_cluster(environment: Environment) -> Iterator[Problem]:
+    """Warn of a cluster that no person gets into: EKS admits roles with an access entry, not even who made it."""
+    section = environment.eks
+    if not section.is_existing and not section.admin_role_arns:
+        yield warning(
+            ("eks", "admin_role_arns"),
+            "is missing, so that nobody administers the cluster and kubectl answers Unauthorized, to whoever deploys it"
+            f" too; name your role, such as admin_role_arns: [arn:{environment.partition}:iam::{environment.account}"
+            ":role/platform-admin]",
+        )
+
+
+@BOOK.whole
 def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
     """Refuse settings of a cluster to make beside one that exists: they would be ignored."""
     if not environment.eks.is_existing:

@@ -1,7 +1,9 @@
 """Serves the embedded AWS on loopback: `python -m hyperpod_cdk.rehearsal.embedded --account ... --region ...`.
 
-Prints one JSON line, `{"endpoint": "http://127.0.0.1:PORT"}`, when it answers, and nothing else: everything further
-goes to the log file. Ends when its standard input closes, so that it never outlives the process that started it.
+Prints one JSON line when it answers, and nothing else: everything further goes to the log file. The line holds
+`endpoint` (http://127.0.0.1:PORT), `access_key_id` and `secret_access_key`, with which calls must be signed, and
+`control_token` for what is no AWS API; all but the first are random. Ends when its standard input closes, so that it
+never outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -82,6 +84,7 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
     from hyperpod_cdk.rehearsal.embedded.cloudformation import api  # noqa: F401, PLC0415
     from hyperpod_cdk.rehearsal.embedded.context import Account, Clock  # noqa: PLC0415
     from hyperpod_cdk.rehearsal.embedded.server import EmbeddedAws, moto_application  # noqa: PLC0415
+    from hyperpod_cdk.rehearsal.embedded.signatures import CALLER, CONTROL_TOKEN  # noqa: PLC0415
 
     document = yaml.safe_load(options.account_file.read_text()) if options.account_file else {}
     moto_edge.patch_moto()
@@ -125,7 +128,13 @@ def _serve(options: argparse.Namespace, ready_line: Any) -> None:
     threading.Thread(target=application.fill, name="fill", daemon=True).start()
     threading.Thread(target=_warm, args=(moto, application), name="warm-up", daemon=True).start()
     with ready_line:
-        ready_line.write(json.dumps({"endpoint": endpoint}) + "\n")
+        ready = {
+            "endpoint": endpoint,
+            "access_key_id": CALLER.key_id,
+            "secret_access_key": CALLER.secret,
+            "control_token": CONTROL_TOKEN,
+        }
+        ready_line.write(json.dumps(ready) + "\n")
     server.run()
 
 

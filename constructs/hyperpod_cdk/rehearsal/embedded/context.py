@@ -13,13 +13,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from hyperpod_cdk.rehearsal.embedded.signatures import INTERNAL
+
 StoreType = TypeVar("StoreType")
-
-INTERNAL_ACCESS_KEY = "embedded-aws"
-"""Signs what the embedded AWS asks of itself: neither counted nor delayed nor broken."""
-
-FUNCTION_ACCESS_KEY = "rehearsal"
-"""Signs what a Lambda function asks while it runs."""
 
 asked_by_a_function: ContextVar[bool] = ContextVar("asked_by_a_function", default=False)
 """Whether the request under way was signed by a Lambda function."""
@@ -143,4 +139,4 @@ def _session() -> Any:
     """One session for all clients: it keeps the list of services, which takes longer to read than a client to make."""
     import boto3  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
 
-    return boto3.session.Session(aws_access_key_id=INTERNAL_ACCESS_KEY, aws_secret_access_key=INTERNAL_ACCESS_KEY)
+    return boto3.session.Session(aws_access_key_id=INTERNAL.key_id, aws_secret_access_key=INTERNAL.secret)

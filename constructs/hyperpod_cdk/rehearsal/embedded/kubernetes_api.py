@@ -14,10 +14,12 @@ from functools import cache, cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk.rehearsal.embedded.services.stores import EksCluster, eks_clusters
+from hyperpod_cdk.rehearsal.embedded.signatures import RefusedSignatureError, SignedRequest, signer_of
 
 if TYPE_CHECKING:
     from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -53,7 +55,7 @@ class KubernetesApi:
         if cluster is None:
             return 404, {}
         admission = account_of(self.context).kubernetes.api
-        if not token.startswith(TOKEN_PREFIX) or admission == "unknown_caller":
+        if not _is_known(token, name) or admission == "unknown_caller":
             return 401, {}
         if admission == "forbidden":
             return 403, {}
@@ -138,6 +140,20 @@ def stop(context: Context) -> None:
     running = context.state.store(_Running)
     if running.api is not None:
         running.api.stop()
+
+
+def _is_known(token: str, cluster: str) -> bool:
+    """Whether a token is what EKS takes: sts:GetCallerIdentity for this cluster, presigned with a key of this run."""
+    encoded = token.removeprefix(TOKEN_PREFIX)
+    try:
+        url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
+        headers = {"host": url.netloc, "x-k8s-aws-id": cluster}
+        signer_of(SignedRequest("GET", f"{url.path}?{url.query}", headers, b""))
+    except (ValueError, RefusedSignatureError):
+        return False
+    asked = parse_qs(url.query)
+    is_identity = asked.get("Action") == ["GetCallerIdentity"]
+    return token.startswith(TOKEN_PREFIX) and is_identity and "x-k8s-aws-id" in asked["X-Amz-SignedHeaders"][0]
 
 
 def _daemon_set(name: str, image: str, region: str, version: str) -> dict[str, Any]:

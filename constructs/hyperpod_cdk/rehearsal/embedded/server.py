@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import cache
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import botocore.session
 from botocore.exceptions import ClientError
@@ -20,14 +20,7 @@ from werkzeug.datastructures import Headers, MultiDict
 from hyperpod_cdk.rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import set_faults
-from hyperpod_cdk.rehearsal.embedded.context import (
-    FUNCTION_ACCESS_KEY,
-    INTERNAL_ACCESS_KEY,
-    Account,
-    Clock,
-    Context,
-    asked_by_a_function,
-)
+from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
 from hyperpod_cdk.rehearsal.embedded.operations import (
     OperationFunction,
     PassToMoto,
@@ -43,11 +36,21 @@ from hyperpod_cdk.rehearsal.embedded.protocol import (
     parse,
     serialise,
     serialise_error,
+    service_model,
     service_of_signing_name,
     signing_name,
 )
 from hyperpod_cdk.rehearsal.embedded.seeding import run_seeds
 from hyperpod_cdk.rehearsal.embedded.services.identity import caller_arn
+from hyperpod_cdk.rehearsal.embedded.signatures import (
+    FUNCTION,
+    INTERNAL,
+    AccessKey,
+    RefusedSignatureError,
+    SignedRequest,
+    is_control_token,
+    signer_of,
+)
 from hyperpod_cdk.rehearsal.embedded.traffic import Call, Disconnected, Traffic, call_of
 
 Environ = dict[str, Any]
@@ -64,6 +67,10 @@ FAULTS_PATH = "/_rehearsal/faults"
 """`POST` of a list of `{"stack": ..., "logical_id": ..., "when": ...}` lets these resources fail; see `faults.py`.
 
 The answer lists what happened of the faults before."""
+
+CONTROL_PREFIX = "/_rehearsal/"
+CONTROL_HEADER = "X-Rehearsal-Token"
+"""What is no AWS API wants the token of the line that the process prints when it answers."""
 
 READY_SECONDS = 60.0
 """How long a request waits for what the account file puts into the account."""
@@ -170,16 +177,33 @@ class EmbeddedAws:
         """WSGI entry point."""
         # moto matches S3 keys against the path as it was sent
         environ.setdefault("RAW_URI", environ.get("REQUEST_URI", ""))
-        if environ.get("PATH_INFO") == inspection.PATH:
-            return _send_json(self._state(), start_response)
-        if environ.get("PATH_INFO") == ACCOUNT_PATH and environ["REQUEST_METHOD"] == "POST":
-            return _send_json(self._replace(json.loads(wire_request(environ).body)), start_response)
-        if environ.get("PATH_INFO") == FAULTS_PATH and environ["REQUEST_METHOD"] == "POST":
-            return _send_json(set_faults(self.context(), json.loads(wire_request(environ).body)), start_response)
-        if f"Credential={INTERNAL_ACCESS_KEY}/" in environ.get("HTTP_AUTHORIZATION", ""):
+        port = urlsplit(self.endpoint).port
+        if environ.get("HTTP_HOST") not in {f"127.0.0.1:{port}", f"localhost:{port}"}:
+            # a name that somebody else resolves to loopback: a web page that reaches for what listens here
+            return _send(_plain(421, "this address is not served here"), start_response)
+        if environ.get("PATH_INFO", "").startswith(CONTROL_PREFIX):
+            return _send(self._control(environ), start_response)
+        try:
+            signer = _signer(environ)
+        except RefusedSignatureError as error:
+            return _send(_unsigned(environ, error), start_response)
+        asked_by_a_function.set(signer == FUNCTION)
+        if signer == INTERNAL:
             return self._respond(environ, start_response)
         self._ready.wait(READY_SECONDS)
         return self._from_outside(environ, start_response)
+
+    def _control(self, environ: Environ) -> WireResponse:
+        if not is_control_token(environ.get(f"HTTP_{CONTROL_HEADER.upper().replace('-', '_')}", "")):
+            return _plain(403, f"{CONTROL_HEADER} is missing or wrong")
+        asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if asked == ("GET", inspection.PATH):
+            return _json(self._state())
+        if asked == ("POST", ACCOUNT_PATH):
+            return _json(self._replace(json.loads(wire_request(environ).body)))
+        if asked == ("POST", FAULTS_PATH):
+            return _json(set_faults(self.context(), json.loads(wire_request(environ).body)))
+        return _plain(404, "there is no such control endpoint")
 
     def _state(self) -> dict[str, Any]:
         return {**inspection.inspect(self.context()), "calls": self._traffic.as_dict()}
@@ -222,7 +246,6 @@ class EmbeddedAws:
 
     def _respond(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         region, name = credential_scope(environ)
-        asked_by_a_function.set(f"Credential={FUNCTION_ACCESS_KEY}/" in environ.get("HTTP_AUTHORIZATION", ""))
         services = self._services_by_signing_name.get(name, [])
         if services:
             request = wire_request(environ)
@@ -337,8 +360,35 @@ def _captured(serve: Callable[[StartResponse], Iterable[bytes]]) -> WireResponse
     return WireResponse(int(status.split()[0]), dict(headers), body)
 
 
-def _send_json(value: Any, start_response: StartResponse) -> list[bytes]:
-    return _send(WireResponse(200, {"Content-Type": "application/json"}, json.dumps(value).encode()), start_response)
+def _signer(environ: Environ) -> AccessKey:
+    """The key that signed a request; raises RefusedSignatureError."""
+    headers = {key[5:].replace("_", "-").lower(): value for key, value in environ.items() if key.startswith("HTTP_")}
+    headers |= {
+        name: environ[key]
+        for name, key in (("content-type", "CONTENT_TYPE"), ("content-length", "CONTENT_LENGTH"))
+        if key in environ
+    }
+    # S3's callers state the hash of what they send: an upload is better left unread
+    body = b"" if "x-amz-content-sha256" in headers else wire_request(environ).body
+    return signer_of(SignedRequest(environ["REQUEST_METHOD"], environ["RAW_URI"], headers, body))
+
+
+def _unsigned(environ: Environ, error: RefusedSignatureError) -> WireResponse:
+    service = service_of_signing_name(credential_scope(environ)[1]) or "s3"
+    refusal = error.as_service_error(str(service_model(service).metadata["protocol"]))
+    _log.info("%s %s refused: %s", environ["REQUEST_METHOD"], environ["RAW_URI"], refusal.message)
+    response = serialise_error(service, refusal)
+    # an answer to HEAD has no body: the next answer on the connection would be read from it
+    is_head = environ["REQUEST_METHOD"] == "HEAD"
+    return WireResponse(response.status, response.headers, b"") if is_head else response
+
+
+def _plain(status: int, text: str) -> WireResponse:
+    return WireResponse(status, {"Content-Type": "text/plain"}, f"{text}\n".encode())
+
+
+def _json(value: Any) -> WireResponse:
+    return WireResponse(200, {"Content-Type": "application/json"}, json.dumps(value).encode())
 
 
 def _send(response: WireResponse, start_response: StartResponse, *, is_head: bool = False) -> list[bytes]:

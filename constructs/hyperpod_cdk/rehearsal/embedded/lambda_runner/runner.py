@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hyperpod_cdk.node import packaged_node
-from hyperpod_cdk.rehearsal.embedded.context import FUNCTION_ACCESS_KEY, Context
+from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.lambda_runner.code import (
     FunctionCode,
     NotExecutableError,
@@ -29,6 +29,7 @@ from hyperpod_cdk.rehearsal.embedded.lambda_runner.code import (
     unpacked,
 )
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk.rehearsal.embedded.signatures import FUNCTION
 
 CHILD = Path(__file__).parent / "child"
 LOG_TAIL_BYTES = 4096
@@ -206,9 +207,9 @@ class _Identity:
             "AWS_EXECUTION_ENV": f"AWS_Lambda_{code.runtime}",
             "AWS_REGION": context.region,
             "AWS_DEFAULT_REGION": context.region,
-            "AWS_ACCESS_KEY_ID": FUNCTION_ACCESS_KEY,
-            "AWS_SECRET_ACCESS_KEY": FUNCTION_ACCESS_KEY,
-            "AWS_SESSION_TOKEN": FUNCTION_ACCESS_KEY,
+            "AWS_ACCESS_KEY_ID": FUNCTION.key_id,
+            "AWS_SECRET_ACCESS_KEY": FUNCTION.secret,
+            "AWS_SESSION_TOKEN": FUNCTION.session_token or "",
             "AWS_ENDPOINT_URL": context.endpoint,
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_S3_US_EAST_1_REGIONAL_ENDPOINT": "regional",

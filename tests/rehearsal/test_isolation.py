@@ -1,0 +1,116 @@
+"""A rehearsal leaves nothing in the user's home, whatever account it plays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
+from hyperpod_cdk.rehearsal.process import EmbeddedAws
+
+ACCOUNTS = ("111122223333", "444455556666")
+STACK = {"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}
+
+FAKE_CLI = """
+const fs = require("fs"), os = require("os"), path = require("path");
+const home = process.env.CDK_HOME ? path.resolve(process.env.CDK_HOME) : path.join(os.userInfo().homedir, ".cdk");
+fs.mkdirSync(home, { recursive: true });
+fs.writeFileSync(path.join(home, "seen"), "");
+console.log(JSON.stringify({ home, settings: path.join(os.homedir(), ".cdk.json"), environment: process.env }));
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home, for everything that asks for it: by HOME, and as Node.js reads it from the user database."""
+    folder = tmp_path / "home"
+    (folder / ".cdk" / "cache").mkdir(parents=True)
+    (folder / ".cdk" / "cache" / "accounts_partitions.json").write_text("{}")
+    (folder / ".cdk.json").write_text('{"context": {"theirs": true}}')
+    program = tmp_path / "home.cjs"
+    program.write_text(
+        "const os = require('os'); const known = os.userInfo();"
+        f"os.userInfo = () => ({{ ...known, homedir: {json.dumps(str(folder))} }});"
+    )
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("NODE_OPTIONS", f"--require {program}")
+    return folder
+
+
+@pytest.fixture
+def state(home: Path) -> Callable[[], dict[str, tuple[int, str]]]:
+    """Tell what is in the home: each file with its time and content."""
+
+    def read() -> dict[str, tuple[int, str]]:
+        files = (path for path in home.rglob("*") if path.is_file())
+        return {str(path): (path.stat().st_mtime_ns, path.read_text(errors="replace")) for path in files}
+
+    return read
+
+
+@pytest.mark.parametrize("aws", [True, False], ids=["deploys", "synthesizes"])
+def test_the_cli_gets_a_home_of_its_own(
+    home: Path, state: Callable[[], dict[str, tuple[int, str]]], tmp_path: Path, *, aws: bool
+) -> None:
+    project, scratch = tmp_path / "project", tmp_path / "scratch"
+    program = project / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    program.parent.mkdir(parents=True)
+    scratch.mkdir()
+    program.write_text(FAKE_CLI)
+    before = state()
+    cli = CdkCli(project=project, scratch=scratch, environment={"AWS_ACCESS_KEY_ID": "KEY"})
+    seen = json.loads(cli.run(["list"], aws=aws))
+    assert seen["home"] == str(scratch / "cdk-home")
+    assert seen["settings"] == str(scratch / ".cdk.json")
+    assert ("AWS_ACCESS_KEY_ID" in seen["environment"]) is aws
+    cache = None if aws else str(home / ".cache" / "aws" / "jsii" / "package-cache")
+    assert seen["environment"].get("JSII_RUNTIME_PACKAGE_CACHE_ROOT") == cache
+    assert state() == before
+
+
+def _assembly(folder: Path, account: str) -> Path:
+    """A cloud assembly of one stack in an account."""
+    folder.mkdir()
+    (folder / "small.template.json").write_text(json.dumps(STACK))
+    artifact = {
+        "type": "aws:cloudformation:stack",
+        "environment": f"aws://{account}/us-east-1",
+        "properties": {"templateFile": "small.template.json", "stackName": "small"},
+        "displayName": "small",
+    }
+    manifest = {"version": "48.0.0", "artifacts": {"small": artifact}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("home")
+def test_two_accounts_one_after_the_other(
+    project: Path, tmp_path: Path, state: Callable[[], dict[str, tuple[int, str]]]
+) -> None:
+    if packaged_node() is None or not (project / "node_modules" / "aws-cdk" / "bin" / "cdk").exists():
+        pytest.skip("Node.js or the CDK CLI is not installed; run npm ci")
+    before, keys = state(), set[str]()
+    for account in ACCOUNTS:
+        scratch = tmp_path / account
+        scratch.mkdir()
+        with EmbeddedAws(account=account, region="us-east-1", log=scratch / "log") as aws:
+            cli = CdkCli(project=project, scratch=scratch, environment=aws.environment())
+            keys.add(aws.address.access_key_id)
+            app = str(_assembly(scratch / "assembly", account))
+            try:
+                cli.run(["deploy", "--app", app, "small", "--require-approval", "never"])
+            except CdkFailedError as error:
+                pytest.fail(error.output)
+            (stack,) = aws.cloudformation.describe_stacks(StackName="small")["Stacks"]
+            assert (stack["StackStatus"], stack.get("StackId", "").split(":")[4]) == ("CREATE_COMPLETE", account)
+        assert account in (scratch / "cdk-home" / "cache" / "accounts_partitions.json").read_text()
+    assert len(keys) == len(ACCOUNTS)
+    assert state() == before
+    assert os.environ["HOME"] == str(tmp_path / "home")
