@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
-.PHONY: help setup rehearse synth test examples lint audit training format docs lock bench clean
+.PHONY: help setup rehearse synth test examples faults lint audit training format docs lock bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -36,12 +36,15 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 # three workers and a hundred child processes import the same: compiled once, whatever the shell has set
-test examples: export PYTHONDONTWRITEBYTECODE :=
+test examples faults: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 examples: $(READY) ## the tests that 'make test' leaves out: every other example deployed, changed, destroyed, and linted
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist load -m examples tests/rehearsal/test_examples.py tests/stacks/test_templates.py
+
+faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each); deploying again is to be enough
+	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE))
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, shfmt, workflows, the catalog against what AWS ships
 	$(BIN)/ruff check .

@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk import HyperPodChart
+from hyperpod_cdk import DeletionProtection, HyperPodChart
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.keys import encrypt_log_groups
 from stacks.foundation import FoundationStack
@@ -83,6 +83,7 @@ class HyperPodEnvironment(cdk.Stage):
             hyperpod=self.hyperpod,
             termination_protection=protected,
         )
+        self._protect(environment)
         self._order(environment)
         for key, value in environment.tags.items():
             cdk.Tags.of(self).add(key, value)
@@ -90,6 +91,23 @@ class HyperPodEnvironment(cdk.Stage):
             encrypt_log_groups(self, self.foundation.log_key.key)
         if environment.permissions_boundary:
             iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
+
+    def _protect(self, environment: Environment) -> None:
+        """Let what protects a stack go with a creation of it that fails, and EKS be protected while there are nodes.
+
+        With ``deletion_protection: false`` the same resources take the protection away.
+        """
+        for stack in (self.storage, self.hyperpod, self.platform, self.observability):
+            if stack is None:
+                continue
+            protection = DeletionProtection(
+                stack,
+                "DeletionProtection",
+                function=self.foundation.protection,
+                enabled=environment.deletion_protection,
+                eks_cluster_name=self.foundation.protection.eks_cluster_name if stack is self.hyperpod else None,
+            )
+            protection.before(stack)
 
     def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""

@@ -12,6 +12,7 @@ from constructs import Construct
 
 from hyperpod_cdk import (
     ControlPlane,
+    DeletionProtectionFunction,
     EncryptionKey,
     ExistingControlPlane,
     HyperPodChart,
@@ -27,6 +28,9 @@ from hyperpod_cdk.config import Environment, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
 from stacks.encryption import encryption_key
 from stacks.network import network_parts
+
+PROTECTED = ("storage", "hyperpod", "platform", "observability")
+"""The stacks that refuse to be deleted with ``deletion_protection``; the foundation below them cannot go anyway."""
 
 
 class FoundationStack(cdk.Stack):
@@ -58,6 +62,12 @@ class FoundationStack(cdk.Stack):
         self.hyperpod_dependencies = self._chart(chart)
         self.lifecycle = self._lifecycle(lifecycle_scripts)
         self.volume_key = encryption_key(self, environment, "node_volumes")
+        self.protection = DeletionProtectionFunction(
+            self,
+            "DeletionProtection",
+            stack_names=[f"{environment.name}-{name}" for name in PROTECTED],
+            eks_cluster_name=None if environment.eks.existing else environment.eks_cluster_name,
+        )
         self.execution_role = self._node_role("ExecutionRole", environment.network.zone_ids())
         self.restricted_roles = self._restricted_roles()
         if self.gate is not None:
@@ -120,7 +130,6 @@ class FoundationStack(cdk.Stack):
                 addon_versions=section.addon_versions,
                 oidc_provider=section.oidc_provider,
                 secrets_key=EncryptionKey(self, "EksSecretsKey", arn=secrets_arn).key if secrets_arn else None,
-                deletion_protection=environment.deletion_protection,
             )
         return ExistingControlPlane(
             self,
@@ -198,7 +207,6 @@ class FoundationStack(cdk.Stack):
             subnets=[network.node_subnets[zone] for zone in zone_ids],
             security_groups=self.network.node_security_groups,
             volume_key=self.volume_key.key if self.volume_key else None,
-            removal_policy=self.cluster_removal_policy,
         )
         if self.volume_key is not None:
             self.volume_key.allow_node_volumes(role.role.role_arn)
@@ -214,19 +222,9 @@ class FoundationStack(cdk.Stack):
                 output_buckets=group.output_buckets,
                 reward_functions=group.reward_functions,
                 kms_key_arns=group.kms_key_arns,
-                removal_policy=self.cluster_removal_policy,
             )
             for group in self._environment.hyperpod.restricted_instance_groups
         }
-
-    @property
-    def cluster_removal_policy(self) -> cdk.RemovalPolicy:
-        """What becomes of the HyperPod cluster, and of its roles, when their stacks are deleted.
-
-        A cluster that outlives its stack costs money until somebody finds it: see docs/decisions/0003.
-        """
-        protected = self._environment.deletion_protection
-        return cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if protected else cdk.RemovalPolicy.DESTROY
 
     def _exports(self) -> None:
         """Export, whoever imports them: what is switched off leaves the platform stack last."""

@@ -43,7 +43,6 @@ class HyperPodStack(cdk.Stack):
                 self,
                 "Autoscaling",
                 encryption_key_arns=[volume_key.key.key_arn] if volume_key else [],
-                removal_policy=foundation.cluster_removal_policy,
             )
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
         first_zone = environment.network.zone_ids()[0]
@@ -99,7 +98,6 @@ class HyperPodStack(cdk.Stack):
             ),
             switched_off=hyperpod.switched_off,
             tags=environment.tags,
-            removal_policy=foundation.cluster_removal_policy,
         )
         self._outputs([group.name for group in hyperpod.instance_groups])
 

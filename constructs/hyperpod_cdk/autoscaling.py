@@ -16,6 +16,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.handler_functions import HANDLERS, document, handler_function, handler_role
+from hyperpod_cdk.removal import goes_with_its_stack
 
 _HANDLER = HANDLERS / "autoscaling"
 _TIMEOUT_SECONDS = 900
@@ -44,7 +45,7 @@ class KarpenterAutoscaling(Construct):
 
     ``encryption_key_arns``: KMS keys of the nodes' volumes. Default: none.
 
-    ``removal_policy``: what becomes of the role when the stack is deleted. Default: it stays, as the cluster does.
+    The role is deleted with its stack, as the cluster is.
     """
 
     def __init__(
@@ -53,7 +54,6 @@ class KarpenterAutoscaling(Construct):
         construct_id: str,
         *,
         encryption_key_arns: Sequence[str] = (),
-        removal_policy: cdk.RemovalPolicy = cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
         self.role = iam.CfnRole(
@@ -70,7 +70,7 @@ class KarpenterAutoscaling(Construct):
                 )
             ],
         )
-        self.role.apply_removal_policy(removal_policy)
+        goes_with_its_stack(self.role)
         own = "the ARN of a cluster is not known before the cluster, which needs the role; those of this account only"
         acknowledge(self.role, {_CLUSTERS_FINDING: own})
         self.log_group = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
-from aws_cdk import Annotations, CfnTag, Fn, RemovalPolicy, Stack
+from aws_cdk import Annotations, CfnTag, Fn, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.execution_role import NodeExecutionRole
 from hyperpod_cdk.instance_groups import InstanceGroup, is_token
 from hyperpod_cdk.lifecycle import LifecycleScripts
+from hyperpod_cdk.removal import goes_with_its_stack
 from hyperpod_cdk.restricted_groups import RestrictedGroup, SharedEnvironment
 
 _UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
@@ -63,8 +64,7 @@ class HyperPodCluster(Construct):
 
     ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
 
-    ``removal_policy``: what becomes of the cluster when the stack is deleted or the cluster replaced. Default: it
-    stays, unless the very deployment that makes it fails, so that the next one does not meet its name.
+    It is deleted with its stack, and kept where an update replaces it.
     """
 
     def __init__(
@@ -87,7 +87,6 @@ class HyperPodCluster(Construct):
         tiered_checkpointing_memory_percent: int | None = None,
         switched_off: Collection[Literal["autoscaling", "tiered_checkpointing"]] = (),
         tags: Mapping[str, str] | None = None,
-        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
         all_tags = {**(tags or {}), **hyperpod.REQUIRED_TAGS}
@@ -158,7 +157,7 @@ class HyperPodCluster(Construct):
         )
         if autoscaling is not None:
             self._autoscale(autoscaling, role_arn=role_arn, source_s3_uri=source_s3_uri)
-        self.resource.apply_removal_policy(removal_policy)
+        goes_with_its_stack(self.resource)
         self.cluster_arn = self.resource.attr_cluster_arn
         self.add_dependency(execution_role.policies, lifecycle.deployment)
         self.add_dependency(*(group.execution_role.policies for group in restricted_groups))

@@ -28,6 +28,7 @@ from hyperpod_cdk.catalog import addons as addon_rules
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.log_settings import LogSettings
 from hyperpod_cdk.network import Network
+from hyperpod_cdk.removal import goes_with_its_stack
 
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
 """Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
@@ -74,8 +75,9 @@ class ControlPlane(Construct):
 
     ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. EKS's log group keeps
     what is logged for ``log_retention_days`` (default 90; EKS's own: for ever) and belongs to no stack
-    (``LogSettings``), so that a cluster of the same name can be made again. With
-    ``deletion_protection`` EKS refuses to delete the cluster, and cluster, role and add-ons stay when the stack goes.
+    (``LogSettings``), so that a cluster of the same name can be made again. The
+    cluster is deleted with its stack, and kept where an update replaces it; ``DeletionProtection`` switches EKS's own
+    deletion protection, which as a property would be on while the stack around the cluster can still fail.
 
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
     role's, and CIDR blocks for an endpoint that is not public.
@@ -99,7 +101,6 @@ class ControlPlane(Construct):
         secrets_key: kms.IKey | None = None,
         node_role_arn_for_access_entry: str | None = None,
         oidc_provider: bool = False,
-        deletion_protection: bool = True,
     ) -> None:
         super().__init__(scope, construct_id)
         pinned = dict(addon_versions or {})
@@ -151,7 +152,7 @@ class ControlPlane(Construct):
         if isinstance(vpc.node.scope, Network):
             Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
         resource = cast("eks.CfnCluster", made.node.default_child)
-        resource.deletion_protection = deletion_protection
+        goes_with_its_stack(resource, cast("iam.CfnRole", role.node.default_child))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
@@ -189,10 +190,6 @@ class ControlPlane(Construct):
             # IAM fetches the thumbprint of EKS's issuers itself
             provider = iam.CfnOIDCProvider(self, "OidcProvider", url=issuer_url, client_id_list=[_STS])
             self._oidc_provider = OidcProvider(arn=provider.attr_arn, issuer_url=issuer_url)
-        if deletion_protection:
-            role.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-            for kept in (resource, *addons):
-                kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
     @property
     def cluster(self) -> eks.ICluster:

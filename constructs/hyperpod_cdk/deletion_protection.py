@@ -9,10 +9,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3_assets as assets
-from constructs import Construct
+from constructs import Construct, IConstruct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.waiting import wait_for
 
 __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
 
@@ -86,8 +87,11 @@ class DeletionProtection(Construct):
     """Lets a protected stack be created anew after its creation failed, and protects the EKS cluster.
 
     Put one into every stack that has termination protection: while that stack is rolled back, the deletion of this
-    resource lifts the protection, so that CDK can delete what is left before it creates the stack again. It depends on
-    nothing in its stack, so it is there when something else fails.
+    resource lifts the protection, so that CDK can delete what is left before it creates the stack again.
+
+    It depends on nothing in its stack, and nothing depends on it: it is deleted though something else cannot be. What
+    waits for it (``before``) waits for a wait condition handle beside it, which CloudFormation makes in a second and
+    deletes last: so this resource is on its way before anything else can fail.
 
     ``eks_cluster_name`` is the EKS cluster whose own deletion protection goes with it: on as long as ``enabled``, off
     with ``enabled=False``, when the stack is deleted, and when its creation is rolled back. A literal name; the cluster
@@ -127,6 +131,14 @@ class DeletionProtection(Construct):
         self.resource = cdk.CfnResource(
             self, "Resource", type="Custom::HyperPodDeletionProtection", properties=properties
         )
+        self._begun = cdk.CfnWaitConditionHandle(self, "Begun")
+
+    def before(self, *scopes: IConstruct) -> None:
+        """Let every resource that stands below ``scopes`` now wait until this one has been begun.
+
+        Call it for the stack itself when everything is in it.
+        """
+        wait_for(self._begun, scopes, beside=[self])
 
 
 _KEPT = (

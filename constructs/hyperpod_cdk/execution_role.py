@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
@@ -15,6 +15,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.acknowledgments import MANAGED_POLICY as MANAGED
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge, all_objects
 from hyperpod_cdk.keys import VOLUME_ACTIONS
+from hyperpod_cdk.removal import goes_with_its_stack
 
 MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
 """AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
@@ -72,8 +73,7 @@ class NodeExecutionRole(Construct):
 
     ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
 
-    ``removal_policy``: what becomes of role and policy when the stack is deleted. Default: they stay, as the
-    ``HyperPodCluster`` does, whose nodes would otherwise lose their network and could not be replaced.
+    Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and kept where an update replaces them.
     """
 
     def __init__(
@@ -88,7 +88,6 @@ class NodeExecutionRole(Construct):
         security_groups: Sequence[ec2.ISecurityGroup],
         encryption_keys: Sequence[kms.IKey] = (),
         volume_key: kms.IKey | None = None,
-        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
         for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
@@ -123,8 +122,7 @@ class NodeExecutionRole(Construct):
             },
             roles=[self._role.role_name],
         )
-        self._role.apply_removal_policy(removal_policy)
-        self._policy.apply_removal_policy(removal_policy)
+        goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
         acknowledge(self, _reasons(bucket))
 
     @property

@@ -16,6 +16,7 @@ from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_propert
 from hyperpod_cdk._handlers.quota_gate.reading import Own, calls_of
 from hyperpod_cdk.acknowledgments import acknowledge_quota_gate
 from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.waiting import wait_for
 
 __all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
 
@@ -108,17 +109,7 @@ class QuotaGate(Construct):
 
         Call it for the stack itself as the last thing of its constructor: then all of the stack waits.
         """
-        free = [f"{each.node.path}/" for each in (self, *beside)]
-        for scope in scopes:
-            node = scope.node
-            # an app has no path
-            path = f"{node.path}/".removeprefix("/")
-            if any(path.startswith(each) for each in free):
-                continue
-            if any(each.startswith(path) for each in free):
-                self.before(*node.children, beside=beside)
-            else:
-                node.add_dependency(self.resource)
+        wait_for(self.resource, scopes, beside=(self, *beside))
 
     def _role(self, requirements: Sequence[Requirement]) -> iam.CfnRole:
         role = handler_role(

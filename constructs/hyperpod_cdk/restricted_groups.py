@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from aws_cdk import Aws, RemovalPolicy
+from aws_cdk import Aws
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sagemaker as sagemaker
@@ -17,6 +17,7 @@ from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.execution_role import NodeExecutionRole
 from hyperpod_cdk.instance_groups import DeepHealthCheck, InstanceGroup, is_token
+from hyperpod_cdk.removal import goes_with_its_stack
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -103,8 +104,6 @@ class RestrictedExecutionRole(Construct):
     ``SageMaker``, for the rewards of reinforcement fine-tuning.
 
     ``kms_key_arns``: KMS keys of the buckets. Default: none.
-
-    ``removal_policy``: what becomes of the policy when the stack is deleted. Default: it stays, as the cluster does.
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class RestrictedExecutionRole(Construct):
         output_buckets: Sequence[str] = (),
         reward_functions: bool = False,
         kms_key_arns: Sequence[str] = (),
-        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     ) -> None:
         super().__init__(scope, construct_id)
         self.role = node_role.role
@@ -132,7 +130,7 @@ class RestrictedExecutionRole(Construct):
             policy_document={"Version": "2012-10-17", "Statement": statements},
             roles=[self.role.role_name],
         )
-        policy.apply_removal_policy(removal_policy)
+        goes_with_its_stack(policy)
         both = DependencyGroup()
         both.add(node_role.policies)
         both.add(policy)

@@ -257,21 +257,11 @@ def _unknown(value: Any, shape: str, shapes: dict[str, Any], path: str = "") -> 
 
 
 class TestLife:
-    @pytest.mark.parametrize(
-        ("given", "deletion", "replacement"),
-        [
-            ({}, "RetainExceptOnCreate", "Retain"),
-            ({"removal_policy": cdk.RemovalPolicy.RETAIN}, "Retain", "Retain"),
-            ({"removal_policy": cdk.RemovalPolicy.DESTROY}, "Delete", "Delete"),
-        ],
-    )
-    def test_outlives_the_stack_unless_told(
-        self, stack: cdk.Stack, cluster: Make, given: dict[str, Any], deletion: str, replacement: str
-    ) -> None:
-        cluster(**given)
+    def test_goes_with_its_stack_and_is_kept_where_it_is_replaced(self, stack: cdk.Stack, cluster: Make) -> None:
+        cluster()
 
         found = resource(stack)
-        assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == (deletion, replacement)
+        assert (found["DeletionPolicy"], found["UpdateReplacePolicy"]) == ("Delete", "Retain")
 
     def test_keeps_its_logical_id(self, stack: cdk.Stack, cluster: Make) -> None:
         cluster()

@@ -68,7 +68,6 @@ def test_the_cluster(plain: dict[str, Any]) -> None:
         "controllerManager",
         "scheduler",
     }
-    assert cluster["DeletionProtection"] is True
 
 
 def test_there_are_no_nodes_and_no_auto_mode(plain: dict[str, Any]) -> None:
@@ -115,16 +114,16 @@ def test_logical_ids_that_must_not_change(plain: dict[str, Any]) -> None:
     ]
 
 
-@pytest.mark.parametrize(("protected", "policy"), [(True, "RetainExceptOnCreate"), (False, None)])
-def test_what_stays_when_the_stack_goes(protected: bool, policy: str | None) -> None:  # noqa: FBT001 - a table's column
-    template = made(deletion_protection=protected)
-    (cluster,) = of_type(template, "AWS::EKS::Cluster").values()
-    addon_rows = of_type(template, "AWS::EKS::Addon").values()
-    role = template["Resources"]["ControlPlaneRoleC1F9F2DA"]
+def test_the_cluster_goes_with_its_stack(plain: dict[str, Any]) -> None:
+    (cluster,) = of_type(plain, "AWS::EKS::Cluster").values()
+    role = plain["Resources"]["ControlPlaneRoleC1F9F2DA"]
 
-    assert cluster["Properties"]["DeletionProtection"] is protected
-    assert {row.get("DeletionPolicy") for row in (cluster, role, *addon_rows)} == {policy}
-    assert {row.get("DeletionPolicy") for row in of_type(template, "AWS::EKS::AccessEntry").values()} == {None}
+    # switched when the cluster stands: a creation that fails must be able to delete it
+    assert "DeletionProtection" not in cluster["Properties"]
+    policies = [(row["DeletionPolicy"], row["UpdateReplacePolicy"]) for row in (cluster, role)]
+    assert policies == [("Delete", "Retain"), ("Delete", "Retain")]
+    parts = [*of_type(plain, "AWS::EKS::Addon").values(), *of_type(plain, "AWS::EKS::AccessEntry").values()]
+    assert {row.get("DeletionPolicy") for row in parts} == {None}
 
 
 def test_the_addons_are_those_that_need_no_node(plain: dict[str, Any]) -> None:

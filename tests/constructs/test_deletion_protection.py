@@ -84,6 +84,19 @@ def test_the_resource_waits_for_nothing_in_its_stack() -> None:
     }
 
 
+def test_what_comes_after_it_waits_until_it_is_begun_and_does_not_hold_up_its_deletion() -> None:
+    whole = app()
+    made = function(stack("prod-foundation", whole))
+    foreign = stack("prod-hyperpod", whole)
+    cdk.CfnResource(foreign, "Other", type="AWS::SNS::Topic")
+    DeletionProtection(foreign, "DeletionProtection", function=made).before(foreign)
+    template = template_of(foreign)
+    (handle,) = of_type(template, "AWS::CloudFormation::WaitConditionHandle")
+    assert template["Resources"]["Other"]["DependsOn"] == [handle]
+    assert "DependsOn" not in only(template, RESOURCE)
+    assert "DependsOn" not in template["Resources"][handle]
+
+
 def test_without_eks_and_off() -> None:
     whole = app()
     made = function(stack("prod-foundation", whole))

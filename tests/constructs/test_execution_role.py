@@ -243,22 +243,13 @@ def test_the_policies_can_be_waited_for(stack: cdk.Stack) -> None:
     assert template_of(stack)["Resources"]["Later"]["DependsOn"] == [POLICY]
 
 
-@pytest.mark.parametrize(
-    ("options", "policies"),
-    [
-        ({}, ("RetainExceptOnCreate", "Retain")),
-        ({"removal_policy": cdk.RemovalPolicy.DESTROY}, ("Delete", "Delete")),
-    ],
-)
-def test_role_and_policy_stay_as_long_as_the_cluster(
-    stack: cdk.Stack, options: dict[str, Any], policies: tuple[str, str]
-) -> None:
-    make(stack, **options)
+def test_role_and_policy_go_with_their_stack(stack: cdk.Stack) -> None:
+    make(stack)
 
     resources = template_of(stack)["Resources"]
     assert [(resources[name]["DeletionPolicy"], resources[name]["UpdateReplacePolicy"]) for name in (ROLE, POLICY)] == [
-        policies,
-        policies,
+        ("Delete", "Retain"),
+        ("Delete", "Retain"),
     ]
 
 

@@ -31,6 +31,7 @@ PROD = {
     ("prod-foundation", "NetworkNodeSubnetUse1Az4D04F85AC"): "AWS::EC2::Subnet",
     ("prod-foundation", "NetworkFlowLogGroup1F868030"): "AWS::Logs::LogGroup",
     ("prod-foundation", "QuotaGateLogs8B0BB020"): "AWS::Logs::LogGroup",
+    ("prod-foundation", "DeletionProtectionLogsB4348A04"): "AWS::Logs::LogGroup",
     ("prod-foundation", "ControlPlaneLogSettingsHandlerLogs3E8DDD5C"): "AWS::Logs::LogGroup",
     ("prod-foundation", "ControlPlaneSecretsKey72FED211"): "AWS::KMS::Key",
     ("prod-foundation", "ControlPlaneCluster8AFA2E51"): "AWS::EKS::Cluster",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tests.support.assembly import Node, Synthesized
+from tests.support.assembly import Node, Synthesized, shipped
 
 DATA = ("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::Logs::LogGroup")
 CLUSTERS = ("AWS::EKS::Cluster", "AWS::SageMaker::Cluster")
@@ -25,17 +29,8 @@ STAYS_EVEN_IF_ITS_CREATION_FAILS = {
     "TaskGovernanceHandlerLogs5C537A96",
 }
 
-# without its role a cluster that stays loses its nodes' network and cannot replace a node
-GOES_WITH_THE_CLUSTERS = {
-    "ClusterEB0386A7",
-    "ControlPlaneCluster8AFA2E51",
-    "ControlPlaneEksPodIdentityAgent46FEC91D",
-    "ControlPlaneKubeProxyF2CFAA08",
-    "ControlPlaneRoleC1F9F2DA",
-    "ControlPlaneVpcCni0A213BA8",
-    "ExecutionRoleCDF74862",
-    "ExecutionRolePolicyBE642E51",
-}
+GUARD = "Custom::HyperPodDeletionProtection"
+PROTECTED = {"storage", "hyperpod", "platform", "observability"}
 
 
 def policies(synthesized: Synthesized, node: Node) -> tuple[str | None, str | None]:
@@ -43,15 +38,26 @@ def policies(synthesized: Synthesized, node: Node) -> tuple[str | None, str | No
     return resource.get("DeletionPolicy"), resource.get("UpdateReplacePolicy")
 
 
-def test_what_holds_state_stays(created: Synthesized) -> None:
-    nodes = created.of_type(*DATA, *CLUSTERS, *WORKSPACES)
+def test_data_stays(created: Synthesized) -> None:
+    nodes = created.of_type(*DATA, *WORKSPACES)
 
     expected = {
         node: ("Retain" if node[1] in STAYS_EVEN_IF_ITS_CREATION_FAILS else "RetainExceptOnCreate", "Retain")
         for node in nodes
     }
     assert {node: policies(created, node) for node in nodes} == expected
-    assert {created.resource(node)["Type"] for node in nodes} >= {*CLUSTERS, *DATA} - {"AWS::FSx::FileSystem"}
+    assert {created.resource(node)["Type"] for node in nodes} >= {*DATA} - {"AWS::FSx::FileSystem"}
+
+
+def test_clusters_and_their_roles_go_with_their_stack_and_stay_where_they_are_replaced(created: Synthesized) -> None:
+    """Nothing that costs by the hour is orphaned: what keeps a cluster is that its stack cannot be deleted."""
+    of_the_nodes = [
+        node for node in created.of_type("AWS::IAM::Role", "AWS::IAM::ManagedPolicy") if "ExecutionRole" in node[1]
+    ]
+    nodes = [*created.of_type(*CLUSTERS), *of_the_nodes]
+
+    assert {node: policies(created, node) for node in nodes} == dict.fromkeys(nodes, ("Delete", "Retain"))
+    assert len(of_the_nodes) >= 2
 
 
 def test_what_a_file_system_that_stays_needs_stays_too_and_nothing_else(prod: Synthesized) -> None:
@@ -84,30 +90,73 @@ def test_the_chart_stays_in_a_cluster_that_stays(synthesized: Synthesized) -> No
     assert policies(synthesized, chart) == ("RetainExceptOnCreate", "Retain")
 
 
-def test_stacks_and_eks_refuse_to_be_deleted(created: Synthesized) -> None:
-    foundation = f"{created.environment.name}-foundation"
-    # CloudFormation refuses to delete it while the HyperPod stack imports from it
-    assert {name for name, on in created.termination_protection.items() if not on} == {foundation}
+def test_every_stack_but_the_foundation_refuses_to_be_deleted(synthesized: Synthesized) -> None:
+    found = {name.rpartition("-")[2]: is_on for name, is_on in synthesized.termination_protection.items()}
+
+    assert found == {name: name in PROTECTED for name in found}
+    assert {"foundation", "hyperpod", "observability"} <= found.keys()
+
+
+def test_the_foundation_cannot_be_deleted_under_a_cluster(synthesized: Synthesized) -> None:
+    """CloudFormation refuses to delete a stack whose exports are imported."""
+    name = synthesized.environment.name
+    hyperpod = json.dumps(synthesized.templates[f"{name}-hyperpod"])
+
+    assert f'"Fn::ImportValue": "{name}-foundation:' in hyperpod
+
+
+def guards(synthesized: Synthesized) -> dict[str, tuple[str, dict[str, Any]]]:
+    """The resource that protects each stack, by the stack's last name: logical id, properties."""
+    found = {}
+    for stack, logical_id in synthesized.of_type(GUARD):
+        resource = synthesized.resource((stack, logical_id))
+        properties = {key: value for key, value in resource["Properties"].items() if key != "ServiceToken"}
+        found[stack.rpartition("-")[2]] = (logical_id, properties)
+    return found
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_each_protected_stack_has_what_lifts_its_protection(
+    prod: Synthesized, unprotected: Synthesized, *, enabled: bool
+) -> None:
+    found = guards(prod if enabled else unprotected)
+
+    assert found.keys() == PROTECTED
+    plain = {"ServiceTimeout": 900, "Enabled": enabled}
+    assert {properties["Enabled"] for _, properties in found.values()} == {enabled}
+    assert found["hyperpod"][1] == {**plain, "EksClusterName": "prod-eks"}
+    assert [found[name][1] for name in sorted(PROTECTED - {"hyperpod"})] == [plain] * 3
+
+
+def test_it_waits_for_nothing_and_nothing_else_begins_before_it(synthesized: Synthesized) -> None:
+    for stack, logical_id in synthesized.of_type(GUARD):
+        resources = synthesized.templates[stack]["Resources"]
+        (begun,) = [
+            name for name, each in resources.items() if each["Type"] == "AWS::CloudFormation::WaitConditionHandle"
+        ]
+        text = json.dumps([each for name, each in resources.items() if name != logical_id])
+        assert "DependsOn" not in resources[logical_id]
+        assert '"Ref": "' not in json.dumps(resources[logical_id]["Properties"])
+        assert logical_id not in text, "what waits for it would have to be deleted before it"
+        waiting = {name for name, each in resources.items() if begun in each.get("DependsOn", [])}
+        assert waiting == resources.keys() - {logical_id, begun}
+
+
+def test_an_eks_cluster_of_somebody_elses_is_never_touched(assemblies: Path) -> None:
+    shared = shipped(assemblies, "shared")
+
+    assert {"EksClusterName" in properties for _, properties in guards(shared).values()} == {False}
+    (role,) = [node for node in shared.of_type("AWS::IAM::Role") if "DeletionProtection" in node[1]]
+    assert "eks:" not in json.dumps(shared.resource(role))
+
+
+def test_eks_protection_is_no_property_of_the_cluster(created: Synthesized) -> None:
     (eks,) = created.of_type("AWS::EKS::Cluster")
-    assert created.resource(eks)["Properties"]["DeletionProtection"] is True
+    assert "DeletionProtection" not in created.resource(eks)["Properties"]
 
 
-def test_without_protection_stacks_and_eks_can_be_deleted(unprotected: Synthesized) -> None:
+def test_without_protection_every_stack_can_be_deleted(unprotected: Synthesized) -> None:
     assert set(unprotected.termination_protection.values()) == {False}
-    (eks,) = unprotected.of_type("AWS::EKS::Cluster")
-    assert unprotected.resource(eks)["Properties"]["DeletionProtection"] is False
-
-
-def test_without_protection_the_clusters_go_and_nothing_else(prod: Synthesized, unprotected: Synthesized) -> None:
-    changed = {
-        node[1]: policies(unprotected, node)[0]
-        for stack, template in prod.templates.items()
-        for node in ((stack, logical_id) for logical_id in template["Resources"])
-        if policies(prod, node) != policies(unprotected, node)
-    }
-
-    assert changed.keys() == GOES_WITH_THE_CLUSTERS
-    assert set(changed.values()) <= {"Delete", None}, "CloudFormation's own default is to delete"
 
 
 @pytest.mark.parametrize("resource_type", DATA)
@@ -122,10 +171,8 @@ def test_without_protection_data_stays(unprotected: Synthesized, resource_type: 
 def test_protection_changes_nothing_else(prod: Synthesized, unprotected: Synthesized) -> None:
     for stack, template in prod.templates.items():
         other = unprotected.templates[stack]["Resources"]
-        assert template["Resources"].keys() == other.keys()
         differing = {
-            logical_id
-            for logical_id, resource in template["Resources"].items()
-            if resource["Properties"] != other[logical_id]["Properties"]
+            name: template["Resources"][name] for name in other if template["Resources"].get(name) != other[name]
         }
-        assert differing <= {"ControlPlaneCluster8AFA2E51"}
+        assert template["Resources"].keys() == other.keys()
+        assert {each["Type"] for each in differing.values()} == ({GUARD} if stack != "prod-foundation" else set())

@@ -165,7 +165,7 @@ class InProcessCdk:
         before = self._described(stack.name)
         if before is not None and before["StackStatus"] in CREATION_FAILED:
             cloudformation.delete_stack(StackName=before["StackId"])
-            self._wait(before["StackId"])
+            self.wait(before["StackId"])
             left = self._described(before["StackId"])
             if left is not None and left["StackStatus"] != "DELETE_COMPLETE":
                 raise _failed(stack, f"the stack could not be deleted before it is created again: {_told(left)}")
@@ -216,7 +216,8 @@ class InProcessCdk:
         if found is not None:
             raise _failed(stack, f"the stack could not be destroyed: {_told(found)}")
 
-    def _wait(self, name_or_id: str) -> None:
+    def wait(self, name_or_id: str) -> None:
+        """Wait until nothing goes on with a stack."""
         while (self._described(name_or_id) or {"StackStatus": ""})["StackStatus"].endswith("_IN_PROGRESS"):
             time.sleep(PAUSE_SECONDS)
 

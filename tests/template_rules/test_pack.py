@@ -178,6 +178,19 @@ def with_entry(**properties: Any) -> Change:
     return change
 
 
+def guarded(**properties: Any) -> Change:
+    """Clusters that go with their stack, and what protects it."""
+
+    def change(resources: Resources) -> None:
+        for name in ("Pod", "Eks"):
+            resources[name]["DeletionPolicy"] = "Delete"
+        resources["Eks"]["Properties"]["Name"] = "prod-eks"
+        given = {"ServiceToken": "arn", "Enabled": True, "EksClusterName": "prod-eks", **properties}
+        resources["Guard"] = {"Type": "Custom::HyperPodDeletionProtection", "Properties": given}
+
+    return change
+
+
 def unchecked(resources: Resources) -> None:
     del group(resources)["OnStartDeepHealthChecks"]
 
@@ -299,6 +312,14 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
                 "its nodes and what runs on them", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"
             ),
             id="cluster that goes when replaced",
+        ),
+        pytest.param(
+            guarded(EksClusterName="other-eks"),
+            "kept-on-delete",
+            "Eks",
+            "DeletionPolicy",
+            STAYS.format("every object in it", "DeletionPolicy Delete", "DeletionPolicy: Retain"),
+            id="another cluster is protected",
         ),
         pytest.param(
             setting("Pod", NodeRecovery="None"),
@@ -518,6 +539,11 @@ def test_a_shortage_of_documented_addresses_is_an_error(
         pytest.param(
             (lambda r: [r["Eks"].pop(name) for name in KEPT], setting("Eks", DeletionProtection=True)), id="protected"
         ),
+        pytest.param((guarded(),), id="protected by a resource of ours"),
+        pytest.param(
+            (guarded(Enabled="true"),),
+            id="protected by a resource of ours, in CloudFormation's words",
+        ),
         pytest.param((setting("S3", ServiceName={"Ref": "Service"}),), id="a service not told"),
         pytest.param((setting("Near", CidrBlock={"Ref": "Block"}),), id="a block not told"),
         pytest.param((of_group(InstanceCount={"Ref": "Count"}),), id="a count not told"),
@@ -541,6 +567,14 @@ def test_a_shortage_of_documented_addresses_is_an_error(
 )
 def test_what_breaks_none(changes: tuple[Change, ...]) -> None:
     assert spots(changed(*changes)) == []
+
+
+def test_protection_that_is_switched_off_keeps_nothing() -> None:
+    resources = changed(guarded(Enabled=False))
+    assert [(rule, name, place) for rule, _, name, place, _ in spots(resources)] == [
+        ("kept-on-delete", "Eks", "DeletionPolicy"),
+        ("kept-on-delete", "Pod", "DeletionPolicy"),
+    ]
 
 
 def test_a_restricted_group_takes_no_continuous_provisioning() -> None:

@@ -167,7 +167,8 @@ class Environment(Section):
     )
     deletion_protection: bool = Field(
         default=True,
-        description="Whether the stacks and the EKS cluster refuse to be deleted until this is false and deployed.",
+        description="Whether the stacks and the EKS cluster, once they stand, refuse to be deleted until this is false"
+        " and deployed.",
     )
     network: Network = Field(
         description="VPC, availability zones and address blocks.",

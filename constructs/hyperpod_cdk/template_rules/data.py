@@ -16,6 +16,8 @@ _LOST: Final = {
 }
 _KEEPS: Final = ("Retain", "RetainExceptOnCreate", "Snapshot")
 _PROTECTED: Final = "DeletionProtection"
+_GUARD: Final = "Custom::HyperPodDeletionProtection"
+"""Ours: its stack is protected once it stands, and so is the EKS cluster that it names."""
 
 
 def kept_on_delete(context: Context) -> Iterator[Spot]:
@@ -24,7 +26,9 @@ def kept_on_delete(context: Context) -> Iterator[Spot]:
         missing = [
             name
             for name in ("DeletionPolicy", "UpdateReplacePolicy")
-            if resource.body.get(name) not in _KEEPS and not _is_protected(context, resource)
+            if resource.body.get(name) not in _KEEPS
+            and not _refuses_to_go(context, resource)
+            and not (name == "DeletionPolicy" and _is_guarded(context, resource))
         ]
         if missing:
             got = ", ".join(f"{name} {_stated(resource, name)}" for name in missing)
@@ -36,8 +40,17 @@ def kept_on_delete(context: Context) -> Iterator[Spot]:
             )
 
 
-def _is_protected(context: Context, resource: Resource) -> bool:
+def _refuses_to_go(context: Context, resource: Resource) -> bool:
     return resource.type == EKS_CLUSTER and context.value(resource, _PROTECTED) in (True, "true")
+
+
+def _is_guarded(context: Context, resource: Resource) -> bool:
+    """Whether a cluster's stack, or the cluster itself, refuses to be deleted; data is kept in any case."""
+    guards = [each for each in context.assembly.of_type(_GUARD) if context.value(each, "Enabled") in (True, "true")]
+    if resource.type == EKS_CLUSTER:
+        name = context.value(resource, "Name")
+        return isinstance(name, str) and any(context.value(each, "EksClusterName") == name for each in guards)
+    return resource.type == CLUSTER and any(each.stack == resource.stack for each in guards)
 
 
 def _stated(resource: Resource, name: str) -> str:

@@ -88,7 +88,8 @@ TABLE: tuple[Rule, ...] = (
         severity=Severity.WARNING,
         reason="CloudFormation deletes what a stack leaves out or replaces, unless the template says to keep it.",
         source="CloudFormation template reference, DeletionPolicy and UpdateReplacePolicy",
-        fix="Set both to Retain on file systems, HyperPod clusters and EKS clusters, or DeletionProtection on EKS.",
+        fix="Set both to Retain on file systems, HyperPod clusters and EKS clusters, or protect clusters: "
+        "DeletionProtection on EKS, or this library's DeletionProtection beside UpdateReplacePolicy: Retain.",
         check=data.kept_on_delete,
     ),
     Rule(

@@ -63,7 +63,9 @@ def test_a_rollback_fails(cloud: Any, pair: Any) -> None:
     assert cloud.refused("CreateChangeSet", StackName="net", ChangeSetName="c", TemplateBody="{}").endswith(
         " is in UPDATE_ROLLBACK_FAILED state and can not be updated."
     )
+    assert [each["when"] for each in set_faults(cloud.context, None)] == ["after_update", "rollback"]
     assert [each["when"] for each in set_faults(cloud.context, [])] == ["after_update", "rollback"]
+    assert set_faults(cloud.context, None) == []
 
 
 def test_a_deletion_fails_once(cloud: Any, pair: Any) -> None:

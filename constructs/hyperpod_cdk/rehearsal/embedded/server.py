@@ -66,7 +66,7 @@ ACCOUNT_PATH = "/_rehearsal/account"
 FAULTS_PATH = "/_rehearsal/faults"
 """`POST` of a list of `{"stack": ..., "logical_id": ..., "when": ...}` lets these resources fail; see `faults.py`.
 
-The answer lists what happened of the faults before."""
+`GET` and `POST` answer with those of the faults so far that happened."""
 
 CONTROL_PREFIX = "/_rehearsal/"
 CONTROL_HEADER = "X-Rehearsal-Token"
@@ -201,6 +201,8 @@ class EmbeddedAws:
             return _json(self._state())
         if asked == ("POST", ACCOUNT_PATH):
             return _json(self._replace(json.loads(wire_request(environ).body)))
+        if asked == ("GET", FAULTS_PATH):
+            return _json(set_faults(self.context(), None))
         if asked == ("POST", FAULTS_PATH):
             return _json(set_faults(self.context(), json.loads(wire_request(environ).body)))
         return _plain(404, "there is no such control endpoint")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -44,13 +44,14 @@ class ResourceFaults:
     happened: list[ResourceFault] = field(default_factory=list)
 
 
-def set_faults(context: Context, documents: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Put these faults in the place of those before; gives what of those happened."""
-    faults = [ResourceFault.of(each) for each in documents]
+def set_faults(context: Context, documents: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
+    """Put these faults, if any are given, in the place of those before; gives what of those happened."""
+    faults = [ResourceFault.of(each) for each in documents or ()]
     with context.state.lock:
         store = context.state.store(ResourceFaults)
         happened = [vars(each) for each in store.happened]
-        store.pending, store.happened = faults, []
+        if documents is not None:
+            store.pending, store.happened = faults, []
     return happened
 
 

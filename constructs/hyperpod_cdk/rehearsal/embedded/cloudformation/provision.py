@@ -169,7 +169,9 @@ class Provisioner:
     def create(self, request: ResourceRequest, stack: Stack) -> ResourceResult:
         """Make the resource; raises ResourceFailure."""
         self._check_rule(request, stack)
-        self._fail_if_due(request, "before_create")
+        # what CloudFormation did not hear from it makes an id for, with which it asks for the deletion
+        custom_id = request.generated_name(max_length=255) if request.resource_type.startswith("Custom::") else None
+        self._fail_if_due(request, "before_create", custom_id)
         made = self._call(request, self._handler(request.resource_type).create)
         self._fail_if_due(request, "after_create", made.physical_id)
         return made
