@@ -177,7 +177,26 @@ def test_what_ec2_has_not_shown_is_marked() -> None:
     row = known("ml.p6e-gb200.36xlarge")
     assert "moto-ec2" not in row.sources
     assert any(mark.startswith("default_threads_per_core") for mark in row.unsure)
-    assert row.efa_count is None
+    assert row.efa_count == 4
+    assert any(mark.startswith("efa_count") for mark in row.unsure)
+
+
+@pytest.mark.parametrize(
+    ("name", "addresses"),
+    [
+        ("ml.g7.2xlarge", 64),
+        ("ml.g7.48xlarge", 65),
+        ("ml.g7e.48xlarge", 67),
+        ("ml.c8a.16xlarge", 64),
+        ("ml.g6.xlarge", 15),
+    ],
+)
+def test_a_node_takes_what_the_vpc_cni_takes(name: str, addresses: int) -> None:
+    assert known(name).ips_per_node == addresses
+
+
+def test_no_node_is_counted_with_fewer_addresses_than_its_first_interface_has(row: InstanceType) -> None:
+    assert (row.ips_per_node or 0) >= (row.ips_per_eni or 0)
 
 
 def test_threads_are_unknown_where_nobody_states_them() -> None:

@@ -69,7 +69,13 @@ def test_support_on_the_days_beside_its_ends() -> None:
         "EKS ended extended support for Kubernetes 1.31 on 2026-11-26, so no new cluster takes it "
         f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
     )
-    assert kubernetes.support_warning("1.31", on=standard - day) is None
+    soon = (
+        "EKS bills extended support for Kubernetes 1.31 from 2025-11-26, in {} "
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+    )
+    assert kubernetes.support_warning("1.31", on=standard - 61 * day) is None
+    assert kubernetes.support_warning("1.31", on=standard - 60 * day) == soon.format("60 days")
+    assert kubernetes.support_warning("1.31", on=standard - day) == soon.format("1 day")
     assert kubernetes.support_warning("1.31", on=standard) == billed
     assert kubernetes.support_warning("1.31", on=extended - day) == billed
     assert kubernetes.support_warning("1.31", on=extended) == ended

@@ -153,8 +153,8 @@ def test_memory_for_checkpoints_is_not_given_to_pods() -> None:
     assert without.memory_gib - planned(tiered, "pytorch", **TRAINING_FIELDS).memory_gib == 1024
 
 
-def test_a_type_of_which_nobody_knows_how_many_interfaces_it_has_gets_one() -> None:
-    assert planned("ml.p6e-gb200.36xlarge", "nccl").efa == 1
+def test_a_node_with_an_interface_on_every_second_card_gets_what_aws_tests_with() -> None:
+    assert planned("ml.p6e-gb200.36xlarge", "nccl").efa == 4
 
 
 def test_all_nodes_of_the_group_or_one_that_is_still_to_come() -> None:
@@ -181,8 +181,7 @@ def test_what_the_rules_refuse_cannot_be_planned(fields: dict[str, Any], message
 
 
 def test_a_group_of_several_types_gets_what_all_of_them_have() -> None:
-    # how many interfaces the first has nobody states, and the second has none
-    assert planned("ml.p6e-gb200.36xlarge", "efa-info").efa == 1
+    assert planned("ml.p6e-gb200.36xlarge", "efa-info").efa == 4
     assert planned(("ml.p6e-gb200.36xlarge", "ml.g5.xlarge"), "efa-info").efa == 0
     assert planned(("ml.trn1.32xlarge", "ml.p5.48xlarge"), "efa-info").shape.accelerator_resource is None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
@@ -37,6 +37,9 @@ def _version(row: dict[str, Any]) -> KubernetesVersion:
 
 VERSIONS: tuple[KubernetesVersion, ...] = tuple(_version(row) for row in _data.load("kubernetes")["versions"])
 """Oldest first."""
+
+NOTICE_DAYS = 60
+"""How many days before a version leaves standard support it is said: upgrading a cluster with jobs takes planning."""
 
 DEFAULT: str = _data.load("kubernetes")["default"]
 """The version a new environment gets."""
@@ -74,13 +77,18 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
 
 
 def support_warning(version: str, *, on: date, key: str = "kubernetes_version") -> str | None:
-    """Say that EKS support for ``version`` has ended, or costs extra, on the day ``on``, or give None."""
+    """Say that EKS support for ``version`` has ended, costs extra or soon will, on the day ``on``, or give None."""
     row = get(version)
     if row is None:
         return None
     if row.extended_support_ends and on >= row.extended_support_ends:
         state = f"EKS ended extended support for Kubernetes {version} on {row.extended_support_ends}, "
         return f"{state}so no new cluster takes it (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"
+    if row.standard_support_ends and on < row.standard_support_ends <= on + timedelta(days=NOTICE_DAYS):
+        ends = row.standard_support_ends
+        left = f"{(ends - on).days} day{'s' if ends - on > timedelta(days=1) else ''}"
+        state = f"EKS bills extended support for Kubernetes {version} from {ends}, in {left} "
+        return f"{state}(dates as of {AS_OF}); {_advice(version, on=ends, key=key)}"
     if row.standard_support_ends and on >= row.standard_support_ends:
         state = f"EKS bills extended support for Kubernetes {version} since {row.standard_support_ends}, "
         return f"{state}until {row.extended_support_ends} (dates as of {AS_OF}); {_advice(version, on=on, key=key)}"

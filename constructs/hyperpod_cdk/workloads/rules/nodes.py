@@ -151,17 +151,24 @@ def interfaces_fit_a_node(context: Context) -> Found:
     """Refuse EFA where the type has none, more of it than a node has, and beside parts of a node or of its GPUs."""
     at: DataPath = ("efa_per_node",)
     wanted, most, shape = context.job.efa_per_node, context.shape.efa_count, context.shape
+    in_doubt = any(doubt.startswith("efa_count") for row in shape.rows for doubt in row.unsure)
     if most is None and wanted is None and context.kind != "dcgm":
         yield warning(
             at,
             f"no source says how many EFA interfaces {context.types} has, so that pods take one; set efa_per_node, or"
             " state efa_count under instance_types in the environment file",
         )
+    elif most and wanted is None and in_doubt and context.kind != "dcgm":
+        yield warning(
+            at,
+            f"pods take {most} EFA interfaces of {context.types}, as AWS's own tests do; how many HyperPod attaches is"
+            " not documented: set efa_per_node to fewer if pods stay Pending",
+        )
     if not wanted:
         return
     if most == 0:
         yield Problem(at, f"must be left out on {context.types}, which has no EFA, got {wanted}; remove efa_per_node")
-    elif most is not None and wanted > most:
+    elif most is not None and wanted > most and not in_doubt:
         yield Problem(
             at,
             f"must be at most {most}, the EFA interfaces of {context.types}, got {wanted}; set efa_per_node:"
