@@ -87,6 +87,7 @@ class HyperPodStack(cdk.Stack):
                 _restricted_group(group, environment=environment, foundation=foundation)
                 for group in hyperpod.restricted_instance_groups
             ],
+            restricted_dependencies=hyperpod.restricted_dependencies,
             shared_environment=_shared(hyperpod.restricted_environment),
             node_recovery=hyperpod.node_recovery,
             provisioning=hyperpod.provisioning,

@@ -42,6 +42,10 @@ class HyperPodCluster(Construct):
     ``restricted_groups``: groups for the customisation of Amazon Nova models, each with an execution role of its own.
     Default: none.
 
+    ``restricted_dependencies``: what puts the copies of the VPC CNI and of CoreDNS that restricted nodes need on the
+    EKS cluster; the cluster waits for it. ``"installed"`` where they are there, made by HyperPod's
+    install_rig_dependencies.sh. Default: none, and restricted groups are refused.
+
     ``shared_environment``: what restricted groups share. Default: nothing; then each has a file system of its own.
 
     ``execution_role``: of all groups but the restricted ones.
@@ -80,6 +84,7 @@ class HyperPodCluster(Construct):
         execution_role: NodeExecutionRole,
         lifecycle: LifecycleScripts,
         restricted_groups: Sequence[RestrictedGroup] = (),
+        restricted_dependencies: IDependable | Literal["installed"] | None = None,
         shared_environment: SharedEnvironment | None = None,
         node_recovery: Literal["automatic", "none"] = "automatic",
         provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
@@ -98,6 +103,7 @@ class HyperPodCluster(Construct):
                 security_groups=security_groups,
                 instance_groups=instance_groups,
                 restricted_groups=restricted_groups,
+                has_restricted_dependencies=restricted_dependencies is not None,
                 shared_environment=shared_environment,
                 lifecycle=lifecycle,
                 node_recovery=node_recovery,
@@ -161,6 +167,8 @@ class HyperPodCluster(Construct):
         self.cluster_arn = self.resource.attr_cluster_arn
         self.add_dependency(execution_role.policies, lifecycle.deployment)
         self.add_dependency(*(group.execution_role.policies for group in restricted_groups))
+        if restricted_dependencies is not None and not isinstance(restricted_dependencies, str):
+            self.add_dependency(restricted_dependencies)
         checked = [bool(each.deep_health_checks) for each in instance_groups]
         checked += [bool(each.deep_health_checks) for each in restricted_groups]
         if not all(checked):
@@ -251,6 +259,7 @@ def _problems(
     security_groups: Sequence[ec2.ISecurityGroup],
     instance_groups: Sequence[InstanceGroup],
     restricted_groups: Sequence[RestrictedGroup],
+    has_restricted_dependencies: bool,
     shared_environment: SharedEnvironment | None,
     lifecycle: LifecycleScripts,
     node_recovery: str,
@@ -285,6 +294,12 @@ def _problems(
         if problem:
             yield f"{key} {problem}"
     yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
+    if restricted_groups and not has_restricted_dependencies:
+        yield (
+            "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the"
+            " EKS cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then"
+            ' pass "installed"'
+        )
     yield from _restricted_problems(
         stack, restricted_groups, shared_environment, taken={group.name for group in instance_groups}
     )

@@ -28,6 +28,7 @@ CHANGES: Mapping[str, Any] = {
             }
         ]
     },
+    "hyperpod.restricted_dependencies": "installed",
     "hyperpod.restricted_instance_groups": [
         {
             "name": "nova",

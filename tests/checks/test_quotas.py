@@ -34,6 +34,7 @@ EKS = "eks_quota_leaves_room_for_the_cluster"
 LUSTRE = "lustre_quotas_cover_the_file_systems"
 RESTRICTED = "restricted_lustre_quota_covers_the_file_systems"
 NOVA: Mapping[str, Any] = {
+    "hyperpod.restricted_dependencies": "installed",
     "hyperpod.restricted_instance_groups": [
         {
             "name": "nova",

@@ -346,6 +346,7 @@ def test_restricted_groups(case_of: CaseOf) -> None:
         }
 
     changes = {
+        "hyperpod.restricted_dependencies": "installed",
         "hyperpod.restricted_instance_groups": [],
         **nova(0, 3, {"capacity_gib": 2400}),
         # the file system of a group without nodes stays

@@ -37,6 +37,7 @@ def nova(**changes: Any) -> dict[str, Any]:
         "lustre": {"capacity_gib": 9600},
     }
     return {
+        "hyperpod.restricted_dependencies": "installed",
         "hyperpod.restricted_instance_groups": [{**group, **changes}],
         "hyperpod.instance_groups[1].capacity": "on_demand",
         "hyperpod.instance_groups[1].training_plan_arn": ...,

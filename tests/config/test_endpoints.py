@@ -47,6 +47,7 @@ Load = Callable[..., LoadedEnvironment]
                 **NO_STORAGE,
                 "  node_recovery: automatic\n": (
                     "  node_recovery: automatic\n"
+                    "  restricted_dependencies: installed\n"
                     "  restricted_instance_groups:\n"
                     "    - name: nova\n"
                     "      instance_type: ml.p5.48xlarge\n"

@@ -209,7 +209,8 @@ def test_every_field_says_what_it_is() -> None:
 
 def test_groups_of_both_kinds(changed: Changed, load: Load) -> None:
     nova = (
-        "node_recovery: automatic\n  restricted_instance_groups:\n    - {name: nova, instance_type: ml.p5.48xlarge,"
+        "node_recovery: automatic\n  restricted_dependencies: installed\n  restricted_instance_groups:\n"
+        "    - {name: nova, instance_type: ml.p5.48xlarge,"
         " count: 3, availability_zone_id: use1-az5, capacity: on_demand, lustre: {capacity_gib: 1200}}"
     )
     cluster = load(changed({"node_recovery: automatic": nova})).environment.hyperpod

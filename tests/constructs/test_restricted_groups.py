@@ -70,7 +70,11 @@ class Foreign:
         )
 
     def cluster(self, *groups: RestrictedGroup, **given: Any) -> HyperPodCluster:
-        plain: dict[str, Any] = {"instance_groups": [self.system()], "provisioning": "all_or_nothing"}
+        plain: dict[str, Any] = {
+            "instance_groups": [self.system()],
+            "provisioning": "all_or_nothing",
+            "restricted_dependencies": "installed" if groups else None,
+        }
         return HyperPodCluster(
             self.stack,
             "Cluster",
@@ -313,3 +317,19 @@ def _listed(value: Any) -> list[Any]:
 
 def _parts(value: Any) -> list[Any]:
     return value["Fn::Join"][1] if isinstance(value, dict) else [value]
+
+
+def test_restricted_groups_without_their_dependencies_are_refused(foreign: Foreign) -> None:
+    group = foreign.group(foreign.role())
+    assert refused(foreign.cluster, group, restricted_dependencies=None) == (
+        "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the EKS"
+        " cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then pass"
+        ' "installed"'
+    )
+
+
+def test_the_cluster_waits_for_what_installs_the_dependencies(foreign: Foreign) -> None:
+    installs = cdk.CfnResource(foreign.stack, "Installs", type="AWS::CloudFormation::WaitConditionHandle")
+    foreign.cluster(foreign.group(foreign.role()), restricted_dependencies=installs)
+    (cluster,) = of_type(template_of(foreign.stack), "AWS::SageMaker::Cluster").values()
+    assert "Installs" in cluster["DependsOn"]

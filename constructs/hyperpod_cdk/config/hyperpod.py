@@ -106,8 +106,7 @@ class HyperPod(Section):
         default=(),
         description=(
             "Node groups for the customisation of Amazon Nova models: no lifecycle scripts, no internet, no logging in."
-            " HyperPod's install_rig_dependencies.sh has to be run once after the cluster is made:"
-            " docs/restricted-groups.md. Default: none."
+            " With restricted_dependencies. Default: none."
         ),
         examples=[
             [
@@ -121,6 +120,15 @@ class HyperPod(Section):
                 }
             ]
         ],
+    )
+    restricted_dependencies: Literal["installed"] | None = Field(
+        default=None,
+        description=(
+            "installed: HyperPod's install_rig_dependencies.sh was run on the EKS cluster, which restricted groups"
+            " need before the HyperPod cluster is made and no stack does: docs/restricted-groups.md. Default: it was"
+            " not, and restricted_instance_groups are refused."
+        ),
+        examples=["installed"],
     )
     restricted_environment: RestrictedEnvironment | None = Field(
         default=None,

@@ -164,11 +164,29 @@ def restricted_groups_are_offered(environment: Environment) -> Iterator[Problem]
             f"restricted instance groups were not seen in {environment.region} on {hyperpod.AS_OF}; if the cluster is"
             f" refused, set region: {listing(hyperpod.RESTRICTED_REGIONS)}",
         )
-    yield warning(
-        _GROUPS,
-        "pods find no network on restricted nodes before HyperPod's install_rig_dependencies.sh was run, once, after"
-        " the deployment; follow docs/restricted-groups.md",
-    )
+
+
+@BOOK.whole
+def restricted_dependencies_are_installed(environment: Environment) -> Iterator[Problem]:
+    """Refuse restricted groups on an EKS cluster without what they need before the HyperPod cluster is made."""
+    cluster, own = environment.hyperpod, environment.eks.existing is None
+    if not cluster.restricted_instance_groups:
+        return
+    way = f"deploy {environment.name}/foundation alone, run it, " if own else "run it on the cluster, "
+    if cluster.restricted_dependencies is None:
+        yield Problem(
+            _GROUPS,
+            "needs copies of the VPC CNI and CoreDNS on the EKS cluster before the HyperPod cluster is made, which"
+            " HyperPod's install_rig_dependencies.sh makes of the objects that run there, and no stack can; follow"
+            f" docs/restricted-groups.md: {way}then set hyperpod.restricted_dependencies: installed",
+        )
+    elif own:
+        yield warning(
+            ("hyperpod", "restricted_dependencies"),
+            f"is only true once {environment.name}/foundation was deployed alone and install_rig_dependencies.sh was"
+            " run on its EKS cluster: without that, pods on restricted nodes find no network; follow"
+            " docs/restricted-groups.md",
+        )
 
 
 @BOOK.whole
