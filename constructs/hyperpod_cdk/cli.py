@@ -232,13 +232,20 @@ def init(
             path = write_environment(answers, root)
     except ScaffoldError as error:
         usage(str(error))
-    steps = [f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}", "hyperpod-cdk charts pull"]
+    steps = [
+        f"hyperpod-cdk validate {name}",
+        f"hyperpod-cdk rehearse {name}",
+        "hyperpod-cdk charts pull",
+        f"hyperpod-cdk review {name} --deployed",
+        f"cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
+    ]
     if output is Format.JSON:
-        print_json({"file": str(path), "next": [*steps, f"cdk deploy '{name}/*' -c env={name}"]})
+        print_json({"file": str(path), "next": steps})
         return
     print(f"wrote {path}")
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
-    print(f"      for a real deployment '{steps[2]}' and 'cdk deploy \"{name}/*\" -c env={name}'")
+    print(f"      for a real deployment '{steps[2]}', '{steps[3]}', and then")
+    print(f"      {steps[4]}")
 
 
 def _administrators() -> list[str]:

@@ -15,6 +15,7 @@ import typer.main
 import yaml
 
 from hyperpod_cdk.cli import app
+from hyperpod_cdk.rehearsal.driver import SIDE_BY_SIDE
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))
@@ -53,6 +54,18 @@ def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
         known = {name for parameter in command.params for name in parameter.opts}
         assert [each for each in words if each.startswith("--") and each not in known] == [], file.name
     assert calls or file.name == "deploy.yaml"
+
+
+def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
+    files = [PROJECT / "README.md", PROJECT / ".github" / "workflows" / "deploy-environment.yaml", GITLAB]
+    said = {
+        file.name: re.findall(r"cdk deploy .*/\*['\"](?: -c env=\w+)? (--.*)", file.read_text(encoding="utf-8"))
+        for file in files
+    }
+    wanted = " ".join((*SIDE_BY_SIDE, "--require-approval", "never"))
+    assert said == {"README.md": [wanted], "deploy-environment.yaml": [wanted], ".gitlab-ci.yml": [wanted] * 2}
+    # where it would be read by nobody
+    assert "concurrency" not in (PROJECT / "cdk.json").read_text(encoding="utf-8")
 
 
 def test_gitlab_knows_every_environment() -> None:

@@ -27,7 +27,8 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
     assert done.stdout.splitlines() == [
         f"wrote {workspace / 'environments' / 'lab.yaml'}",
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
-        "      for a real deployment 'hyperpod-cdk charts pull' and 'cdk deploy \"lab/*\" -c env=lab'",
+        "      for a real deployment 'hyperpod-cdk charts pull', 'hyperpod-cdk review lab --deployed', and then",
+        "      cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]
     assert run("validate", "lab").returncode == 0
 
@@ -44,7 +45,8 @@ def test_full(run: Run, workspace: Path) -> None:
         "hyperpod-cdk validate lab",
         "hyperpod-cdk rehearse lab",
         "hyperpod-cdk charts pull",
-        "cdk deploy 'lab/*' -c env=lab",
+        "hyperpod-cdk review lab --deployed",
+        "cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]
     environment = load_environment(workspace / "environments" / "lab.yaml").environment
     system, workers = environment.hyperpod.instance_groups

@@ -27,6 +27,10 @@ from hyperpod_cdk.rehearsal.progress import StackProgress
 from hyperpod_cdk.rehearsal.report import Report, Step
 
 PLACEHOLDER_PARAMETER = "HyperPodChart"
+SIDE_BY_SIDE = ("--concurrency", "3")
+"""As the README and the pipelines deploy: only an argument says it, the CLI reads none of it from cdk.json. It asks
+nothing then, so a deployment needs ``--require-approval never``, too."""
+
 FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
 
 
@@ -189,8 +193,7 @@ class _Rehearsal:
             for stack in _with_parameter(assembly)
             for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
         ]
-        # storage and the HyperPod cluster depend on the foundation only: they go side by side
-        arguments = ["deploy", "--app", str(assembly), f"{self.environment.name}/*", "--concurrency", "3"]
+        arguments = ["deploy", "--app", str(assembly), f"{self.environment.name}/*", *SIDE_BY_SIDE]
         return self.cdk.run(
             [*arguments, "--require-approval", "never", "--progress", "events", *chosen],
         )
@@ -222,7 +225,7 @@ class _Rehearsal:
         assembly = self.scratch / "destroy"
         self.cdk.synth(unprotected, assembly)
         self._deploy(assembly)
-        self.cdk.run(["destroy", "--app", str(assembly), "--force", f"{self.environment.name}/*"])
+        self.cdk.run(["destroy", "--app", str(assembly), "--force", f"{self.environment.name}/*", *SIDE_BY_SIDE])
         self.report.retained = self._retained()
         left = [s for s in self.stacks if self._exists(s)]
         if left:

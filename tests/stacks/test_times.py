@@ -1,0 +1,165 @@
+"""How long a first deployment takes, side by side as the README says it: a model of what waits for what.
+
+Durations are single numbers here, those by which the cut of the stacks was chosen (docs/decisions/0015); reviews show
+the ranges of the catalog, in which each of them lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import durations
+from tests.support.assembly import Node, Synthesized
+
+SECONDS = {
+    "AWS::EC2::InternetGateway": 16,
+    "AWS::EC2::NatGateway": 110,
+    "AWS::EKS::Addon": 90,
+    "AWS::EKS::Cluster": 600,
+    "AWS::FSx::FileSystem": 720,
+    "AWS::Lambda::Function": 12,
+    "AWS::SageMaker::Cluster": 1200,
+    "Custom::AWSCDK-EKS-HelmChart": 150,
+}
+INTERFACE_ENDPOINT, CUSTOM_RESOURCE, IAM, ALL_ELSE = 60, 45, 18, 5
+STACK = 15
+"""What each stack takes before its first resource."""
+
+TO_CREATE_CLUSTER = 860
+"""Prod's network beside its gate, EKS, kubectl's access, chart: 760 are necessary."""
+
+TO_THE_QUOTAS = 2277
+"""1.1 times what network, EKS, chart, cluster, governance add-on, policy and quota take one after another: 2,070."""
+
+TO_THE_END = 2354
+"""1.1 times the same with the longer way after the cluster, cert-manager and the training operator: 2,140."""
+
+
+def seconds(resource: dict[str, Any]) -> int:
+    """Give how long a resource takes to be created."""
+    kind = resource["Type"]
+    if kind in SECONDS:
+        return SECONDS[kind]
+    if kind.startswith("Custom::"):
+        return CUSTOM_RESOURCE
+    if kind.startswith("AWS::IAM::"):
+        return IAM
+    is_interface = kind == "AWS::EC2::VPCEndpoint" and resource["Properties"]["VpcEndpointType"] == "Interface"
+    return INTERFACE_ENDPOINT if is_interface else ALL_ELSE
+
+
+@dataclass(frozen=True)
+class Times:
+    """When each resource of an environment begins, with everything independent side by side."""
+
+    synthesized: Synthesized
+
+    @cached_property
+    def _placed(self) -> tuple[dict[Node, int], dict[Node, Node | None]]:
+        begins: dict[Node, int] = {}
+        waited_for: dict[Node, Node | None] = {}
+        done: dict[str, tuple[int, Node | None]] = {}
+        for stack in self._stacks():
+            before = [done[each] for each in self.synthesized.stack_dependencies[stack]]
+            start, last = max(before, key=lambda each: each[0], default=(0, None))
+            for node in self._ordered(stack):
+                begins[node], waited_for[node] = start + STACK, last
+                for needed in self.synthesized.graph.successors(node):
+                    if needed[0] == stack and begins[needed] + self._lasts(needed) > begins[node]:
+                        begins[node], waited_for[node] = begins[needed] + self._lasts(needed), needed
+            ends = {node: begins[node] + self._lasts(node) for node in begins if node[0] == stack}
+            final = max(ends, key=lambda node: ends[node])
+            done[stack] = ends[final], final
+        return begins, waited_for
+
+    def _stacks(self) -> list[str]:
+        left, ordered = dict(self.synthesized.stack_dependencies), list[str]()
+        while left:
+            ready = [name for name, needed in left.items() if set(needed) <= set(ordered)]
+            ordered += ready
+            for name in ready:
+                del left[name]
+        return ordered
+
+    def _ordered(self, stack: str) -> list[Node]:
+        resources = self.synthesized.templates[stack]["Resources"]
+        ordered: dict[Node, None] = {}
+        pending = [(stack, name) for name in reversed(resources)]
+        while pending:
+            node = pending[-1]
+            open_ones = [n for n in self.synthesized.graph.successors(node) if n[0] == stack and n not in ordered]
+            if open_ones:
+                pending += open_ones
+            else:
+                ordered.setdefault(pending.pop())
+        return list(ordered)
+
+    def _lasts(self, node: Node) -> int:
+        return seconds(self.synthesized.resource(node))
+
+    def begin(self, node: Node) -> int:
+        return self._placed[0][node]
+
+    def end(self, *nodes: Node) -> int:
+        return max(self.begin(node) + self._lasts(node) for node in nodes or self._placed[0])
+
+    def chain(self, node: Node) -> str:
+        """Name what ``node`` waits for, the first one first, each with when it begins."""
+        named = list[str]()
+        at: Node | None = node
+        while at is not None:
+            named.append(f"{self.begin(at):5} {at[0]}/{at[1]} ({self._lasts(at)})")
+            at = self._placed[1][at]
+        return "\n".join(reversed(named))
+
+    def last(self) -> Node:
+        return max(self._placed[0], key=lambda node: self.end(node))
+
+
+def test_the_cluster_of_prod_is_asked_for_in_time(prod: Synthesized) -> None:
+    times = Times(prod)
+    (cluster,) = prod.of_type("AWS::SageMaker::Cluster")
+    assert times.begin(cluster) <= TO_CREATE_CLUSTER, f"this chain is too long:\n{times.chain(cluster)}"
+
+
+def test_prod_stands_in_time(prod: Synthesized) -> None:
+    times = Times(prod)
+    quotas = prod.of_type("AWS::SageMaker::ComputeQuota")
+    assert times.end(*quotas) <= TO_THE_QUOTAS, f"this chain is too long:\n{times.chain(quotas[-1])}"
+    assert times.end() <= TO_THE_END, f"this chain is too long:\n{times.chain(times.last())}"
+
+
+def test_times_of_every_environment(synthesized: Synthesized) -> None:
+    times = Times(synthesized)
+    (cluster,) = synthesized.of_type("AWS::SageMaker::Cluster")
+    began, ended = times.begin(cluster), times.end()
+    print(f"{synthesized.environment.name}: CreateCluster begins at {began} s, the last resource ends at {ended} s")
+    print(times.chain(times.last()))
+    # an order that nobody needs shows as more than the stacks before and the cluster itself
+    assert began + SECONDS["AWS::SageMaker::Cluster"] <= ended
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "wanted"),
+    [
+        *((kind, "", wanted) for kind, wanted in SECONDS.items()),
+        ("AWS::EC2::VPCEndpoint", "interface", INTERFACE_ENDPOINT),
+        ("AWS::IAM::Role", "", IAM),
+        ("AWS::IAM::ManagedPolicy", "", IAM),
+        ("Custom::HyperPodQuotaGate", "", CUSTOM_RESOURCE),
+        ("Custom::AWSCDK-EKS-KubernetesResource", "", CUSTOM_RESOURCE),
+        ("AWS::EC2::Subnet", "", ALL_ELSE),
+    ],
+)
+def test_the_figures_lie_in_the_ranges_that_reviews_show(kind: str, when: str, wanted: int) -> None:
+    shown = durations.duration(kind, "create", when=when)
+    assert shown.low * 60 <= wanted <= shown.high * 60
+    assert shown.source
+
+
+def test_what_a_stack_takes_lies_in_its_range() -> None:
+    assert durations.STACK.low * 60 <= STACK <= durations.STACK.high * 60
