@@ -117,7 +117,7 @@ class Times:
         return "\n".join(reversed(named))
 
     def last(self) -> Node:
-        return max(self._placed[0], key=lambda node: self.end(node))
+        return max(self._placed[0], key=self.end)
 
 
 def test_the_cluster_of_prod_is_asked_for_in_time(prod: Synthesized) -> None:

@@ -1,13 +1,14 @@
 """The deployment in time: what waits for what, how long each step lasts, and what stands if it fails there.
 
-Stacks are deployed one after another, as ``cdk deploy`` does by default, and inside a stack CloudFormation works on
-everything at once whose references are done. Deletions come last in a stack.
+Stacks that need one another follow one another, others go side by side, as with ``cdk deploy --concurrency``, and
+inside a stack CloudFormation works on everything at once whose references are done. Deletions come last in a stack.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 from hyperpod_cdk.catalog import durations
@@ -37,19 +38,17 @@ def timeline(base: Assembly, head: Assembly, changes: Sequence[ResourceChange], 
     for change in (*changes, *_consequences(base, head, changes, blast)):
         for item in _work(change, head, effects):
             work.setdefault(item.resource.stack, []).append(item)
-    stacks = [
-        _ordered(stack, base.by_name.get(stack.name), items) for stack in head.stacks if (items := work.get(stack.name))
-    ]
+    stacks = _stacks(base, head, work)
     schedule = [item for stack in stacks for item in stack.items]
     low, high = _schedule(stacks, "low"), _schedule(stacks, "high")
     _mark_critical(stacks)
-    costs = _Costs(base, head, schedule)
+    costs = _Costs(base, head, stacks)
     return Timeline(
         steps=tuple(_step(item, costs) for item in schedule),
         total=Minutes(low=_rounded(low), high=_rounded(high)),
         critical_path=tuple(_critical_path(stacks)),
         durations_as_of=durations.AS_OF.isoformat() if schedule else "",
-        notes=tuple(_notes(base, head, schedule)),
+        notes=tuple(_notes(base, head, stacks)),
     )
 
 
@@ -76,11 +75,22 @@ class _Work:
         return f"{self.resource.name} (the old one)" if self.is_cleanup else self.resource.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _StackWork:
-    """The steps of one stack, each after those it waits for, deletions last."""
+    """The steps of one stack, each after those it waits for, deletions last; ``after`` are the stacks it waits for."""
 
+    name: str
     items: tuple[_Work, ...]
+    after: tuple[_StackWork, ...]
+
+    @property
+    def ends_high(self) -> float:
+        return max(item.ends_high for item in self.items)
+
+    @cached_property
+    def earlier(self) -> Mapping[str, None]:
+        """The names of all stacks that are done before this one begins, the first one first."""
+        return {name: None for each in self.after for name in (*each.earlier, each.name)}
 
     @property
     def parts(self) -> tuple[list[_Work], list[_Work]]:
@@ -160,14 +170,29 @@ def _circumstance(resource: Resource, action: str, changed: set[str]) -> str:
             return ""
 
 
-def _ordered(stack: Stack, old: Stack | None, items: list[_Work]) -> _StackWork:
+def _stacks(base: Assembly, head: Assembly, work: Mapping[str, list[_Work]]) -> list[_StackWork]:
+    """Give the stacks with steps in the order of the assembly, in which each comes after those it needs."""
+    # through a stack that does not change a stack waits for those behind it
+    behind: dict[str, tuple[_StackWork, ...]] = {}
+    found: list[_StackWork] = []
+    for stack in head.stacks:
+        needed = [each for name in stack.dependencies for each in behind.get(name, ())]
+        behind[stack.name] = tuple({id(each): each for each in needed}.values())
+        if items := work.get(stack.name):
+            ordered = _ordered(stack, base.by_name.get(stack.name), items)
+            found.append(_StackWork(name=stack.name, items=ordered, after=behind[stack.name]))
+            behind[stack.name] = (found[-1],)
+    return found
+
+
+def _ordered(stack: Stack, old: Stack | None, items: list[_Work]) -> tuple[_Work, ...]:
     """Put a stack's steps into an order in which every step comes after those it waits for, deletions last."""
     made = {item.resource.logical_id: item for item in items if item.action != "delete"}
     gone = {item.resource.logical_id: item for item in items if item.action == "delete"}
     ordered = list(_linked(stack.resources, made, is_deletion=False))
     if gone and old is not None:
         ordered += _linked(old.resources, gone, is_deletion=True)
-    return _StackWork(items=tuple(ordered))
+    return tuple(ordered)
 
 
 def _linked(resources: Mapping[str, Resource], items: Mapping[str, _Work], *, is_deletion: bool) -> Iterator[_Work]:
@@ -228,9 +253,9 @@ def _schedule(stacks: Sequence[_StackWork], case: Literal["low", "high"]) -> flo
     def minutes(duration: Duration) -> float:
         return duration.low if case == "low" else duration.high
 
-    now = 0.0
+    done: dict[int, float] = {}
     for stack in stacks:
-        now += minutes(durations.STACK)
+        now = max((done[id(each)] for each in stack.after), default=0.0) + minutes(durations.STACK)
         ends: dict[int, float] = {}
         made = now
         for item in stack.items:
@@ -243,28 +268,36 @@ def _schedule(stacks: Sequence[_StackWork], case: Literal["low", "high"]) -> flo
                 item.starts_high = start
             if item.action != "delete":
                 made = max(made, end)
-        now = max([now, *ends.values()])
-    return now
+        done[id(stack)] = max([now, *ends.values()])
+    return max(done.values(), default=0.0)
 
 
 def _mark_critical(stacks: Sequence[_StackWork]) -> None:
-    """Mark every step that has no slack in the slow case: stacks follow one another, so each stack has some."""
-    for stack in stacks:
-        for part in stack.parts:
-            end = max((item.ends_high for item in part), default=0.0)
+    """Mark every step that has no slack in the slow case."""
+    total = max((stack.ends_high for stack in stacks), default=0.0)
+    latest_ends = {id(stack): total for stack in stacks}
+    for stack in reversed(stacks):
+        end = latest_ends[id(stack)]
+        for part in reversed(stack.parts):
             latest = {id(item): end for item in part}
             for item in reversed(part):
                 item.is_critical = latest[id(item)] - item.ends_high < _EPSILON
+                end = min(end, latest[id(item)] - item.duration.high)
                 for each in item.waits_for:
                     if id(each) in latest:
                         latest[id(each)] = min(latest[id(each)], latest[id(item)] - item.duration.high)
+        for needed in stack.after:
+            latest_ends[id(needed)] = min(latest_ends[id(needed)], end - durations.STACK.high)
 
 
 def _critical_path(stacks: Sequence[_StackWork]) -> Iterator[str]:
     chain: list[_Work] = []
-    for stack in stacks:
-        for part in stack.parts:
-            chain += reversed(list(_backwards(part)))
+    stack = max(stacks, key=lambda each: each.ends_high, default=None)
+    while stack is not None:
+        for part in reversed(stack.parts):
+            chain += _backwards(part)
+        stack = max(stack.after, key=lambda each: each.ends_high, default=None)
+    chain.reverse()
     named = [item for item in chain if item.duration.high >= QUICK_MINUTES] or chain
     for item in named:
         yield f"{item.resource.stack} / {item.name}"
@@ -311,11 +344,11 @@ _NAMED: Final = 3
 class _Costs:
     """What exists and costs money at each moment of a slow deployment."""
 
-    def __init__(self, base: Assembly, head: Assembly, schedule: Sequence[_Work]) -> None:
+    def __init__(self, base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> None:
+        schedule = [item for stack in stacks for item in stack.items]
         makers = {(item.resource.stack, item.resource.logical_id): item for item in schedule if item.action != "delete"}
-        touched = {item.resource.stack for item in schedule}
         self._old_stacks = base.by_name
-        self._deployed = [stack.name for stack in head.stacks if stack.name in touched]
+        self._earlier = {stack.name: list(stack.earlier) for stack in stacks}
         self._costing = [
             (resource, makers.get((resource.stack, resource.logical_id)))
             for resource in head.resources()
@@ -343,7 +376,7 @@ class _Costs:
                 f"CloudFormation leaves it in the account and ends the update of {stack} all the same; "
                 "nobody deletes it then."
             )
-        earlier = self._deployed[: self._deployed.index(stack)]
+        earlier = self._earlier[stack]
         stays = f"; {_listed(earlier)} {'stays' if len(earlier) == 1 else 'stay'} as deployed" if earlier else ""
         if stack in self._old_stacks:
             return f"CloudFormation puts {stack} back to what it was{stays}."
@@ -386,18 +419,15 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _notes(base: Assembly, head: Assembly, schedule: Sequence[_Work]) -> Iterator[str]:
-    if schedule:
-        stacks = dict.fromkeys(item.resource.stack for item in schedule)
-        if len(stacks) > 1:
-            yield (
-                f"The {len(stacks)} stacks are deployed one after another, as cdk deploy does by default "
-                "(--concurrency 1); with more, stacks that do not need one another run side by side."
-            )
-        if any(item.duration.source == durations.OTHERS.source for item in schedule):
-            yield (
-                "AWS publishes few durations: ranges without a published source are defaults, and each step says which."
-            )
+def _notes(base: Assembly, head: Assembly, stacks: Sequence[_StackWork]) -> Iterator[str]:
+    schedule = [item for stack in stacks for item in stack.items]
+    if any(len(stack.earlier) < number for number, stack in enumerate(stacks)):
+        yield (
+            "Stacks that do not need one another are deployed side by side, as with cdk deploy --concurrency 3; one "
+            "after another, the CLI's default, they take longer."
+        )
+    if any(item.duration.source == durations.OTHERS.source for item in schedule):
+        yield "AWS publishes few durations: ranges without a published source are defaults, and each step says which."
     yield from (
         f"cdk deploy leaves the stack {stack.name} as it is, which is gone from the app; delete it with CloudFormation."
         for stack in base.stacks
