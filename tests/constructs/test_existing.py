@@ -126,8 +126,12 @@ def test_a_control_plane_is_made_in_the_named_subnets() -> None:
     template = template_of(own)
     (cluster,) = of_type(template, "AWS::EKS::Cluster").values()
     assert cluster["Properties"]["ResourcesVpcConfig"]["SubnetIds"] == CONTROL_PLANE
-    for function in of_type(template, "AWS::Lambda::Function").values():
-        assert function["Properties"]["VpcConfig"]["SubnetIds"] == CONTROL_PLANE
+    handlers = [
+        function["Properties"]["VpcConfig"]["SubnetIds"]
+        for name, function in of_type(template, "AWS::Lambda::Function").items()
+        if "KubectlProvider" in name
+    ]
+    assert handlers == [CONTROL_PLANE] * 2
     (made,) = of_type(template, "AWS::EC2::SecurityGroup").values()
     assert made["Properties"]["VpcId"] == VPC
     for kind in ("AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::Route", "AWS::EC2::NatGateway"):
