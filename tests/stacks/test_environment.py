@@ -42,7 +42,9 @@ def test_every_role_has_the_permissions_boundary(synthesize: Synthesize, boundar
     roles = synthesized.of_type("AWS::IAM::Role")
     expected = found if isinstance(found, str) else {"Fn::Join": ["", found]}
     assert len(roles) >= 10
-    assert [synthesized.resource(node)["Properties"].get("PermissionsBoundary") for node in roles] == [expected] * 9
+    assert [synthesized.resource(node)["Properties"].get("PermissionsBoundary") for node in roles] == [expected] * len(
+        roles
+    )
 
 
 def test_without_a_boundary_no_role_has_one(prod: Synthesized) -> None:
