@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import aws_cdk as cdk
-from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
@@ -57,8 +56,7 @@ class FoundationStack(cdk.Stack):
         self.gate = self._quota_gate()
         self.network = network_parts(self, environment)
         self.control_plane = self._control_plane()
-        # jsii gives interfaces as protocols, and Cluster lacks one member that only imported clusters have
-        self.cluster = cast("eks.ICluster", self.control_plane.cluster)
+        self.cluster = self.control_plane.cluster
         self.hyperpod_dependencies = self._chart(chart)
         self.lifecycle = self._lifecycle(lifecycle_scripts)
         self.volume_key = encryption_key(self, environment, "node_volumes")
@@ -193,7 +191,7 @@ class FoundationStack(cdk.Stack):
             lustre_over_efa=lustre_clients.efa_interfaces(environment),
         )
 
-    def _node_role(self, construct_id: str, zone_ids: list[str]) -> NodeExecutionRole:
+    def _node_role(self, construct_id: str, zone_ids: Sequence[str]) -> NodeExecutionRole:
         network = self.network.network
         role = NodeExecutionRole(
             self,

@@ -156,23 +156,23 @@ class ControlPlane(Construct):
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
         self._addons = DependencyGroup(*addons)
-        provider = _kubectl_provider(
+        kubectl = _kubectl_provider(
             self,
             cluster_name=cluster_name,
             vpc=vpc,
             subnets=subnets,
-            security_group=security_group or cast("ec2.ISecurityGroup", made.cluster_security_group),
+            security_group=security_group or made.cluster_security_group,
             layer=layer,
         )
-        entry = _admit(self, "KubectlAccess", cast("iam.IRole", provider.role).role_arn, resource.ref)
-        self._ready = DependencyGroup(entry, *_log_groups(provider))
+        entry = _admit(self, "KubectlAccess", cast("iam.IRole", kubectl.role).role_arn, resource.ref)
+        self._ready = DependencyGroup(entry, *_log_groups(kubectl))
         self._cluster = eks.Cluster.from_cluster_attributes(
             self,
             "WithKubectl",
             cluster_name=resource.ref,
             vpc=vpc,
             prune=False,
-            kubectl_provider=cast("eks.IKubectlProvider", provider),
+            kubectl_provider=cast("eks.IKubectlProvider", kubectl),
         )
         self.prerequisites: Sequence[IConstruct] = [role, *([key] if secrets_key is None else [])]
         _admit_administrators(self, admin_role_arns, resource.ref)
