@@ -130,8 +130,7 @@ rdmap23s0 --peer-credits 32 --cpt [7]"
 
 @test "unloads Lustre first, since partitions are made when it is loaded" {
   p5 8
-  mkdir -p "$NODE"/sys/module/{libcfs/parameters,lnet}
-  : >"$NODE/sys/module/libcfs/parameters/cpu_pattern"
+  lnet
 
   on_node $STEP
 
@@ -141,9 +140,7 @@ rdmap23s0 --peer-credits 32 --cpt [7]"
 
 @test "leaves TCP and partitions alone where Lustre is in use" {
   p5 8
-  mkdir -p "$NODE"/sys/module/{libcfs/parameters,lnet}
-  : >"$NODE/sys/module/libcfs/parameters/cpu_pattern"
-  echo "tcp ens5" >"$FAKE/lnet"
+  lnet tcp ens5
   NODE_ENV+=(FAKE_FAIL="1 lustre_rmmod")
 
   on_node $STEP
@@ -221,7 +218,7 @@ labels_tcp() {
 }
 
 labels_efa_anew() {
-  echo "efa rdmap9s0" >"$FAKE/lnet"
+  lnet efa rdmap9s0
   labels "NODEADM_KUBELET_ARGS=--node-labels=$LABEL=tcp,a=b" "NODEADM_KUBELET_ARGS=--node-labels=$LABEL=efa,a=b"
 }
 
@@ -251,8 +248,9 @@ bats_test_function --description "a node's label says TCP when kubelet starts" -
 
 @test "says what it goes over" {
   on_node $HELPER transport
-  same "$output" tcp
-  printf '%s\n' "tcp ens5" "efa rdmap9s0" "efa rdmap11s0" >"$FAKE/lnet"
+  same "$output $(calls lnetctl)" "tcp "
+  lnet tcp ens5
+  lnet efa rdmap9s0 rdmap11s0
   on_node $HELPER transport
   same "$output" efa
   on_node $HELPER interfaces
@@ -260,6 +258,7 @@ bats_test_function --description "a node's label says TCP when kubelet starts" -
 }
 
 @test "an interface that is down does not count" {
+  lnet
   printf '#!%s\nprintf "net:\\n    - net type: efa\\n      local NI(s):\\n        - nid: 1@efa\\n          status: down\\n"\n' \
     "$BASH" >"$BATS_TEST_TMPDIR/lnetctl"
   chmod 755 "$BATS_TEST_TMPDIR/lnetctl"

@@ -231,6 +231,14 @@ modules() {
   done
 }
 
+# lnet NETWORK INTERFACE...: have LNet loaded, with interfaces that are up
+lnet() {
+  local interface
+  mkdir -p "$NODE"/sys/module/{libcfs/parameters,lnet}
+  : >"$NODE/sys/module/libcfs/parameters/cpu_pattern"
+  for interface in "${@:2}"; do echo "$1 $interface" >>"$FAKE/lnet"; done
+}
+
 machine() {
   put /sys/devices/virtual/dmi/id/product_name "$1"$'\n'
 }

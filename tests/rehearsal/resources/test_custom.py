@@ -318,12 +318,15 @@ class TestBucketDeployment:
         s3 = stack.context.client("s3")
         s3.create_bucket(Bucket="lifecycle")
         s3.put_object(Bucket="assets", Key="scripts.zip", Body=zipped({"on_create.sh": "#!/bin/sh\n", "d/a.txt": "x"}))
+        s3.put_object(Bucket="assets", Key="written.zip", Body=zipped({"environment.conf": "lustre=p5.48xlarge\n"}))
         made = stack.create(
             "Custom::CDKBucketDeployment",
             {
                 "ServiceToken": deployment,
-                "SourceBucketNames": ["assets"],
-                "SourceObjectKeys": ["scripts.zip"],
+                "SourceBucketNames": ["assets", "assets"],
+                "SourceObjectKeys": ["scripts.zip", "written.zip"],
+                "SourceMarkers": [{}, {}],
+                "SourceMarkersConfig": [{}, {}],
                 "DestinationBucketName": "lifecycle",
                 "DestinationBucketKeyPrefix": "abc",
                 "Prune": False,
@@ -332,11 +335,11 @@ class TestBucketDeployment:
             },
         )
         assert made.physical_id.startswith("aws.cdk.s3deployment.")
-        assert made.attributes["SourceObjectKeys"] == ["scripts.zip"]
+        assert made.attributes["SourceObjectKeys"] == ["scripts.zip", "written.zip"]
         keys = [row["Key"] for row in s3.list_objects_v2(Bucket="lifecycle")["Contents"]]
-        assert keys == ["abc/d/a.txt", "abc/on_create.sh"]
+        assert keys == ["abc/d/a.txt", "abc/environment.conf", "abc/on_create.sh"]
         stack.delete(made.physical_id)
-        assert s3.list_objects_v2(Bucket="lifecycle")["KeyCount"] == 2
+        assert s3.list_objects_v2(Bucket="lifecycle")["KeyCount"] == 3
 
     def test_a_missing_source_fails_as_the_handler_says(self, stack: Any, deployment: str) -> None:
         stack.context.client("s3").create_bucket(Bucket="lifecycle")
