@@ -77,8 +77,9 @@ class LustreFileSystem(Construct):
     ``backup_retention_days`` (1 to 90) switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
     out, there are none. ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM``
     in UTC, 1 being Monday. ``log_level`` says what FSx logs of the traffic between file system and data repositories
-    (default: nothing), into the log group ``/aws/fsx/<name>-<8 characters of the stack's id>``, which stands in either
-    case. ``kms_key`` encrypts the file system; left out, the account's FSx key does.
+    (default: nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which stands in
+    either case; with ``join_client_group`` 8 characters of the stack's id stand in the place of the group's.
+    ``kms_key`` encrypts the file system; left out, the account's FSx key does.
 
     The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
     both directions: FSx checks that while it creates the file system, so every rule stands first. File system, links,
@@ -162,7 +163,8 @@ class LustreFileSystem(Construct):
             ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
             to_clients += self._rules(ways, efa=efa)
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
-        log_group = self._log_group(label)
+        # a file system that is taken out and comes back has another group of its own, and so another log group
+        log_group = self._log_group(f"{label}-{groups[0].attr_group_id if groups else stack_part()}")
         log = None if log_level is None else _log_configuration(log_group, log_level)
         self._file_system = fsx.CfnFileSystem(
             self,
@@ -220,12 +222,12 @@ class LustreFileSystem(Construct):
         """The group of the file system's servers."""
         return self._security_group
 
-    def _log_group(self, label: str) -> logs.CfnLogGroup:
-        """Make the group, with or without a log level: retained, it could not be made a second time in this stack."""
+    def _log_group(self, words: str) -> logs.CfnLogGroup:
+        """Make the group, with or without a log level: retained, it could not be made a second time under its name."""
         group = logs.CfnLogGroup(
             self,
             "LogGroup",
-            log_group_name=f"{rules.LOG_GROUP_PREFIX}{label}-{stack_part()}",
+            log_group_name=f"{rules.LOG_GROUP_PREFIX}{words}",
             retention_in_days=_LOG_RETENTION_DAYS,
         )
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)

@@ -338,8 +338,10 @@ def test_the_log_is_in_no_later_stacks_way_and_stays() -> None:
     log = file_system(template)["Properties"]["LustreConfiguration"]["LogConfiguration"]
 
     assert group["DeletionPolicy"] == "RetainExceptOnCreate"
-    first, *_ = group["Properties"]["LogGroupName"]["Fn::Join"][1]
-    assert first == "/aws/fsx/prod-scratch-"
+    # one that is taken out and comes back in the same stack has another security group
+    ((security_group_id, _),) = of_type(template, "AWS::EC2::SecurityGroup").items()
+    name = group["Properties"]["LogGroupName"]["Fn::Join"][1]
+    assert name == ["/aws/fsx/prod-scratch-", {"Fn::GetAtt": [security_group_id, "GroupId"]}]
     assert log["Level"] == "WARN_ERROR"
     assert {"Ref": group_id} in log["Destination"]["Fn::Join"][1]
 
