@@ -55,6 +55,12 @@ class TestWhatAFunctionIsTold:
         assert arn == "arn:aws:lambda:us-east-1:123456789012:function:f"
         assert 10_000 < remaining <= 20_000
 
+    def test_time_flies_while_it_sleeps(self, run: Callable[..., Invocation]) -> None:
+        before = time.monotonic()
+        seen = run("import time; time.sleep(600); return context.get_remaining_time_in_millis()", Timeout=900).result
+        assert 200_000 < seen <= 300_000
+        assert time.monotonic() - before < 300
+
     def test_the_event_and_boto3(self, context: Any, run: Callable[..., Invocation]) -> None:
         context.client("s3").create_bucket(Bucket="seen")
         body = "import boto3; return [event, [b['Name'] for b in boto3.client('s3').list_buckets()['Buckets']]]"

@@ -182,8 +182,8 @@ class World:
         }
 
     def hyperpod_request(self, *groups: dict[str, Any], **members: Any) -> dict[str, Any]:
-        """A CreateCluster request that passes every rule."""
-        return {
+        """A CreateCluster request that passes every rule; a member that is None is left out."""
+        request = {
             "ClusterName": "prod",
             "InstanceGroups": list(groups) or [self.group()],
             "VpcConfig": {"SecurityGroupIds": [self.security_group_id], "Subnets": [self.subnets["use1-az5"]]},
@@ -192,6 +192,7 @@ class World:
             "Tags": [{"Key": "SageMaker", "Value": "true"}],
             **members,
         }
+        return {member: value for member, value in request.items() if value is not None}
 
     def eks_request(self, **members: Any) -> dict[str, Any]:
         """An EKS CreateCluster request that passes every rule."""
@@ -222,11 +223,21 @@ class World:
         return arn
 
     def failure_message(self, *groups: dict[str, Any], **members: Any) -> str:
-        """Create a HyperPod cluster that fails and give its failure message."""
+        """Create a HyperPod cluster whose nodes fail and give the reason.
+
+        Where it provisions all or nothing the cluster itself has failed; else it is in service, and an event tells.
+        """
         arn = self.make_hyperpod(*groups, **members)
-        cluster = self.client("sagemaker").describe_cluster(ClusterName=arn)
-        assert cluster["ClusterStatus"] == "Failed"
-        return str(cluster["FailureMessage"])
+        sagemaker = self.client("sagemaker")
+        cluster = sagemaker.describe_cluster(ClusterName=arn)
+        if cluster.get("NodeProvisioningMode") != "Continuous":
+            assert cluster["ClusterStatus"] == "Failed"
+            return str(cluster["FailureMessage"])
+        assert cluster["ClusterStatus"] == "InService"
+        events = sagemaker.list_cluster_events(ClusterName=arn, ResourceType="Instance")["Events"]
+        newest = next(event for event in events if event["EventLevel"] == "Error")
+        described = sagemaker.describe_cluster_event(ClusterName=arn, EventId=newest["EventId"])["EventDetails"]
+        return str(described["EventDetails"]["EventMetadata"]["Instance"]["FailureMessage"])
 
 
 @pytest.fixture

@@ -172,13 +172,30 @@ def test_roles_of_the_environment_exist() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("- a\n", "must be a mapping, got list"),
-        ("quota: {}\n", "quota: extra inputs are not permitted"),
+        ("- a\n", " must be a mapping, got list"),
+        ("\nquota: {}\n", "2 quota: extra inputs are not permitted"),
         (
             "training_plans: {plans: [{name: a, instance_type: b, instance_count: 0, availability_zone_id: c}]}\n",
-            "training_plans.plans.0.instance_count: input should be greater than or equal to 1",
+            "1 training_plans.plans.0.instance_count: input should be greater than or equal to 1",
         ),
-        ("capacity: {ml.p5.48xlarge: use1-az5}\n", "capacity.ml.p5.48xlarge: input should be a valid tuple"),
+        ("nodes:\n  system:\n    newer: 1\n", "3 nodes.system.newer: extra inputs are not permitted"),
+        (
+            "nodes:\n  system: {reason: no power}\n",
+            "2 nodes.system: value error, reason needs nodes that never come; add never",
+        ),
+        (
+            "nodes:\n  system: {message: no disk}\n",
+            "2 nodes.system: value error, message and failures need nodes that fail; add failing",
+        ),
+        (
+            "nodes:\n  system: {failures: 2}\n",
+            "2 nodes.system: value error, message and failures need nodes that fail; add failing",
+        ),
+        (
+            "nodes:\n  system: {never: all, failing: 1}\n",
+            "2 nodes.system: value error, never and failing name more nodes than all; remove one of the two",
+        ),
+        ("capacity:\n  ml.p5.48xlarge: use1-az5\n", "2 capacity.ml.p5.48xlarge: input should be a valid tuple"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -186,7 +203,33 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, messa
     path.write_text(text, encoding="utf-8")
     with pytest.raises(AccountFileError) as caught:
         read_account_file(path)
-    assert str(caught.value) == f"{path}: {message}"
+    assert str(caught.value) == f"{path}:{message}"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (
+            "{sytem: {never: 1}}",
+            "nodes.sytem: must be an instance group of environment prod, got sytem; did you mean system?",
+        ),
+        (
+            "{racks: {never: 1}}",
+            "nodes.racks: must be an instance group of environment prod, got racks; name one of system, h100",
+        ),
+        (
+            "{system: {never: 2, failing: 1}}",
+            "nodes.system: must speak of at most the 2 nodes of the group, got 3; lower never or failing",
+        ),
+    ],
+)
+def test_nodes_are_those_of_the_environment(tmp_path: Path, project: Path, nodes: str, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text(f"page_size: 10\nnodes: {nodes}\n", encoding="utf-8")
+    assert read_account_file(path)["page_size"] == 10
+    with pytest.raises(AccountFileError) as caught:
+        load_document(path, project / "environments/prod.yaml")
+    assert str(caught.value) == f"{path}:2 {message}"
 
 
 def test_an_empty_file_is_an_account_with_nothing(tmp_path: Path) -> None:

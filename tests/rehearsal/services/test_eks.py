@@ -451,12 +451,12 @@ class TestAddons:
 
 
 class TestTaskGovernanceAddon:
-    def test_it_fails_for_good_without_a_node(self, world: Any) -> None:
+    def test_it_is_degraded_until_there_is_a_node(self, world: Any) -> None:
         world.make_eks()
         installed = install(world, GOVERNANCE)
-        assert (installed["status"], installed["health"]["issues"]) == ("CREATE_FAILED", [REPLICAS])
+        assert (installed["status"], installed["health"]["issues"]) == ("DEGRADED", [REPLICAS])
         world.make_hyperpod()
-        assert addon(world, GOVERNANCE)["status"] == "CREATE_FAILED"
+        assert addon(world, GOVERNANCE)["status"] == "ACTIVE"
 
     def test_it_works_with_a_node(self, world: Any) -> None:
         world.make_hyperpod()

@@ -66,6 +66,11 @@ def delete(world: Any, resource_type: str, made: ResourceResult, properties: dic
         handler(resource_type).delete(request(world, resource_type, properties, physical_id=made.physical_id))
 
 
+def all_or_nothing(properties: dict[str, Any]) -> dict[str, Any]:
+    """Take continuous provisioning from a cluster's properties."""
+    return {key: value for key, value in properties.items() if key != "NodeProvisioningMode"}
+
+
 class TestEksCluster:
     TYPE = "AWS::EKS::Cluster"
 
@@ -137,16 +142,21 @@ class TestAddon:
         delete(world, self.TYPE, made, after)
         assert world.client("eks").list_addons(clusterName="prod-eks")["addons"] == []
 
-    def test_a_degraded_one_fails_and_is_removed(self, world: Any) -> None:
+    def test_a_degraded_one_counts_as_made(self, world: Any) -> None:
+        world.make_eks()
+        create(world, self.TYPE, {"ClusterName": "prod-eks", "AddonName": "coredns"})
+        addon = world.client("eks").describe_addon(clusterName="prod-eks", addonName="coredns")["addon"]
+        assert addon["status"] == "DEGRADED"
+
+    def test_a_failed_one_is_removed(self, world: Any) -> None:
         world.make_eks()
         with pytest.raises(HandlerError) as caught:
-            create(world, self.TYPE, {"ClusterName": "prod-eks", "AddonName": "coredns"})
+            create(world, self.TYPE, {"ClusterName": "prod-eks", "AddonName": "amazon-sagemaker-spaces"})
         assert (caught.value.code, caught.value.message) == (
             "NotStabilized",
             (
-                "Addon coredns of cluster prod-eks is DEGRADED: InsufficientNumberOfReplicas: The add-on is unhealthy "
-                "because it "
-                "doesn't have the desired number of replicas."
+                "Addon amazon-sagemaker-spaces of cluster prod-eks is CREATE_FAILED: K8sResourceNotFound: The add-on"
+                " cert-manager is required, it is not installed."
             ),
         )
         assert world.client("eks").list_addons(clusterName="prod-eks")["addons"] == []
@@ -225,7 +235,7 @@ class TestHyperPodCluster:
         world.make_eks()
         group = world.group(LifeCycleConfig={"SourceS3Uri": f"s3://{world.bucket}", "OnCreate": "missing.sh"})
         with pytest.raises(HandlerError) as caught:
-            create(world, self.TYPE, self.properties(world, group))
+            create(world, self.TYPE, all_or_nothing(self.properties(world, group)))
         assert (caught.value.code, caught.value.message) == (
             "NotStabilized",
             (
@@ -250,11 +260,11 @@ class TestHyperPodCluster:
 
     def test_an_update_that_rolls_back_fails(self, world: Any) -> None:
         world.make_eks()
-        before = self.properties(world)
+        before = all_or_nothing(self.properties(world))
         made = create(world, self.TYPE, before)
         world.client("s3").delete_object(Bucket=world.bucket, Key="abc/on_create.sh")
         with pytest.raises(HandlerError) as caught:
-            update(world, self.TYPE, made, before, self.properties(world, world.group(count=2)))
+            update(world, self.TYPE, made, before, all_or_nothing(self.properties(world, world.group(count=2))))
         assert caught.value.message.endswith(f"Rehearsal: s3://{world.bucket}/abc/on_create.sh does not exist.")
 
     def test_an_immutable_member_fails_the_update(self, world: Any) -> None:

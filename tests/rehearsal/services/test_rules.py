@@ -76,11 +76,13 @@ class TestEfaSecurityGroups:
         world.make_hyperpod(world.group("h100", "ml.p5.48xlarge", 0))
         assert status(world) == "InService"
 
-    def test_the_failure_is_an_event_too(self, world: Any) -> None:
+    def test_the_cluster_fails_where_it_provisions_all_or_nothing(self, world: Any) -> None:
         world.security_group_id = world.security_group("half", egress=False)
-        message = world.failure_message(p5(world))
-        event = world.client("sagemaker").list_cluster_events(ClusterName="prod")["Events"][0]
-        assert (event["EventLevel"], event["Description"]) == ("Error", message)
+        group = p5(world)
+        message = world.failure_message(group)
+        world.client("sagemaker").delete_cluster(ClusterName="prod")
+        world.settle()
+        assert world.failure_message(group, NodeProvisioningMode=None) == message
         assert world.client("sagemaker").list_cluster_nodes(ClusterName="prod")["ClusterNodeSummaries"] == []
 
 
@@ -294,8 +296,7 @@ class TestCapacity:
             assert status(world) == "InService"
             return
         assert world.failure_message(p5(world)) == (
-            "Insufficient capacity: we currently do not have sufficient capacity to launch new ml.p5.48xlarge "
-            "instances. "
+            "We currently do not have sufficient capacity to launch new ml.p5.48xlarge instances. Please try again. "
             "Rehearsal: no subnet of instance group 'h100' is in a zone where the account file gives it capacity."
         )
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from hyperpod_cdk.rehearsal.embedded.services import nodes as node_times
 from hyperpod_cdk.rehearsal.embedded.services import sagemaker as service
 
 NETWORK_FAILURE = "Instance bootstrap failed likely because of customer network misconfiguration."
@@ -17,34 +18,69 @@ def describe(world: Any) -> dict[str, Any]:
 
 
 def nodes(world: Any, **filters: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = world.client("sagemaker").list_cluster_nodes(ClusterName="prod", **filters)[
-        "ClusterNodeSummaries"
-    ]
+    found: list[dict[str, Any]] = world.client("sagemaker").list_cluster_nodes(
+        ClusterName="prod", IncludeNodeLogicalIds=True, **filters
+    )["ClusterNodeSummaries"]
     return found
+
+
+def states(world: Any) -> list[str]:
+    return [node["InstanceStatus"]["Status"] for node in nodes(world)]
+
+
+def errors(world: Any) -> list[dict[str, Any]]:
+    """Every error event so far with what it says of its subject, the oldest first."""
+    sagemaker = world.client("sagemaker")
+    events = sagemaker.list_cluster_events(ClusterName="prod", SortOrder="Ascending")["Events"]
+    return [
+        sagemaker.describe_cluster_event(ClusterName="prod", EventId=event["EventId"])["EventDetails"]
+        for event in events
+        if event["EventLevel"] == "Error"
+    ]
 
 
 def test_states_follow_the_clock_not_the_number_of_calls(world: Any) -> None:
     world.make_eks()
     world.client("sagemaker").create_cluster(**world.hyperpod_request())
     assert [describe(world)["ClusterStatus"] for _ in range(5)] == ["Creating"] * 5
-    world.clock.sleep(service.NODE_SECONDS)
-    assert (describe(world)["ClusterStatus"], nodes(world)[0]["InstanceStatus"]["Status"]) == ("Creating", "Running")
-    world.clock.sleep(service.CREATE_SECONDS - service.NODE_SECONDS)
-    assert describe(world)["ClusterStatus"] == "InService"
+    world.clock.sleep(service.CREATE_SECONDS)
+    assert (describe(world)["ClusterStatus"], states(world)) == ("InService", ["Pending"])
+    world.clock.sleep(node_times.FIRST_NODE_SECONDS)
+    assert states(world) == ["Running"]
+
+
+def test_nodes_come_before_a_cluster_that_provisions_all_or_nothing(world: Any) -> None:
+    world.make_eks()
+    world.client("sagemaker").create_cluster(**world.hyperpod_request(NodeProvisioningMode=None))
+    world.clock.sleep(node_times.NODE_SECONDS)
+    assert (describe(world)["ClusterStatus"], states(world)) == ("Creating", ["Running"])
+
+
+def test_nodes_come_one_by_one(world: Any) -> None:
+    world.make_eks()
+    world.client("sagemaker").create_cluster(**world.hyperpod_request(world.group(count=3)))
+    world.clock.sleep(service.CREATE_SECONDS + node_times.FIRST_NODE_SECONDS)
+    assert states(world) == ["Running", "Pending", "Pending"]
+    world.clock.sleep(node_times.NEXT_NODE_SECONDS)
+    assert states(world) == ["Running", "Running", "Pending"]
 
 
 def test_deep_health_checks_come_before_running_and_bar_updates(world: Any, refusal: Any) -> None:
     world.make_eks()
     group = world.group("h100", "ml.p5.48xlarge", 2, OnStartDeepHealthChecks=["InstanceStress"])
     world.client("sagemaker").create_cluster(**world.hyperpod_request(group))
-    world.clock.sleep(service.NODE_SECONDS)
-    assert {node["InstanceStatus"]["Status"] for node in nodes(world)} == {"DeepHealthCheckInProgress"}
-    world.clock.sleep(service.HEALTH_CHECK_SECONDS)
-    assert {node["InstanceStatus"]["Status"] for node in nodes(world)} == {"Running"}
     assert refusal(world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[group]) == (
         "ConflictException",
         "Cluster prod cannot be updated while it is Creating.",
     )
+    world.clock.sleep(service.CREATE_SECONDS + node_times.FIRST_NODE_SECONDS + node_times.NEXT_NODE_SECONDS)
+    assert states(world) == ["DeepHealthCheckInProgress"] * 2
+    assert refusal(world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[group]) == (
+        "ConflictException",
+        "Cluster prod cannot be updated while deep health checks run on 2 of its instances.",
+    )
+    world.clock.sleep(node_times.HEALTH_CHECK_SECONDS)
+    assert states(world) == ["Running"] * 2
 
 
 def test_an_update_waits_for_deep_health_checks_of_new_nodes(world: Any, refusal: Any) -> None:
@@ -52,7 +88,7 @@ def test_an_update_waits_for_deep_health_checks_of_new_nodes(world: Any, refusal
     world.make_hyperpod(group)
     sagemaker = world.client("sagemaker")
     sagemaker.update_cluster(ClusterName="prod", InstanceGroups=[{**group, "InstanceCount": 2}])
-    world.clock.sleep(service.UPDATE_SECONDS + 0.1)
+    world.clock.sleep(service.UPDATE_SECONDS + node_times.FIRST_NODE_SECONDS)
     assert refusal(sagemaker.update_cluster, ClusterName="prod", InstanceGroups=[group]) == (
         "ConflictException",
         "Cluster prod cannot be updated while deep health checks run on 1 of its instances.",
@@ -152,7 +188,7 @@ class TestUpdate:
         }
 
     def test_a_launch_that_fails_rolls_back(self, world: Any) -> None:
-        world.make_hyperpod()
+        world.make_hyperpod(NodeProvisioningMode=None)
         table = world.route_tables["use1-az5"]
         world.client("ec2").delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
         world.client("sagemaker").update_cluster(ClusterName="prod", InstanceGroups=[world.group(count=2)])
@@ -172,7 +208,7 @@ class TestUpdate:
     def test_a_failed_cluster_cannot_be_updated(self, world: Any, refusal: Any) -> None:
         table = world.route_tables["use1-az5"]
         world.client("ec2").delete_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0")
-        world.failure_message()
+        world.failure_message(NodeProvisioningMode=None)
         assert refusal(
             world.client("sagemaker").update_cluster, ClusterName="prod", InstanceGroups=[world.group()]
         ) == (
@@ -246,8 +282,8 @@ class TestEvents:
         events = world.client("sagemaker").list_cluster_events(ClusterName="prod")["Events"]
         node = nodes(world)[0]["InstanceId"]
         assert [event["Description"] for event in events] == [
-            "Cluster prod was created.",
-            f"Instance {node} was launched.",
+            "Cluster prod creation completed successfully",
+            f"EC2 Instance {node} successfully provisioned in Cluster prod and InstanceGroup system",
         ]
         only = world.client("sagemaker").list_cluster_events(ClusterName="prod", ResourceType="Instance")["Events"]
         assert [event["InstanceId"] for event in only] == [node]
@@ -261,6 +297,83 @@ class TestEvents:
             "ValidationException",
             "Cluster prod does not have NodeProvisioningMode Continuous; it has no events.",
         )
+
+
+class TestNodesThatDoNotCome:
+    """The cluster is in service whatever becomes of its nodes; HyperPod tries again with new instances."""
+
+    def begin(self, world: Any, told: dict[str, Any], *, count: int = 1) -> None:
+        world.account_file(nodes={"system": told})
+        world.make_eks()
+        world.client("sagemaker").create_cluster(**world.hyperpod_request(world.group(count=count)))
+        world.clock.sleep(service.CREATE_SECONDS)
+        assert describe(world)["ClusterStatus"] == "InService"
+
+    def after_another_attempt(self, world: Any) -> list[str]:
+        world.clock.sleep(node_times.FIRST_NODE_SECONDS + 2 * node_times.FAILURE_SECONDS)
+        states(world)
+        world.clock.sleep(node_times.FIRST_NODE_SECONDS)
+        return states(world)
+
+    def test_a_slow_one_comes_late(self, world: Any) -> None:
+        self.begin(world, {"delay_seconds": 30})
+        world.clock.sleep(node_times.FIRST_NODE_SECONDS + 29)
+        assert states(world) == ["Pending"]
+        world.clock.sleep(1)
+        assert states(world) == ["Running"]
+
+    def test_one_that_is_never_launched_has_a_logical_id_only(self, world: Any) -> None:
+        self.begin(world, {"never": 1, "reason": "no power"}, count=2)
+        assert self.after_another_attempt(world) == ["Pending", "Running"]
+        (shown,) = world.client("sagemaker").list_cluster_nodes(ClusterName="prod")["ClusterNodeSummaries"]
+        assert "NodeLogicalId" not in shown
+        missing = nodes(world)[0]
+        assert (missing["InstanceId"], "PrivateDnsHostname" in missing) == ("", False)
+        first = errors(world)[0]
+        assert "InstanceId" not in first
+        assert first["EventDetails"]["EventMetadata"]["Instance"] == {
+            "FailureMessage": "no power",
+            "NodeLogicalId": missing["NodeLogicalId"],
+        }
+        assert describe(world)["InstanceGroups"][0]["CurrentCount"] == 1
+
+    def test_one_that_fails_is_tried_again_with_a_new_instance(self, world: Any) -> None:
+        self.begin(world, {"failing": 1, "message": "exit code 1"})
+        first = nodes(world)[0]
+        world.clock.sleep(node_times.FIRST_NODE_SECONDS + node_times.FAILURE_SECONDS)
+        failed = nodes(world)[0]
+        assert (failed["InstanceId"], failed["InstanceStatus"]) == (
+            first["InstanceId"],
+            {"Status": "Failure", "Message": "exit code 1"},
+        )
+        script, creation = errors(world)
+        log_group = f"/aws/sagemaker/Clusters/prod/{describe(world)['ClusterArn'].rpartition('/')[2]}"
+        assert script["Description"] == (
+            f"Instance lifecycle script execution for EC2 Instance {first['InstanceId']} has Failed. To view lifecycle"
+            f" script logs, visit log group {log_group}"
+        )
+        assert creation["Description"] == "Instance creation in Cluster prod and InstanceGroup system failed"
+        assert script["EventDetails"]["EventMetadata"]["Instance"]["LcsExecutionState"] == "Failed"
+        assert self.after_another_attempt(world) == ["Running"]
+        second = nodes(world)[0]
+        assert second["InstanceId"] != first["InstanceId"]
+        assert second["NodeLogicalId"] == first["NodeLogicalId"]
+
+    def test_what_stood_in_the_way_is_looked_at_anew(self, world: Any) -> None:
+        world.client("s3").delete_object(Bucket=world.bucket, Key="abc/on_create.sh")
+        self.begin(world, {})
+        assert self.after_another_attempt(world) != ["Running"]
+        world.client("s3").put_object(Bucket=world.bucket, Key="abc/on_create.sh", Body=b"#!/bin/bash\n")
+        assert self.after_another_attempt(world) == ["Running"]
+
+    def test_all_may_fail_for_ever(self, world: Any) -> None:
+        self.begin(world, {"failing": "all", "failures": "always"}, count=2)
+        for _ in range(5):
+            assert "Running" not in self.after_another_attempt(world)
+
+    def test_a_cluster_that_provisions_all_or_nothing_fails_with_them(self, world: Any) -> None:
+        world.account_file(nodes={"system": {"never": 1, "reason": "no power"}})
+        assert world.failure_message(world.group(count=2), NodeProvisioningMode=None) == "no power"
 
 
 class TestDelete:

@@ -36,6 +36,7 @@ from hyperpod_cdk.rehearsal.embedded.account_sections import (
     InUse,
     KubernetesOffer,
     NeighbourCluster,
+    NodesOf,
     Zones,
 )
 from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -48,9 +49,12 @@ DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
 
 PLAN_RESOURCE = ":training-plan/"
 
+Lines = Mapping[tuple[str | int, ...], int]
+"""The line of each key and item of a file, by its place."""
+
 
 class AccountFileError(ValueError):
-    """The account file cannot be read; the message says where and how to mend it."""
+    """The account file cannot be read; the message says where and how to fix it."""
 
 
 class _Section(BaseModel):
@@ -141,7 +145,8 @@ class AccountFile(_Section):
     instance type to the availability zone IDs that have capacity for it on demand; a type not named has it everywhere.
     `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
     zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); with no zone a service
-    has none. `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
+    has none. `nodes` tells of instance groups of the environment, by name, whose nodes come late, fail or stay away.
+    `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
     their statuses, `buckets` S3 buckets to their regions. With `guardduty: automated_agent` GuardDuty puts its endpoint
     into the VPC of every EKS cluster that is made. `page_size` is the most that one page of any list holds.
     """
@@ -153,6 +158,7 @@ class AccountFile(_Section):
     zones: Zones = Zones()
     offerings: Mapping[str, tuple[str, ...]] = {}
     endpoint_services: Mapping[str, tuple[str, ...]] = {}
+    nodes: Mapping[str, NodesOf] = {}
     clusters: tuple[NeighbourCluster, ...] = ()
     in_use: InUse = InUse()
     kubernetes: KubernetesOffer = KubernetesOffer()
@@ -200,26 +206,27 @@ def existing_role_names(context: Context) -> frozenset[str]:
 
 
 def read_account_file(path: Path) -> dict[str, Any]:
-    """The document of an account file; raises AccountFileError where it is no mapping or has an unknown key."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise AccountFileError(f"{path}: {error}") from error
-    if not isinstance(document, dict):
-        raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
-    _validated(document, str(path))
-    return document
+    """The document of an account file; raises AccountFileError, with the line, for an unknown key or a wrong value."""
+    return _read(path)[0]
 
 
 def load_document(account_file: Path | None = None, environment_file: Path | None = None) -> dict[str, Any]:
-    """The resolved document of an account file (default: the shipped one) for the environment of a file, if any."""
+    """The resolved document of an account file (default: the shipped one) for the environment of a file, if any.
+
+    Raises AccountFileError where the file is wrong in itself, or speaks of groups that the environment does not have.
+    """
     # the configuration's models are only needed where an environment is given
     from hyperpod_cdk.config import load_environment  # noqa: PLC0415
 
-    document = read_account_file(account_file or DEFAULT_ACCOUNT_FILE)
+    path = account_file or DEFAULT_ACCOUNT_FILE
+    document, lines = _read(path)
     if environment_file is None:
         return document
-    return resolved(document, load_environment(environment_file).environment)
+    environment = load_environment(environment_file).environment
+    problems = [f"{path}:{_line(lines, place)} {text}" for place, text in _foreign_nodes(document, environment)]
+    if problems:
+        raise AccountFileError("; ".join(problems))
+    return resolved(document, environment)
 
 
 def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
@@ -248,14 +255,71 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
     return result
 
 
-def _validated(document: Mapping[str, Any], where: str) -> AccountFile:
+def _read(path: Path) -> tuple[dict[str, Any], Lines]:
+    """Read a file and the line of each of its keys and items."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = yaml.safe_load(text) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise AccountFileError(f"{path}: {error}") from error
+    if not isinstance(document, dict):
+        raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
+    lines = dict(_lines_of(yaml.compose(text, Loader=yaml.SafeLoader), ()))
+    _validated(document, str(path), lines)
+    return document, lines
+
+
+def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    children: Iterable[tuple[str | int, yaml.Node, yaml.Node]] = ()
+    if isinstance(node, yaml.MappingNode):
+        children = [(str(key.value), key, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = [(index, item, item) for index, item in enumerate(node.value)]
+    for step, at, value in children:
+        yield (*place, step), at.start_mark.line + 1
+        yield from _lines_of(value, (*place, step))
+
+
+def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
+    """Give the line of a place, or of the nearest one around it: a model's own name is a step that no file has."""
+    for length in range(len(place), 0, -1):
+        if place[:length] in lines:
+            return lines[place[:length]]
+    return 1
+
+
+def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = None) -> AccountFile:
     try:
         return AccountFile.model_validate(dict(document))
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc']))}: {problem['msg'].lower()}" for problem in error.errors()
-        )
-        raise AccountFileError(f"{where}: {problems}") from error
+        problems = [
+            (_line(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), problem["msg"].lower())
+            for problem in error.errors()
+        ]
+        if not lines:
+            told = "; ".join(f"{place}: {text}" for _, place, text in problems)
+            raise AccountFileError(f"{where}: {told}") from error
+        told = "; ".join(f"{where}:{line} {place}: {text}" for line, place, text in problems)
+        raise AccountFileError(told) from error
+
+
+def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Find what the file says of nodes that the environment does not have."""
+    # the configuration is only needed where an environment is given
+    from hyperpod_cdk.config.suggest import closest  # noqa: PLC0415
+
+    counts = {group.name: group.count for group in environment.hyperpod.all_groups}
+    for name, told in AccountFile.model_validate(document).nodes.items():
+        problem = ""
+        if name not in counts:
+            near = closest(name, counts)
+            fix = f"did you mean {near}?" if near else f"name one of {', '.join(counts)}"
+            problem = f"must be an instance group of environment {environment.name}, got {name}; {fix}"
+        elif told.most() > counts[name]:
+            most = f"at most the {counts[name]} nodes of the group"
+            problem = f"must speak of {most}, got {told.most()}; lower never or failing"
+        if problem:
+            yield ("nodes", name), f"nodes.{name}: {problem}"
 
 
 def _stated(document: Mapping[str, Any], section: str) -> dict[str, Any]:

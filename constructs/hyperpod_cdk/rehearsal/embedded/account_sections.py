@@ -124,6 +124,36 @@ class Bootstrap(Section):
     qualifier: str = "hnb659fds"
 
 
+class NodesOf(Section):
+    """What becomes of the nodes of an instance group, the first of them first.
+
+    ``never`` of them are never launched, for ``reason`` (default: no capacity). The next ``failing`` are launched and
+    fail ``failures`` times with ``message`` (default: the lifecycle script's); each time HyperPod tries a new instance.
+    All others run ``delay_seconds`` later than they would; a second of a rehearsal is about a minute of AWS's.
+    """
+
+    delay_seconds: Annotated[float, Field(ge=0, le=3600)] = 0
+    never: Annotated[int, Field(ge=0)] | Literal["all"] = 0
+    reason: str = ""
+    failing: Annotated[int, Field(ge=0)] | Literal["all"] = 0
+    failures: Annotated[int, Field(ge=1)] | Literal["always"] = 1
+    message: str = ""
+
+    @model_validator(mode="after")
+    def _says_whom_it_is_about(self) -> NodesOf:
+        if self.reason and not self.never:
+            raise ValueError("reason needs nodes that never come; add never")
+        if (self.message or "failures" in self.model_fields_set) and not self.failing:
+            raise ValueError("message and failures need nodes that fail; add failing")
+        if "all" in {self.never, self.failing} and self.never and self.failing:
+            raise ValueError("never and failing name more nodes than all; remove one of the two")
+        return self
+
+    def most(self) -> int:
+        """Give how many nodes the group must have for this."""
+        return sum(number for number in (self.never, self.failing) if isinstance(number, int))
+
+
 class Fault(Section):
     """Something that goes wrong between a caller and AWS.
 

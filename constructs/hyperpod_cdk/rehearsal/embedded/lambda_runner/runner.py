@@ -33,6 +33,8 @@ from hyperpod_cdk.rehearsal.embedded.signatures import FUNCTION
 
 CHILD = Path(__file__).parent / "child"
 LOG_TAIL_BYTES = 4096
+SPEED = 60
+"""How many seconds pass for a function that sleeps for one: here takes a second what takes AWS a minute."""
 LOG_LINES_PER_CALL = 1000
 KILL_WAIT_SECONDS = 5.0
 MODULES_OF_THE_RUNTIME = re.compile(r"""(?:require\(\s*|from\s*|import\s*\(?\s*)["'](@aws-sdk/[\w-]+|aws-sdk)\b""")
@@ -221,6 +223,7 @@ class _Identity:
             "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
             **code.environment,
             "HYPERPOD_CDK_REHEARSAL_OPT": str(code.opt),
+            "HYPERPOD_CDK_REHEARSAL_SPEED": str(SPEED),
         }
 
     def about(self, deadline: float) -> dict[str, Any]:

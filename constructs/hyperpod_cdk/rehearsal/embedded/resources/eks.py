@@ -130,7 +130,11 @@ class AddonHandler(ResourceHandler):
     """`Ref` is "cluster|add-on"."""
 
     def create(self, request: ResourceRequest) -> ResourceResult:
-        """Install the add-on and wait until it is ACTIVE; one that is not is removed again."""
+        """Install the add-on and wait until it is ACTIVE or DEGRADED; one that failed is removed again.
+
+        CloudFormation takes DEGRADED, which an add-on is for want of nodes, as finished
+        (hashicorp/terraform-provider-aws issue 44669).
+        """
         arguments = {**self._arguments(request), "tags": tag_map(request.properties.get("Tags")) or None}
         namespace = request.properties.get("NamespaceConfig")
         call(_eks(request), "create_addon", {**arguments, "namespaceConfig": _api(namespace)})
@@ -176,7 +180,7 @@ class AddonHandler(ResourceHandler):
             lambda found: str(found["status"]),
             *PASSING,
         )
-        if addon["status"] != "ACTIVE":
+        if addon["status"] not in {"ACTIVE", "DEGRADED"}:
             issues = "; ".join(f"{issue['code']}: {issue['message']}" for issue in addon["health"]["issues"])
             raise HandlerError(
                 "NotStabilized",

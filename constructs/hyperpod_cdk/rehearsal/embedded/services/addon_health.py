@@ -8,8 +8,9 @@ import re
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk.rehearsal.embedded.services.nodes import running_nodes
 from hyperpod_cdk.rehearsal.embedded.services.principals import can_be_assumed_by_web_identity
-from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster, hyperpod_cluster_on, running_nodes
+from hyperpod_cdk.rehearsal.embedded.services.stores import Addon, EksCluster, hyperpod_cluster_on
 
 REPLICAS = (
     "InsufficientNumberOfReplicas",
@@ -18,7 +19,10 @@ REPLICAS = (
 REQUIRED_TAG = ("SageMaker", "true")
 
 FAILING_ADDONS = frozenset({addons.TASK_GOVERNANCE, addons.TRAINING_OPERATOR, addons.INFERENCE, addons.SPACES})
-"""Add-ons that end CREATE_FAILED, for good, where others stay DEGRADED until what they miss is there."""
+"""Add-ons that end CREATE_FAILED, for good, where others stay DEGRADED until what they miss is there.
+
+For want of nodes these are DEGRADED too: whether AWS's would fail for good is published nowhere.
+"""
 
 THROUGH_PODS = frozenset({addons.TRAINING_OPERATOR, addons.OBSERVABILITY, addons.SPACES, addons.EBS_CSI_DRIVER})
 """Add-ons whose pods can do nothing without a pod identity association of their service accounts."""
@@ -36,13 +40,19 @@ def addon_status(context: Context, cluster: EksCluster, addon: Addon) -> tuple[s
         return ("DEGRADED", issue) if issue else ("ACTIVE", None)
     if not addon.judged:
         addon.judged = True
-        addon.failure = _issue(context, cluster, addon)
+        addon.failure = _lacking(context, cluster, addon)
     if addon.failure is None:
-        return "ACTIVE", None
+        issue = _without_nodes(context, cluster, addon)
+        return ("DEGRADED", issue) if issue else ("ACTIVE", None)
     return ("UPDATE_FAILED" if addon.timeline.steps[0][1] == "UPDATING" else "CREATE_FAILED"), addon.failure
 
 
 def _issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
+    return _lacking(context, cluster, addon) or _without_nodes(context, cluster, addon)
+
+
+def _lacking(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
+    """Find what the add-on needs of the cluster beside nodes."""
     if addon.name == addons.TASK_GOVERNANCE:
         own = [
             release.name
@@ -57,8 +67,13 @@ def _issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
     issue = _missing_addon(context, cluster, row) or _missing_rights(context, cluster, addon, row)
     if issue is None and addon.name == addons.TRAINING_OPERATOR:
         issue = _missing_tag(context, cluster)
-    if issue is not None:
-        return issue
+    return issue
+
+
+def _without_nodes(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:
+    row = addons.get(addon.name)
+    if row is None:
+        return None
     nodes = running_nodes(context, cluster.arn)
     if row.needs_nodes and not nodes:
         return REPLICAS

@@ -47,7 +47,7 @@ LIFECYCLE_TEXT = (
     "Lifecycle scripts did not run successfully. Ensure the scripts exist in provided S3 path, are accessible, and run "
     "without errors. Please see CloudWatch logs for lifecycle script execution details."
 )
-CAPACITY_TEXT = "Insufficient capacity: we currently do not have sufficient capacity to launch new {type} instances."
+CAPACITY_TEXT = "We currently do not have sufficient capacity to launch new {type} instances. Please try again."
 QUOTA_TEXT = (
     "The account-level service limit '{name}' is {value:g} {unit}, with current utilization of {used:g} {unit} and "
     "a request "
@@ -161,8 +161,17 @@ def check_immutable(before: Spec, after: Spec) -> None:
         raise _validation(f"Instance group '{name}': instance types in use cannot be removed: {', '.join(lost)}.")
 
 
-def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[str, int]) -> str | None:
-    """Why the instances of a group could not be launched, in the words of the cluster's failure message; else None.
+@dataclass(frozen=True)
+class LaunchProblem:
+    """Why nodes do not come up: ``has_instance`` where one was launched, ``is_script`` where its script failed."""
+
+    message: str
+    has_instance: bool = False
+    is_script: bool = False
+
+
+def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[str, int]) -> LaunchProblem | None:
+    """Why the instances of a group do not become nodes, in the words of HyperPod's failure message; else None.
 
     `taken` is how many addresses other nodes hold, by subnet.
     """
@@ -170,15 +179,23 @@ def launch_problem(context: Context, request: Spec, group: Spec, taken: Mapping[
         return None
     network = Network(context)
     subnets = placement(context, network, request, group)
-    checks: tuple[Callable[[], str | None], ...] = (
+    before: tuple[Callable[[], str | None], ...] = (
         lambda: _capacity_problem(group, subnets),
-        lambda: _route_problem(network, subnets),
         lambda: _address_problem(group, subnets, taken),
-        lambda: _efa_problem(network, request, group),
         lambda: _permission_problem(context, group),
-        lambda: _script_problem(context, group),
     )
-    return next((problem for check in checks if (problem := check())), None)
+    message = next((problem for check in before if (problem := check())), None)
+    if message:
+        return LaunchProblem(message)
+    booting: tuple[Callable[[], str | None], ...] = (
+        lambda: _route_problem(network, subnets),
+        lambda: _efa_problem(network, request, group),
+    )
+    message = next((problem for check in booting if (problem := check())), None)
+    if message:
+        return LaunchProblem(message, has_instance=True)
+    message = _script_problem(context, group)
+    return LaunchProblem(message, has_instance=True, is_script=True) if message else None
 
 
 def groups_of(request: Spec) -> list[Spec]:

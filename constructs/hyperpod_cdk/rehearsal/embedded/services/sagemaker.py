@@ -1,25 +1,30 @@
 """SageMaker HyperPod clusters: instance groups, nodes, events, software updates, tags.
 
-A cluster whose instances cannot be launched ends `Failed` with the reason, and an update rolls back with it. AWS does
-that too where it provisions all or nothing; a Continuous cluster of AWS's is `InService` with no nodes instead, and the
-reason stands in its events only. The rehearsal fails both, since a deployment that leaves no node is a failed one, and
-records the events as well.
+A cluster that provisions all or nothing and whose instances cannot be launched ends `Failed` with the reason, and an
+update rolls back with it. A Continuous cluster is `InService` without its nodes (`nodes.py`): why they do not come
+stands in its events.
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-import ipaddress
 import uuid
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services import rules
+from hyperpod_cdk.rehearsal.embedded.services.cluster_events import Level, describe_event, list_events, record
 from hyperpod_cdk.rehearsal.embedded.services.network import Network
+from hyperpod_cdk.rehearsal.embedded.services.nodes import (
+    IMAGE_RELEASE_VERSION,
+    NODE_SECONDS,
+    plan_nodes,
+    settle_nodes,
+    try_again,
+)
 from hyperpod_cdk.rehearsal.embedded.services.stores import (
     AccessEntry,
     HyperPodCluster,
@@ -38,15 +43,10 @@ from hyperpod_cdk.rehearsal.embedded.services.training_plans import find_plan
 CREATE_SECONDS = 1.0
 UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.5
-NODE_SECONDS = 0.2
-HEALTH_CHECK_SECONDS = 0.3
 """How long the embedded AWS takes over what takes AWS minutes or hours."""
 
 DEFAULT_THREADS_PER_CORE = 1
-IMAGE_RELEASE_VERSION = "1.0.0"
 HYPERPOD_LINUX = "HYPERPOD_LINUX"
-FIRST_HOST = 4
-"""AWS keeps the first four addresses of a subnet for itself."""
 
 CLUSTER_MEMBERS = (
     "VpcConfig",
@@ -60,8 +60,6 @@ CLUSTER_MEMBERS = (
 )
 UPDATABLE_MEMBERS = tuple(member for member in CLUSTER_MEMBERS if member not in {"VpcConfig", "Orchestrator"})
 
-Level = Literal["Info", "Warn", "Error"]
-
 
 @operation("sagemaker", "CreateCluster")
 def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +70,8 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     wanted = {**request, "InstanceGroups": request.get("InstanceGroups") or []}
     rules.check_cluster(context, wanted)
     cluster = _new_cluster(context, request)
-    planned, problem = _launch(context, cluster, wanted, rules.groups_of(wanted))
+    plan = plan_nodes(context, cluster, wanted, rules.groups_of(wanted), in_service_after=CREATE_SECONDS)
+    problem = plan.problem
     with context.state.lock:
         cluster.groups = {
             str(group["InstanceGroupName"]): InstanceGroup(spec=dict(group), restricted=restricted)
@@ -86,10 +85,11 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         context.state.store(SageMakerStore).clusters[name] = cluster
         _join(context, cluster)
         if problem:
-            _event(context, cluster, "Cluster", problem, level="Error")
+            _tell_failure(context, cluster, "creation", problem)
         else:
-            _settle_nodes(context, cluster, planned)
-            _event(context, cluster, "Cluster", f"Cluster {name} was created.", level="Info")
+            text = f"Cluster {name} creation completed successfully"
+            record(context, cluster, "Cluster", text, level="Info", after=CREATE_SECONDS)
+            settle_nodes(context, cluster, plan.nodes)
     return {"ClusterArn": cluster.arn}
 
 
@@ -173,19 +173,20 @@ def update_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     changed = [spec for spec in specs if _grows(cluster.groups.get(spec["InstanceGroupName"]), spec)]
     rules.check_cluster_role(cluster.request, wanted)
     rules.check_cluster(context, wanted, existing=cluster.name, groups=changed)
-    planned, problem = _launch(context, cluster, wanted, changed)
+    plan = plan_nodes(context, cluster, wanted, changed, in_service_after=UPDATE_SECONDS)
+    problem = plan.problem
     with context.state.lock:
         cluster.failure_message = problem
         if problem:
             cluster.timeline = Timeline.begin(
                 context.clock, "Updating", (UPDATE_SECONDS, "RollingBack"), (UPDATE_SECONDS, "InService")
             )
-            _event(context, cluster, "Cluster", problem, level="Error")
+            _tell_failure(context, cluster, "update", problem)
         else:
             cluster.request.update(updates)
             if "RestrictedInstanceGroupsConfig" not in wanted:
                 cluster.request.pop("RestrictedInstanceGroupsConfig", None)
-            _apply(context, cluster, after, planned)
+            _apply(context, cluster, after, plan.nodes)
     return {"ClusterArn": cluster.arn}
 
 
@@ -215,10 +216,12 @@ def list_cluster_nodes(context: Context, request: dict[str, Any]) -> dict[str, A
     """The nodes, by group and number."""
     cluster = find_cluster(context, request["ClusterName"])
     part = request.get("InstanceGroupNameContains", "")
-    nodes = [node for node in _living_nodes(context, cluster) if part in node.group]
+    # a node without an instance is listed by its logical ID, which has to be asked for
+    named = request.get("IncludeNodeLogicalIds", False)
+    nodes = [node for node in _living_nodes(context, cluster) if part in node.group and (node.instance_id or named)]
     shown, token = page(nodes, request.get("NextToken"), request.get("MaxResults") or 100)
     return {
-        "ClusterNodeSummaries": [_node_summary(context, node) for node in shown],
+        "ClusterNodeSummaries": [_node_summary(context, node, named=named) for node in shown],
         **({"NextToken": token} if token else {}),
     }
 
@@ -237,22 +240,13 @@ def describe_cluster_node(context: Context, request: dict[str, Any]) -> dict[str
 @operation("sagemaker", "ListClusterEvents")
 def list_cluster_events(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """The events, newest first; Continuous clusters only."""
-    cluster = find_cluster(context, request["ClusterName"])
-    if not cluster.is_continuous:
-        raise ServiceError(
-            "ValidationException",
-            f"Cluster {cluster.name} does not have NodeProvisioningMode Continuous; it has no events.",
-        )
-    filters = {"InstanceGroupName": "InstanceGroupName", "NodeId": "InstanceId", "ResourceType": "ResourceType"}
-    events = [
-        event
-        for event in cluster.events
-        if all(request.get(asked) in {None, event.get(member)} for asked, member in filters.items())
-    ]
-    if request.get("SortOrder") != "Ascending":
-        events.reverse()
-    shown, token = page(events, request.get("NextToken"), request.get("MaxResults") or 100)
-    return {"Events": shown, **({"NextToken": token} if token else {})}
+    return list_events(context, find_cluster(context, request["ClusterName"]), request)
+
+
+@operation("sagemaker", "DescribeClusterEvent")
+def describe_cluster_event(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """One event with what it says of its subject; Continuous clusters only."""
+    return describe_event(context, find_cluster(context, request["ClusterName"]), request["EventId"])
 
 
 @operation("sagemaker", "UpdateClusterSoftware")
@@ -275,8 +269,10 @@ def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[s
             group.spec["ImageReleaseVersion"] = version
             for node in group.nodes:
                 node.image_release_version = version
+                if node.problem:
+                    continue
                 node.timeline = Timeline.begin(context.clock, "SystemUpdating", (NODE_SECONDS, "Running"))
-        _event(context, cluster, "Cluster", "Software update started.", level="Info")
+        record(context, cluster, "Cluster", "Software update started.", level="Info")
     return {"ClusterArn": cluster.arn}
 
 
@@ -295,21 +291,19 @@ def batch_add_cluster_nodes(context: Context, request: dict[str, Any]) -> dict[s
     after = {**cluster.request, "InstanceGroups": specs}
     growing = [spec for spec in specs if spec["InstanceGroupName"] in wanted]
     rules.check_cluster(context, after, existing=cluster.name, groups=growing)
-    planned, problem = _launch(context, cluster, after, growing)
+    plan = plan_nodes(context, cluster, after, growing, in_service_after=0.0)
     failed = [
         {"InstanceGroupName": name, "ErrorCode": "InstanceGroupNotFound", "FailedCount": count, "Message": ""}
         for name, count in wanted.items()
         if name not in cluster.groups
     ]
-    if problem:
-        raise ServiceError("ResourceLimitExceeded", problem)
     with context.state.lock:
         for spec in growing:
             cluster.groups[str(spec["InstanceGroupName"])].spec["InstanceCount"] = spec["InstanceCount"]
-        _settle_nodes(context, cluster, planned)
+        settle_nodes(context, cluster, plan.nodes)
     added = [
         {"NodeLogicalId": node.logical_id, "InstanceGroupName": node.group, "Status": "Pending"}
-        for nodes in planned.values()
+        for nodes in plan.nodes.values()
         for node in nodes
     ]
     return {"Successful": added, "Failed": failed}
@@ -366,6 +360,7 @@ def find_cluster(context: Context, name_or_arn: str) -> HyperPodCluster:
     for cluster in hyperpod_clusters(context).values():
         if name_or_arn in {cluster.name, cluster.arn}:
             found: HyperPodCluster = cluster
+            try_again(context, found)
             return found
     raise ServiceError("ResourceNotFound", f"Cluster with name {name_or_arn} not found.")
 
@@ -373,7 +368,7 @@ def find_cluster(context: Context, name_or_arn: str) -> HyperPodCluster:
 def record_event(context: Context, cluster: HyperPodCluster, description: str, level: Level) -> None:
     """Add an event of the whole cluster."""
     with context.state.lock:
-        _event(context, cluster, "Cluster", description, level=level)
+        record(context, cluster, "Cluster", description, level=level)
 
 
 def tag_map(tags: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
@@ -412,85 +407,6 @@ def _new_cluster(context: Context, request: dict[str, Any]) -> HyperPodCluster:
     )
 
 
-def _launch(
-    context: Context, cluster: HyperPodCluster, wanted: Mapping[str, Any], groups: Iterable[Mapping[str, Any]]
-) -> tuple[dict[str, list[Node]], str | None]:
-    """The nodes to add to each group, and why they cannot be launched, if they cannot."""
-    growing = {str(group["InstanceGroupName"]) for group in groups}
-    taken = _addresses_taken(context)
-    planned: dict[str, list[Node]] = {}
-    for spec in rules.groups_of(wanted):
-        name = str(spec["InstanceGroupName"])
-        if name not in growing:
-            continue
-        present = cluster.groups.get(name)
-        # what the group itself holds now is not in its own way
-        held = Counter[str]()
-        for node in present.nodes if present else []:
-            held[node.subnet_id] += rules.addresses_per_node(node.instance_type)
-        problem = rules.launch_problem(context, wanted, spec, taken - held)
-        if problem:
-            return {}, problem
-        planned[name] = _plan_nodes(context, cluster, wanted, spec, taken)
-    return planned, None
-
-
-def _plan_nodes(
-    context: Context, cluster: HyperPodCluster, wanted: Mapping[str, Any], spec: Mapping[str, Any], taken: Counter[str]
-) -> list[Node]:
-    name = str(spec["InstanceGroupName"])
-    present = cluster.groups.get(name)
-    plan = find_plan(context, spec["TrainingPlanArn"]) if spec.get("TrainingPlanArn") else None
-    if plan is not None and not plan.has_started:
-        return []
-    subnets = rules.placement(context, Network(context), wanted, spec)
-    instance_type = rules.types_of(spec)[0]
-    each = rules.addresses_per_node(instance_type)
-    first = present.launched if present else 0
-    missing = int(spec["InstanceCount"]) - len(present.nodes if present else [])
-    nodes = []
-    for number in range(first, first + max(missing, 0)):
-        subnet = next(
-            (item for item in subnets if item["AvailableIpAddressCount"] - taken[item["SubnetId"]] >= each), subnets[0]
-        )
-        address = ipaddress.ip_network(subnet["CidrBlock"])[FIRST_HOST + taken[subnet["SubnetId"]]]
-        taken[subnet["SubnetId"]] += each
-        digest = hashlib.sha256(f"{cluster.cluster_id}/{name}/{number}".encode()).hexdigest()
-        nodes.append(
-            Node(
-                instance_id=f"i-{digest[:17]}",
-                logical_id=f"{name}-{digest[17:25]}",
-                group=name,
-                instance_type=instance_type,
-                subnet_id=subnet["SubnetId"],
-                availability_zone_id=subnet["AvailabilityZoneId"],
-                private_ip=str(address),
-                launched=context.clock.now(),
-                timeline=_node_timeline(context, spec),
-                image_release_version=spec.get("ImageReleaseVersion") or IMAGE_RELEASE_VERSION,
-            )
-        )
-    return nodes
-
-
-def _node_timeline(context: Context, spec: Mapping[str, Any]) -> Timeline:
-    later: tuple[tuple[float, str], ...]
-    if spec.get("OnStartDeepHealthChecks"):
-        later = ((NODE_SECONDS, "DeepHealthCheckInProgress"), (HEALTH_CHECK_SECONDS, "Running"))
-    else:
-        later = ((NODE_SECONDS, "Running"),)
-    return Timeline.begin(context.clock, "Pending", *later)
-
-
-def _settle_nodes(context: Context, cluster: HyperPodCluster, planned: Mapping[str, list[Node]]) -> None:
-    for name, nodes in planned.items():
-        group = cluster.groups[name]
-        group.nodes += nodes
-        group.launched += len(nodes)
-        for node in nodes:
-            _event(context, cluster, "Instance", f"Instance {node.instance_id} was launched.", level="Info", node=node)
-
-
 def _apply(
     context: Context, cluster: HyperPodCluster, after: Mapping[str, Any], planned: Mapping[str, list[Node]]
 ) -> None:
@@ -505,9 +421,9 @@ def _apply(
         kept[name] = group
     gone = sorted(set(cluster.groups) - set(kept))
     cluster.groups = kept
-    _settle_nodes(context, cluster, planned)
+    settle_nodes(context, cluster, planned)
     for name in gone:
-        _event(context, cluster, "InstanceGroup", f"Instance group {name} was deleted.", level="Info")
+        record(context, cluster, "InstanceGroup", f"Instance group {name} was deleted.", level="Info")
     _join(context, cluster)
 
 
@@ -582,7 +498,7 @@ def _group_view(context: Context, group: InstanceGroup, cluster_status: str) -> 
     version = spec.get("ImageReleaseVersion") or IMAGE_RELEASE_VERSION
     view: dict[str, Any] = {
         "InstanceGroupName": group.name,
-        "CurrentCount": len([node for node in group.nodes if node.timeline.at(context.clock.now()) != "Pending"]),
+        "CurrentCount": len([node for node in group.nodes if _status(context, node) not in {"Pending", "Failure"}]),
         "TargetCount": int(spec["InstanceCount"]),
         "ThreadsPerCore": DEFAULT_THREADS_PER_CORE,
         "Status": cluster_status if cluster_status in {"Creating", "Updating", "Failed", "Deleting"} else "InService",
@@ -662,18 +578,27 @@ def _living_nodes(context: Context, cluster: HyperPodCluster) -> list[Node]:
     return [node for _, group in sorted(cluster.groups.items()) for node in group.nodes]
 
 
-def _node_summary(context: Context, node: Node) -> dict[str, Any]:
-    return {
+def _status(context: Context, node: Node) -> str:
+    return node.timeline.at(context.clock.now())
+
+
+def _node_summary(context: Context, node: Node, *, named: bool = True) -> dict[str, Any]:
+    status = _status(context, node)
+    summary = {
         "InstanceGroupName": node.group,
         "InstanceId": node.instance_id,
         "NodeLogicalId": node.logical_id,
         "InstanceType": node.instance_type,
         "LaunchTime": node.launched,
         "LastSoftwareUpdateTime": node.launched,
-        "InstanceStatus": {"Status": node.timeline.at(context.clock.now()), "Message": ""},
+        "InstanceStatus": {"Status": status, "Message": node.problem if status == "Failure" else ""},
         "PrivateDnsHostname": _hostname(context, node),
         "CurrentImageReleaseVersion": node.image_release_version,
     }
+    left_out = {"NodeLogicalId"} if not named else set[str]()
+    if not node.private_ip:
+        left_out.add("PrivateDnsHostname")
+    return {member: value for member, value in summary.items() if member not in left_out}
 
 
 def _node_details(context: Context, cluster: HyperPodCluster, node: Node) -> dict[str, Any]:
@@ -702,14 +627,6 @@ def _zone_name(context: Context, node: Node) -> str:
     return str(subnet["AvailabilityZone"]) if subnet else ""
 
 
-def _addresses_taken(context: Context) -> Counter[str]:
-    taken = Counter[str]()
-    for cluster in hyperpod_clusters(context).values():
-        for node in cluster.nodes():
-            taken[node.subnet_id] += rules.addresses_per_node(node.instance_type)
-    return taken
-
-
 def _uses_plan(cluster: HyperPodCluster, plan_arn: str | None) -> bool:
     return plan_arn is None or any(group.spec.get("TrainingPlanArn") == plan_arn for group in cluster.groups.values())
 
@@ -720,34 +637,15 @@ def _policies_of(table: Mapping[str, Policy], cluster: HyperPodCluster) -> list[
 
 def _tags_of(context: Context, arn: str) -> dict[str, str]:
     for table in (hyperpod_clusters(context), scheduler_configs(context), compute_quotas(context)):
-        for record in table.values():
-            if record.arn == arn:
-                tags: dict[str, str] = record.tags
+        for tagged in table.values():
+            if tagged.arn == arn:
+                tags: dict[str, str] = tagged.tags
                 return tags
     if ":cluster/" in arn or ":cluster-scheduler-config/" in arn or ":compute-quota/" in arn:
         raise ServiceError("ResourceNotFound", f"Resource {arn} not found.")
     raise PassToMoto
 
 
-def _event(
-    context: Context,
-    cluster: HyperPodCluster,
-    resource: Literal["Cluster", "InstanceGroup", "Instance"],
-    description: str,
-    *,
-    level: Level,
-    node: Node | None = None,
-) -> None:
-    number = len(cluster.events)
-    event = {
-        "EventId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{cluster.arn}/{number}")),
-        "ClusterArn": cluster.arn,
-        "ClusterName": cluster.name,
-        "ResourceType": resource,
-        "EventTime": context.clock.now(),
-        "Description": description,
-        "EventLevel": level,
-    }
-    if node is not None:
-        event.update(InstanceGroupName=node.group, InstanceId=node.instance_id)
-    cluster.events.append(event)
+def _tell_failure(context: Context, cluster: HyperPodCluster, what: str, problem: str) -> None:
+    text = f"Cluster {cluster.name} {what} failed"
+    record(context, cluster, "Cluster", text, level="Error", metadata={"FailureMessage": problem})

@@ -81,7 +81,11 @@ class EksStore:
 
 @dataclass
 class Node:
-    """One HyperPod instance."""
+    """A node, as the latest attempt at it stands; ``instance_id`` is empty where nothing could be launched.
+
+    ``number`` counts the nodes of the group, ``tried`` the earlier attempts. ``problem`` is why this one fails, after
+    ``fails_after`` seconds, and ``retried_at`` when the next one begins.
+    """
 
     instance_id: str
     logical_id: str
@@ -93,6 +97,12 @@ class Node:
     launched: datetime
     timeline: Timeline
     image_release_version: str
+    number: int = 0
+    tried: int = 0
+    problem: str = ""
+    is_script: bool = False
+    fails_after: float = 0.0
+    retried_at: datetime | None = None
 
 
 @dataclass
@@ -229,13 +239,6 @@ def hyperpod_cluster_on(context: Context, eks_cluster_arn: str) -> HyperPodClust
     """The HyperPod cluster that an EKS cluster orchestrates; there is one at most."""
     clusters = hyperpod_clusters(context).values()
     return next((cluster for cluster in clusters if cluster.eks_cluster_arn == eks_cluster_arn), None)
-
-
-def running_nodes(context: Context, eks_cluster_arn: str) -> list[Node]:
-    """The HyperPod nodes that have joined an EKS cluster and run."""
-    cluster = hyperpod_cluster_on(context, eks_cluster_arn)
-    now = context.clock.now()
-    return [node for node in cluster.nodes() if node.timeline.at(now) == "Running"] if cluster else []
 
 
 def _living(context: Context, table: dict[str, Any]) -> dict[str, Any]:
