@@ -11,6 +11,7 @@ from hyperpod_cdk import (
     HyperPodCluster,
     InstanceGroup,
     KarpenterAutoscaling,
+    NodeWaiter,
     RestrictedGroup,
     ServiceLustre,
     SharedEnvironment,
@@ -44,6 +45,8 @@ class HyperPodStack(cdk.Stack):
                 "Autoscaling",
                 encryption_key_arns=[volume_key.key.key_arn] if volume_key else [],
             )
+        # beside the cluster, so that what waits for nodes finds it made
+        self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
         first_zone = environment.network.zone_ids()[0]
         self.cluster = HyperPodCluster(

@@ -10,6 +10,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk import (
+    AwaitedGroup,
     CheckpointAccess,
     CoreDns,
     EbsCsiDriver,
@@ -18,6 +19,7 @@ from hyperpod_cdk import (
     KarpenterPools,
     LustreClaims,
     NodeAddon,
+    NodesReady,
     S3Claims,
     S3CsiDriver,
     Spaces,
@@ -26,11 +28,13 @@ from hyperpod_cdk import (
 )
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.config import Environment, Lustre, S3Volume
+from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.s3_claims import MountedBucket
 from hyperpod_cdk.teams import PriorityClass
 from hyperpod_cdk.volume_claims import VolumeClaims
 from stacks.foundation import FoundationStack
 from stacks.hyperpod import HyperPodStack
+from stacks.observability import ObservabilityStack
 from stacks.storage import StorageStack
 from stacks.teams import governed_teams, is_native_here
 
@@ -52,6 +56,8 @@ class PlatformStack(cdk.Stack):
             or any(lustre.claim is not None for lustre in environment.storage.lustre)
             or _writes_checkpoints(environment)
             or bool(environment.storage.s3)
+            # which is another stack's, and waits for the nodes of this one
+            or (ObservabilityStack.has_addon(environment) and bool(addon_groups(environment)))
         )
 
     def __init__(
@@ -78,6 +84,36 @@ class PlatformStack(cdk.Stack):
         self._operators(foundation, hyperpod)
         self._checkpoint_access()
         self._claims(foundation, storage)
+        self._wait_for_nodes(hyperpod)
+
+    def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
+        """Let all that runs on nodes wait for one; where no group can have one there is nothing to wait for."""
+        environment, groups = self._environment, addon_groups(self._environment)
+        needy = [
+            node
+            for node in self.node.find_all()
+            if cdk.CfnResource.is_cfn_resource(node) and node.cfn_resource_type == "AWS::EKS::Addon"
+        ]
+        if self.governance is not None and self.governance.addon is None:
+            needy.append(self.governance.scheduler_config)
+        if not groups or not (needy or ObservabilityStack.has_addon(environment)):
+            return
+        nodes = NodesReady(
+            self,
+            "NodesReady",
+            cluster_arn=hyperpod.cluster.cluster_arn,
+            groups=[
+                AwaitedGroup(name=group.name, count=group.count, expected=comes_soon(environment, group))
+                for group in groups
+            ],
+            timeout_minutes=environment.hyperpod.node_wait_minutes,
+            waiter=hyperpod.node_waiter,
+        )
+        for node in needy:
+            node.node.add_dependency(nodes)
+        cdk.CfnOutput(
+            self, "Nodes", description="Nodes of each instance group when the add-ons came", value=nodes.groups
+        )
 
     def _karpenter_pools(self, foundation: FoundationStack, hyperpod: HyperPodStack) -> None:
         section, autoscaling = self._environment.hyperpod, hyperpod.autoscaling

@@ -164,7 +164,12 @@ def the_lambda_made_the_scheduler_policy(found: Inventory, ran: set[str]) -> Non
         ("john", "3 x ml.g5.12xlarge", 0, "LendAndBorrow 50 %"),
         ("smith", "1 x ml.g5.12xlarge", 100, "LendAndBorrow 100 %"),
     ]
-    assert ran == {"Custom::HyperPodQuotaGate", "Custom::HyperPodLogSettings", "Custom::ClusterSchedulerConfig"}
+    assert ran == {
+        "Custom::ClusterSchedulerConfig",
+        "Custom::HyperPodLogSettings",
+        "Custom::HyperPodNodesReady",
+        "Custom::HyperPodQuotaGate",
+    }
 
 
 @contextmanager

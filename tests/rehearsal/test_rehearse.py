@@ -62,6 +62,7 @@ class TestProd:
         how = {(each["how"], each["type"]) for each in prod.executions}
         assert how == {
             ("ran", "Custom::HyperPodLogSettings"),
+            ("ran", "Custom::HyperPodNodesReady"),
             ("ran", "Custom::HyperPodQuotaGate"),
             ("ran", "Custom::CDKBucketDeployment"),
             ("played", "Custom::AWSCDK-EKS-HelmChart"),

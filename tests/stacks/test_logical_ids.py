@@ -43,6 +43,7 @@ PROD = {
     ("prod-foundation", "LifecycleScriptsBucketBB67840B"): "AWS::S3::Bucket",
     ("prod-foundation", "LifecycleScriptsUploadLogs902B8BF1"): "AWS::Logs::LogGroup",
     ("prod-hyperpod", "ClusterEB0386A7"): "AWS::SageMaker::Cluster",
+    ("prod-hyperpod", "NodeWaiterLogs31062831"): "AWS::Logs::LogGroup",
     ("prod-observability", "NodeEventsLogGroup4621FA13"): "AWS::Logs::LogGroup",
 }
 

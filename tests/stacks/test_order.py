@@ -45,6 +45,11 @@ def cluster(synthesized: Synthesized) -> Node:
     return found
 
 
+def ready(synthesized: Synthesized) -> Node:
+    (found,) = synthesized.of_type("Custom::HyperPodNodesReady")
+    return found
+
+
 def test_nothing_waits_for_itself(synthesized: Synthesized) -> None:
     assert nx.is_directed_acyclic_graph(synthesized.graph)
 
@@ -142,6 +147,39 @@ def test_addon_whose_pods_need_a_node_waits_for_the_cluster(created: Synthesized
         assert name not in _addons(created)
         return
     assert created.waits_for(created.addon(name), cluster(created))
+
+
+@pytest.mark.parametrize("name", NEEDS_A_NODE)
+def test_addon_whose_pods_need_a_node_waits_for_one_that_runs(synthesized: Synthesized, name: str) -> None:
+    if name not in _addons(synthesized):
+        return
+    assert synthesized.waits_for(synthesized.addon(name), ready(synthesized))
+
+
+def test_quotas_wait_for_a_node_that_runs(synthesized: Synthesized) -> None:
+    policies = synthesized.of_type(*SCHEDULER, *QUOTA)
+    assert [each for each in policies if not synthesized.waits_for(each, ready(synthesized))] == []
+
+
+def test_the_wait_begins_with_the_cluster_and_finds_its_function_made(synthesized: Synthesized) -> None:
+    assert synthesized.waits_for(ready(synthesized), cluster(synthesized))
+    (function,) = [
+        node
+        for node in synthesized.of_type("AWS::Lambda::Function")
+        if synthesized.resource(node)["Properties"].get("Description", "").startswith("HyperPod node wait")
+    ]
+    assert function[0] == cluster(synthesized)[0]
+    assert not synthesized.waits_for(function, cluster(synthesized))
+
+
+def test_the_wait_is_for_groups_that_take_addons(synthesized: Synthesized) -> None:
+    groups = synthesized.resource(ready(synthesized))["Properties"]["Groups"]
+    expected = [
+        {"Name": group.name, "Count": group.count, "Expected": group.name == "system"}
+        for group in synthesized.environment.hyperpod.instance_groups
+        if group.count
+    ]
+    assert groups == expected
 
 
 @pytest.mark.parametrize("name", NEEDS_NO_NODE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from datetime import date
 from functools import cache
@@ -110,6 +111,15 @@ def closest(name: str) -> str | None:
     """Give the known name that was probably meant (``p5.48xlarge`` -> ``ml.p5.48xlarge``), or None."""
     wanted = name.strip().lower()
     return _closest(wanted if wanted.startswith("ml.") else f"ml.{wanted}", _table())
+
+
+def xlarge(name: str) -> int | None:
+    """Give the size in a type's name: 4 for ``ml.c5.4xlarge``, 0 below ``xlarge``, None where the name tells none."""
+    size = name.rpartition(".")[2] if "." in name else ""
+    if size in {"nano", "micro", "small", "medium", "large"}:
+        return 0
+    match = re.fullmatch(r"([0-9]*)xlarge", size)
+    return None if match is None else int(match[1] or 1)
 
 
 def source_texts() -> dict[str, str]:

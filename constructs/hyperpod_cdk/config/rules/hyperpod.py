@@ -1,10 +1,11 @@
-"""Rules about the cluster as a whole: autoscaling and Karpenter's pools."""
+"""Rules about the cluster as a whole: nodes for add-ons, autoscaling and Karpenter's pools."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.config.instance_group import InstanceGroup
@@ -29,6 +30,30 @@ def _autoscaled(environment: Environment) -> Iterator[tuple[DataPath, InstanceGr
         for index, group in enumerate(environment.hyperpod.instance_groups):
             if group.count == 0:
                 yield ("hyperpod", "instance_groups", index), group
+
+
+@BOOK.whole
+def addons_find_a_node(environment: Environment) -> Iterator[Problem]:
+    """Warn where no node can take add-ons, and where the first one comes later than a deployment can wait."""
+    at = ("hyperpod", "instance_groups")
+    groups = addon_groups(environment)
+    small = "a small group such as two ml.m5.2xlarge named system"
+    # restricted groups alone, and Karpenter's alone, have rules of their own
+    if not environment.hyperpod.instance_groups or environment.hyperpod.autoscaling == "karpenter":
+        return
+    if not groups:
+        yield warning(
+            at,
+            "no group has nodes that take add-ons (a count above 0, no taint with NoSchedule or NoExecute), so that the"
+            f" deployment waits for no node and leaves them degraded; add {small}",
+        )
+    elif all(group.deep_health_checks and not comes_soon(environment, group) for group in groups):
+        yield warning(
+            at,
+            "every group that takes add-ons has deep health checks of about two hours, and a deployment waits for a"
+            f" node {hyperpod.NODE_WAIT_LONGEST_MINUTES} minutes at most: the first one fails at the add-ons and"
+            f" succeeds when repeated once nodes run; add {small}",
+        )
 
 
 @BOOK.whole

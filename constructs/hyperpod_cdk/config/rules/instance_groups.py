@@ -215,6 +215,26 @@ def min_count_is_within_count(path: DataPath, group: InstanceGroup) -> Iterator[
         )
 
 
+@BOOK.each(groups)
+def a_minimum_is_met_in_time(environment: Environment, path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
+    """Warn of a minimum beside what takes hours: HyperPod takes a group back whose minimum is not met in 3 hours."""
+    if not group.min_count or group.min_count > group.count or environment.hyperpod.provisioning != "continuous":
+        return
+    slow = []
+    if group.capacity == "training_plan":
+        slow.append(
+            "nodes of a training plan come when it begins, and whether the 3 hours wait for it AWS does not say"
+        )
+    if group.deep_health_checks:
+        slow.append("deep health checks take about two of them")
+    if slow:
+        yield warning(
+            (*path, "min_count"),
+            "HyperPod gives a group 3 hours to reach its minimum, then sets minimum and count back, to 0 for a new"
+            f" group (developer guide, scaling); {'; '.join(slow)}; leave out min_count until the nodes run",
+        )
+
+
 @BOOK.each(all_groups)
 def deep_health_checks_can_run(environment: Environment, path: DataPath, group: AnyGroup) -> Iterator[Problem]:
     """Refuse checks of types without accelerators and checks beside taints, which HyperPod does not combine."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, instance_types
 from hyperpod_cdk.catalog import operators as catalog
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
@@ -165,7 +164,7 @@ def services_are_in_the_region(environment: Environment) -> Iterator[Problem]:
 def operators_have_a_node_large_enough(environment: Environment) -> Iterator[Problem]:
     """Warn where no node has room for all pods of an operator."""
     groups = environment.hyperpod.instance_groups
-    sizes = [_size(name) for group in groups for name in group.all_instance_types if group.count]
+    sizes = [instance_types.xlarge(name) for group in groups for name in group.all_instance_types if group.count]
     if not sizes or None in sizes:
         return
     for addon, name in ((addons.INFERENCE, "inference"), (addons.OBSERVABILITY, "observability")):
@@ -202,14 +201,3 @@ def governance_metrics_have_governance(environment: Environment) -> Iterator[Pro
 def _is_older(version: str, least: str | None) -> bool:
     got, wanted = addons.release(version), addons.release(least) if least else None
     return got is not None and wanted is not None and got < wanted
-
-
-def _size(instance_type: str) -> int | None:
-    """Give 4 for ``ml.c5.4xlarge``, 0 for sizes below ``xlarge``, None where the name does not tell."""
-    if "." not in instance_type:
-        return None
-    size = instance_type.rsplit(".", 1)[1]
-    if size in {"nano", "micro", "small", "medium", "large"}:
-        return 0
-    match = re.fullmatch(r"([0-9]*)xlarge", size)
-    return None if match is None else int(match[1] or 1)

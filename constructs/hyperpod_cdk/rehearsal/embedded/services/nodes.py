@@ -115,28 +115,32 @@ def try_again(context: Context, cluster: HyperPodCluster) -> None:
     now = context.clock.now()
     if not cluster.is_continuous or cluster.timeline.at(now) in {"Deleting", "Failed"}:
         return
-    with context.state.lock:
-        wanted = cluster.as_requested()
-        for group in cluster.groups.values():
-            due = [index for index, node in enumerate(group.nodes) if node.retried_at and node.retried_at <= now]
-            if not due:
-                continue
-            taken = _addresses_taken(context)
-            problem = _launch_problem(context, cluster, wanted, group.spec, taken)
-            for index in due:
-                before = group.nodes[index]
-                group.nodes[index] = _attempt(
-                    context,
-                    cluster,
-                    wanted,
-                    group.spec,
-                    taken,
-                    problem=problem,
-                    number=before.number,
-                    tried=before.tried + 1,
-                    after=NODE_SECONDS,
-                )
-                _tell(context, cluster, group.nodes[index])
+    wanted = cluster.as_requested()
+    for group in list(cluster.groups.values()):
+        due = [node for node in group.nodes if node.retried_at and node.retried_at <= now]
+        if not due:
+            continue
+        taken = _addresses_taken(context)
+        # it asks other services of this AWS, which must not wait for a lock that is held here
+        problem = _launch_problem(context, cluster, wanted, group.spec, taken)
+        for before in due:
+            node = _attempt(
+                context,
+                cluster,
+                wanted,
+                group.spec,
+                taken,
+                problem=problem,
+                number=before.number,
+                tried=before.tried + 1,
+                after=NODE_SECONDS,
+            )
+            with context.state.lock:
+                place = next((index for index, each in enumerate(group.nodes) if each is before), None)
+                # somebody else may have tried it meanwhile, or taken it away
+                if place is not None:
+                    group.nodes[place] = node
+                    _tell(context, cluster, node)
 
 
 def running_nodes(context: Context, eks_cluster_arn: str) -> list[Node]:

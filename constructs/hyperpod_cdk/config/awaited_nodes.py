@@ -1,0 +1,40 @@
+"""On which nodes add-ons can run, and so which nodes a deployment waits for before it installs them."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.catalog import addons, instance_types
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_group import InstanceGroup
+
+
+def addon_groups(environment: Environment) -> tuple[InstanceGroup, ...]:
+    """Give the groups whose nodes take the pods of add-ons: with nodes of their own, and no taint that keeps pods off.
+
+    Karpenter's groups have none of their own, restricted groups are tainted by HyperPod. Where an add-on needs larger
+    nodes than others, it is the groups of such only, unless all of them have accelerators: nobody waits for those alone
+    while there are others.
+    """
+    groups = tuple(
+        group
+        for group in environment.hyperpod.instance_groups
+        if group.count and not any(taint.effect != "PreferNoSchedule" for taint in group.taints)
+    )
+    least = _least_xlarge(environment)
+    large = tuple(
+        group
+        for group in groups
+        if all((instance_types.xlarge(name) or 0) >= least for name in group.all_instance_types)
+    )
+    return large if any(comes_soon(environment, group) for group in large) else groups
+
+
+def comes_soon(environment: Environment, group: InstanceGroup) -> bool:
+    """Say whether the nodes of a group come within minutes, as those without accelerators do; unknown types may not."""
+    rows = [environment.instance_type(name) for name in group.all_instance_types]
+    return all(row is not None and not row.is_accelerated for row in rows)
+
+
+def _least_xlarge(environment: Environment) -> int:
+    operators = environment.operators
+    enabled = {addons.INFERENCE: operators.inference.enabled, addons.OBSERVABILITY: operators.observability.enabled}
+    return max((addons.row(name).minimum_node_xlarge or 0 for name, is_on in enabled.items() if is_on), default=0)
