@@ -352,12 +352,13 @@ class Wait:
             place = (str(node["InstanceGroupName"]), _name(node))
             if message and place[0] in names and place not in found:
                 found[place] = Failure(group=place[0], node=place[1], message=str(message))
-        # one of each kind before the second of any
+        # one of each kind before the second of any, those of the groups that should have nodes by now before others
+        awaited = {group.name for group in self._question.awaited}
         kinds: Counter[tuple[str, str]] = Counter()
         ranked = []
         for failure in found.values():
             kind = (failure.group, _alike(failure.message))
-            ranked.append((kinds[kind], failure))
+            ranked.append(((kinds[kind], failure.group not in awaited), failure))
             kinds[kind] += 1
         return [failure for _, failure in sorted(ranked, key=lambda each: each[0])]
 
