@@ -37,6 +37,7 @@ def _team(environment: Environment, section: TeamSection) -> Team:
         absolute_borrow_limits=[_row(row) for row in section.sharing.absolute_borrow_limits],
         member_role_arns=section.member_role_arns,
         access=section.access,
+        pod_security=section.pod_security,
         default_queue=section.default_queue,
         resource_quota=section.resource_quota,
     )

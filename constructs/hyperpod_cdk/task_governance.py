@@ -17,7 +17,7 @@ from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
 from hyperpod_cdk.manifests import applied_manifest
 from hyperpod_cdk.node_addons import NodeAddon
-from hyperpod_cdk.team_access import access_entries, shared_objects, team_objects
+from hyperpod_cdk.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
 from hyperpod_cdk.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
 
 Ordering = Literal["priority", "first_come_first_served"]
@@ -86,8 +86,10 @@ class TaskGovernance(Construct):
     access entry per role, so members must not be among ``admin_role_arns``, the roles that the cluster's maker admitted
     already.
 
-    ``cluster`` is what applies Kubernetes objects: roles, default queues and ResourceQuotas of teams that ask for them
-    stand in the team's namespace after its quota, and go before it.
+    ``cluster`` is what applies Kubernetes objects: the level of Pod Security of each team's namespace, and roles,
+    default queues and ResourceQuotas of teams that ask for them. They stand there after its quota, and go before it,
+    but for the namespace, which is SageMaker's. Without ``cluster`` a member's pod may be privileged, and so root on
+    its node.
 
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
@@ -184,7 +186,9 @@ class TaskGovernance(Construct):
         for team in teams:
             for what, objects in team_objects(team, queue_api=self._queue_api).items():
                 construct_id = f"{what}-{team.name}"
-                applied = applied_manifest(self, construct_id, cluster=cluster, objects=objects)
+                # to take the labels back would be to delete the namespace, with what runs in it, in a rollback too
+                stays = cdk.RemovalPolicy.RETAIN if what == POD_SECURITY else None
+                applied = applied_manifest(self, construct_id, cluster=cluster, objects=objects, removal_policy=stays)
                 # the namespace and the cluster queue come with the quota, which goes after what stands in them
                 applied.node.add_dependency(self.quotas[team.name])
                 found[construct_id] = applied

@@ -13,6 +13,9 @@ from constructs import Construct
 from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.teams import Team
 
+POD_SECURITY = "PodSecurity"
+"""The namespace itself, which is SageMaker's to delete: only its labels are ours."""
+
 _MEMBERS = "hyperpod-members"
 _READ = ["get", "list", "watch"]
 _EVERY = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
@@ -49,12 +52,16 @@ def shared_objects(teams: Sequence[Team]) -> list[dict[str, Any]]:
 
 
 def team_objects(team: Team, *, queue_api: str) -> dict[str, list[dict[str, Any]]]:
-    """Give the objects in a team's namespace, by what the team asks for: Members, DefaultQueue, ResourceQuota.
+    """Give a team's namespace with its level of Pod Security, and what the team asks for in it.
+
+    That is by name: PodSecurity, Members, DefaultQueue, ResourceQuota.
 
     Each belongs in a manifest of its own: what is taken out of a manifest that stays is not deleted. ``queue_api`` is
     the API version of Kueue's local queues.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
+    labels = governance.pod_security_labels(team.pod_security)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team.namespace, "labels": labels}}
+    found: dict[str, list[dict[str, Any]]] = {POD_SECURITY: [namespace]}
     if _has_roles(team):
         found["Members"] = _role(team.namespace)
     if team.default_queue:

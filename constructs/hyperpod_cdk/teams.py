@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 Preemption = Literal["lower_priority", "never"]
 Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
 Access = Literal["access_policies", "rbac"]
+PodSecurity = Literal["baseline", "privileged", "restricted"]
 
 _ROLE_ARN = re.compile(r"arn:[a-z0-9-]+:iam::\d{12}:role/.+")
 _API_WORDS = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
@@ -139,7 +140,9 @@ class Team:
     quota out of force.
 
     ``member_role_arns`` are IAM roles that may run jobs in the team's namespace ``hyperpod-ns-<name>``; ``access`` says
-    whether through AWS's access policies or through Kubernetes roles. ``default_queue`` sends jobs of the namespace
+    whether through AWS's access policies or through Kubernetes roles. ``pod_security`` is the level of Kubernetes' Pod
+    Security Standards that the namespace enforces: members may make pods, and a privileged one is root on its node,
+    with the rights of the node's role. ``default_queue`` sends jobs of the namespace
     that name no queue to the team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes
     ResourceQuota in the namespace; empty, there is none.
     """
@@ -155,6 +158,7 @@ class Team:
     description: str | None = None
     member_role_arns: Sequence[str] = ()
     access: Access = "access_policies"
+    pod_security: PodSecurity = "baseline"
     default_queue: bool = False
     resource_quota: Mapping[str, str] = field(default_factory=dict)
 
@@ -167,6 +171,7 @@ class Team:
             word_problem(self.preemption, governance.PREEMPTION, key="preemption"),
             word_problem(self.sharing, governance.SHARING, key="sharing"),
             word_problem(self.access, governance.ACCESS, key="access"),
+            word_problem(self.pod_security, governance.POD_SECURITY, key="pod_security"),
             governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
             twice_problem([row.key for row in self.quota], what="instance type"),
             governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),

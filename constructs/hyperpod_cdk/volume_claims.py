@@ -9,6 +9,7 @@ from aws_cdk import RemovalPolicy
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
+from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.manifests import applied_manifest
 
 MakeVolume = Callable[[str], Mapping[str, Any]]
@@ -23,7 +24,8 @@ class VolumeClaims(Construct):
     the same access modes.
 
     The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
-    stack goes, since whatever runs in them would go with them. Raises ValueError for a namespace that stands twice.
+    stack goes, since whatever runs in them would go with them. They get the level baseline of Pod Security, but for
+    those of Kubernetes and of operators, whose pods may need more. Raises ValueError for a namespace that stands twice.
     """
 
     def __init__(
@@ -73,12 +75,15 @@ class VolumeClaims(Construct):
         return self._namespaces
 
     def _namespace(self, cluster: eks.ICluster, namespace: str) -> eks.KubernetesManifest:
+        metadata: dict[str, Any] = {"name": namespace}
+        if not governance.is_namespace_of_others(namespace):
+            metadata["labels"] = governance.pod_security_labels(governance.POD_SECURITY[0])
         # one that is there already, of Kubernetes itself or of other claims, is no failure
         return applied_manifest(
             self,
             f"Namespace-{namespace}",
             cluster=cluster,
-            objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}],
+            objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}],
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 

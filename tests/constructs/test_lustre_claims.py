@@ -131,7 +131,14 @@ def test_namespaces_are_made_on_demand_first_and_stay() -> None:
     (claim_id,) = [name for name in rows if "Namespace" not in name]
 
     assert json.loads(rows[namespace_id]["Properties"]["Manifest"]) == [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": "a",
+                "labels": {f"pod-security.kubernetes.io/{mode}": "baseline" for mode in ("audit", "enforce", "warn")},
+            },
+        }
     ]
     assert rows[namespace_id]["DeletionPolicy"] == "RetainExceptOnCreate"
     assert rows[claim_id]["DependsOn"] == [namespace_id]

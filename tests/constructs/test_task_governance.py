@@ -520,11 +520,26 @@ def test_the_default_queue_comes_after_the_quota_in_the_words_of_the_versions_ku
 ) -> None:
     resources = with_cluster(teams=[team(default_queue=True), team("b")], addon_version=version)
 
-    ((_, applied),) = of_type(resources, "Custom::AWSCDK-EKS-KubernetesResource").items()
+    manifests = of_type(resources, "Custom::AWSCDK-EKS-KubernetesResource")
+    (applied,) = [each for each in manifests.values() if "LocalQueue" in each["Properties"]["Manifest"]]
     (queue,) = json.loads(applied["Properties"]["Manifest"])
     assert (queue["apiVersion"], queue["metadata"]["name"]) == (f"kueue.x-k8s.io/{api}", "default")
     quota_ids = of_type(resources, "AWS::SageMaker::ComputeQuota")
     assert applied["DependsOn"] == [next(key for key in quota_ids if "research" in key)]
+
+
+def test_each_team_s_namespace_is_labelled_after_its_quota_beside_the_others_and_never_deleted() -> None:
+    resources = with_cluster(teams=[team(pod_security="privileged"), team("b")])
+
+    manifests = of_type(resources, "Custom::AWSCDK-EKS-KubernetesResource").values()
+    quotas = of_type(resources, "AWS::SageMaker::ComputeQuota")
+    levels = {}
+    for each in manifests:
+        (namespace,) = json.loads(each["Properties"]["Manifest"])
+        levels[namespace["metadata"]["name"]] = namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+        assert [name in quotas for name in each["DependsOn"]] == [True]
+        assert (each["DeletionPolicy"], each["UpdateReplacePolicy"]) == ("Retain", "Retain"), "it is SageMaker's"
+    assert levels == {"hyperpod-ns-research": "privileged", "hyperpod-ns-b": "baseline"}
 
 
 def test_each_wish_has_a_manifest_of_its_own_so_that_it_goes_when_it_is_dropped() -> None:
@@ -537,6 +552,7 @@ def test_each_wish_has_a_manifest_of_its_own_so_that_it_goes_when_it_is_dropped(
     assert sorted(kinds) == [
         ["ClusterRole", "ClusterRoleBinding"],
         ["LocalQueue"],
+        ["Namespace"],
         ["ResourceQuota"],
         ["Role", "RoleBinding"],
     ]
@@ -557,6 +573,7 @@ def test_with_the_cluster_at_hand_members_get_kubernetes_roles() -> None:
     assert set(objects) == {
         ("ClusterRole", None),
         ("ClusterRoleBinding", None),
+        ("Namespace", None),
         ("Role", "hyperpod-ns-a"),
         ("RoleBinding", "hyperpod-ns-a"),
     }

@@ -17,15 +17,38 @@ def team(name: str = "research", **rest: Any) -> Team:
     return Team(name=name, quota=[QuotaRow(instance_type="ml.p5.48xlarge", count=2)], **rest)
 
 
-def test_a_team_that_asks_for_nothing_gets_no_objects() -> None:
+def namespace(level: str = "baseline") -> dict[str, Any]:
+    labels = {f"pod-security.kubernetes.io/{mode}": level for mode in ("audit", "enforce", "warn")}
+    metadata = {"name": "hyperpod-ns-research", "labels": labels}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def test_a_team_that_asks_for_nothing_gets_its_level_of_pod_security() -> None:
     plain = team(member_role_arns=[ALICE])
-    assert (shared_objects([plain]), team_objects(plain, queue_api=API)) == ([], {})
+    assert (shared_objects([plain]), team_objects(plain, queue_api=API)) == ([], {"PodSecurity": [namespace()]})
     memberless = team(access="rbac")
-    assert (shared_objects([memberless]), team_objects(memberless, queue_api=API)) == ([], {})
+    assert (shared_objects([memberless]), team_objects(memberless, queue_api=API)) == (
+        [],
+        {"PodSecurity": [namespace()]},
+    )
+
+
+@pytest.mark.parametrize("level", ["privileged", "restricted"])
+def test_a_team_may_have_another_level(level: str) -> None:
+    assert team_objects(team(pod_security=level), queue_api=API) == {"PodSecurity": [namespace(level)]}
+
+
+def test_a_level_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match="pod_security") as refusal:
+        team(pod_security="none")
+    assert str(refusal.value) == (
+        "team research: must be one of baseline, privileged, restricted, got none; set pod_security: baseline"
+    )
 
 
 def test_the_default_queue_leads_to_the_teams_cluster_queue() -> None:
     assert team_objects(team(default_queue=True), queue_api=API) == {
+        "PodSecurity": [namespace()],
         "DefaultQueue": [
             {
                 "apiVersion": API,
@@ -33,13 +56,14 @@ def test_the_default_queue_leads_to_the_teams_cluster_queue() -> None:
                 "metadata": {"name": "default", "namespace": "hyperpod-ns-research"},
                 "spec": {"clusterQueue": "hyperpod-ns-research-clusterqueue"},
             }
-        ]
+        ],
     }
 
 
 def test_the_resource_quota_holds_the_limits() -> None:
     limits = {"requests.nvidia.com/gpu": "16"}
     assert team_objects(team(resource_quota=limits), queue_api=API) == {
+        "PodSecurity": [namespace()],
         "ResourceQuota": [
             {
                 "apiVersion": "v1",
@@ -47,7 +71,7 @@ def test_the_resource_quota_holds_the_limits() -> None:
                 "metadata": {"name": "hyperpod-team", "namespace": "hyperpod-ns-research"},
                 "spec": {"hard": limits},
             }
-        ]
+        ],
     }
 
 

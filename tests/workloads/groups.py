@@ -16,7 +16,11 @@ TYPES = instance_types.names()
 
 
 def environment(
-    types: str | tuple[str, ...], *, group: Mapping[str, Any] | None = None, hyperpod: Mapping[str, Any] | None = None
+    types: str | tuple[str, ...],
+    *,
+    group: Mapping[str, Any] | None = None,
+    hyperpod: Mapping[str, Any] | None = None,
+    pod_security: str = "baseline",
 ) -> Environment:
     """Give an environment with a group "work" of ``types``, four nodes of them, and a team "research"."""
     named = {"instance_type": types} if isinstance(types, str) else {"instance_types": types}
@@ -30,7 +34,7 @@ def environment(
             "region": "us-east-1",
             "network": {"availability_zones": {ZONE: {}, "use1-az4": {}}},
             "hyperpod": {"instance_groups": [work], **(hyperpod or {})},
-            "task_governance": {"ordering": "priority", "teams": [TEAM]},
+            "task_governance": {"ordering": "priority", "teams": [{**TEAM, "pod_security": pod_security}]},
         }
     )
 

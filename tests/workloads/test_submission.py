@@ -19,6 +19,8 @@ from hyperpod_cdk.workloads.manifests.render import BUILDERS
 from hyperpod_cdk.workloads.plan import Plan
 from hyperpod_cdk.workloads.submission import NextSteps, hyp_parameters_page, next_steps
 from tests.support.assembly import PROJECT
+from tests.workloads.groups import environment as environment_of
+from tests.workloads.groups import planned as planned_there
 from tests.workloads.schemas import pod_templates
 from tests.workloads.training_jobs import EXAMPLES, PROD, TIERED, example, planned
 
@@ -205,7 +207,6 @@ def test_the_line_for_hyp() -> None:
         ("--efa", "32"),
         ("--efa-limit", "32"),
         ("--service-account-name", "trainer"),
-        ("--volume", "name=shared-memory,type=hostPath,mount_path=/dev/shm,path=/dev/shm"),
         ("--volume", "name=scratch-1,type=pvc,mount_path=/data,claim_name=scratch"),
         ("--queue-name", "hyperpod-ns-research-localqueue"),
         ("--priority", "training-priority"),
@@ -245,7 +246,7 @@ def test_what_hyp_leaves_out() -> None:
         "volumes[].read_only",
         "shared_memory_gib",
         *([f"{plan.hugepages_mib} MiB of huge pages"] if plan.hugepages_mib else []),
-        "locked memory (IPC_LOCK)",
+        "shared memory of the pod's own (it knows folders of the node, which pod_security: baseline refuses)",
         "nodes beside elastic.min_nodes",
     )
     assert list(steps.lines())[-1] == f"# hyp has no way to say: {'; '.join(steps.without_hyp)}"
@@ -262,7 +263,10 @@ def test_hyp_leaves_out_what_one_volume_of_two_says() -> None:
 
 def test_hyp_leaves_out_little_of_a_job_on_one_accelerator() -> None:
     plan = planned(accelerators_per_node=1, topology={"required": "kubernetes.io/hostname"})
-    assert steps_of(plan).without_hyp == ("topology by kubernetes.io/hostname",)
+    assert steps_of(plan).without_hyp == (
+        "shared memory of the pod's own (it knows folders of the node, which pod_security: baseline refuses)",
+        "topology by kubernetes.io/hostname",
+    )
     assert {option for option, _ in hyp_options_of(plan)}.isdisjoint({"--efa", "--efa-limit", "--required-topology"})
 
 
@@ -288,11 +292,23 @@ def test_hyp_takes_one_type_and_no_labels_of_nodes_to_come() -> None:
     assert "2 instance types" in steps_of(plan).without_hyp
 
 
-def test_hyp_gets_the_variables_and_the_log_of_tiered_checkpoints() -> None:
-    options = hyp_options_of(planned(TIERED, team="research", checkpoints={"tiered": True}))
-    assert json.loads(dict(options)["--environment"])["TIERED_CHECKPOINT_NAMESPACE"] == "hyperpod-ns-research-llm"
+def test_hyp_mounts_folders_of_the_node_where_the_team_may() -> None:
+    trusted = environment_of(
+        "ml.p5.48xlarge", hyperpod={"tiered_checkpointing": {"memory_percent": 20}}, pod_security="privileged"
+    )
+    fields: dict[str, Any] = {"name": "llm", "image": "i:1", "command": ["train.py"], "checkpoints": {"tiered": True}}
+    plan = planned_there(trusted, "hyperpod-pytorch", team="research", **fields)
+    options = hyp_options_of(plan)
+    assert ("--volume", "name=shared-memory,type=hostPath,mount_path=/dev/shm,path=/dev/shm") in options
     logs = "mount_path=/var/log/sagemaker_checkpointing,path=/var/logs/sagemaker_checkpointing"
     assert ("--volume", f"name=checkpoint-logs,type=hostPath,{logs}") in options
+    assert "locked memory (IPC_LOCK)" in steps_of(plan).without_hyp
+
+
+def test_hyp_gets_the_variables_of_tiered_checkpoints() -> None:
+    options = hyp_options_of(planned(TIERED, team="research", checkpoints={"tiered": True}))
+    assert json.loads(dict(options)["--environment"])["TIERED_CHECKPOINT_NAMESPACE"] == "hyperpod-ns-research-llm"
+    assert not [value for option, value in options if option == "--volume" and "hostPath" in value]
 
 
 @pytest.mark.parametrize(

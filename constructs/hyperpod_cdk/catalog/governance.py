@@ -45,6 +45,29 @@ PREEMPTION: dict[str, str] = dict(_DATA["words"]["preemption"])
 ACCESS: tuple[str, ...] = tuple(_DATA["words"]["access"])
 """How members of a team get their rights: from AWS's access policies, or from Kubernetes roles."""
 
+POD_SECURITY: tuple[str, ...] = ("baseline", "privileged", "restricted")
+"""Levels of Kubernetes' Pod Security Standards, the default first.
+
+From baseline on a pod cannot become root on its node: no privileged container, no folder, network or processes of the
+node (kubernetes.io, "Pod Security Standards").
+"""
+
+_NAMESPACES_OF_OTHERS = ("default", "aws-hyperpod", "mount-s3")
+
+
+def pod_security_labels(level: str) -> dict[str, str]:
+    """Give the labels by which Kubernetes refuses pods beyond a level, and says so where jobs make them.
+
+    Refused are pods, not the jobs that make them, so whoever applies a job is warned as well.
+    """
+    return {f"pod-security.kubernetes.io/{mode}": level for mode in ("audit", "enforce", "warn")}
+
+
+def is_namespace_of_others(name: str) -> bool:
+    """Say whether a namespace is Kubernetes' own or an operator's, whose pods may need what a team's may not."""
+    return name.startswith("kube-") or "-system" in name or name in _NAMESPACES_OF_OTHERS
+
+
 SHARES: tuple[str, ...] = tuple(_DATA["amounts"]["together"])
 """The amounts of a quota row that state parts of instances; they go together, and without a number of instances."""
 

@@ -168,6 +168,15 @@ class Team(Section):
             " Kueue), for regions without those policies and for kinds of jobs that they leave out."
         ),
     )
+    pod_security: Literal["baseline", "privileged", "restricted"] = Field(
+        default="baseline",
+        description=(
+            "What pods in the team's namespace may ask of their node, a level of Kubernetes' Pod Security Standards."
+            " With baseline no pod gets to be root on a node: nothing privileged, no folder and no network of the node."
+            " Jobs of this library need no more. privileged takes the limit away; with restricted no pod may run as"
+            " root inside its container either, as the images of these jobs do."
+        ),
+    )
     default_queue: bool = Field(
         default=False,
         description=(

@@ -56,6 +56,19 @@ class Plan:
         return self.shape.group
 
     @property
+    def pod_security(self) -> str:
+        """The level of Pod Security of the namespace: the team's; elsewhere the default, which runs everywhere."""
+        section = self.environment.task_governance
+        teams = () if section is None else section.teams
+        own = (team.pod_security for team in teams if team.namespace == self.namespace)
+        return next(own, governance.POD_SECURITY[0])
+
+    @property
+    def may_use_the_node(self) -> bool:
+        """Whether a pod may mount folders of its node and lock memory without a limit."""
+        return self.pod_security == "privileged"
+
+    @property
     def is_autoscaled(self) -> bool:
         """Whether Karpenter makes the nodes once the pods are there."""
         return self.environment.hyperpod.is_autoscaled(self.group)

@@ -120,12 +120,13 @@ def hyp_options(plan: Plan, command: Sequence[str]) -> Iterator[tuple[str, str]]
     yield "--tasks-per-node", str(processes(plan))
     yield from _resources(plan)
     yield from _maybe("--service-account-name", service_account(plan))
-    yield "--volume", _SHARED_MEMORY
+    if plan.may_use_the_node:
+        yield "--volume", _SHARED_MEMORY
     for number, volume in enumerate(job.volumes, start=1):
         # a claim may be mounted in two places, but names of volumes are single
         name = f"{volume.claim}-{number}"
         yield "--volume", f"name={name},type=pvc,mount_path={volume.mount_path},claim_name={volume.claim}"
-    if is_tiered(plan):
+    if is_tiered(plan) and plan.may_use_the_node:
         logs = f"mount_path={training.CHECKPOINT_LOGS},path={training.CHECKPOINT_HOST_LOGS}"
         yield "--volume", f"name=checkpoint-logs,type=hostPath,{logs}"
     yield from _maybe("--queue-name", plan.queue)
@@ -208,8 +209,11 @@ def _left_out(plan: Plan) -> Iterator[str]:
         yield f"{len(plan.shape.instance_types)} instance types"
     if plan.hugepages_mib:
         yield f"{plan.hugepages_mib} MiB of huge pages"
-    if plan.efa:
+    if plan.efa and plan.may_use_the_node:
         yield "locked memory (IPC_LOCK)"
+    if not plan.may_use_the_node:
+        refuses = f"which pod_security: {plan.pod_security} refuses"
+        yield f"shared memory of the pod's own (it knows folders of the node, {refuses})"
     if plan.group.taints:
         yield "tolerations of the group's taints"
     if job.elastic is not None and plan.nodes != job.elastic.min_nodes:
@@ -253,7 +257,7 @@ def hyp_parameters_page() -> str:
         "|---|---|",
         *(f"| `{key}` | {_path(path)} |" for key, path in training.WITHOUT_HYP_OPTION),
         "",
-        "Beside them a manifest of ours asks for locked memory where EFA needs it, and tolerates the",
+        "Beside them a manifest of ours has shared memory of the pod's own, and tolerates the",
         f"taints of the group. The other training kind, `{TRAINING[0]}`, has no counterpart in `hyp`.",
     ]
     return "\n".join(lines) + "\n"

@@ -65,9 +65,15 @@ def test_partitions_are_asked_for_by_name_once_they_are_made() -> None:
     assert spec["nodeSelector"]["nvidia.com/mig.config.state"] == "success"
 
 
-def test_memory_may_be_locked_where_there_is_efa() -> None:
-    assert container_of(planned("ml.p5.48xlarge", "nccl"))["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
-    assert "securityContext" not in container_of(planned("ml.g5.xlarge", "nccl"))
+def test_memory_may_be_locked_without_a_limit_where_there_is_efa_and_the_team_is_privileged() -> None:
+    trusted = environment("ml.p5.48xlarge", pod_security="privileged")
+    assert container_of(planned(trusted, "nccl", team="research"))["securityContext"] == {
+        "capabilities": {"add": ["IPC_LOCK"]}
+    }
+    assert "securityContext" not in container_of(planned(trusted, "nccl"))
+    assert "securityContext" not in container_of(planned("ml.p5.48xlarge", "nccl", team="research"))
+    slow = environment("ml.g5.xlarge", pod_security="privileged")
+    assert "securityContext" not in container_of(planned(slow, "nccl", team="research"))
 
 
 def test_a_pod_names_type_and_group_and_a_healthy_node() -> None:

@@ -368,7 +368,7 @@ def test_what_teams_get_in_their_namespaces_passes() -> None:
         resource_quota={"requests.nvidia.com/gpu": "64"},
     )
     objects = team_objects(team, queue_api="kueue.x-k8s.io/v1beta2")
-    assert set(objects) == {"Members", "DefaultQueue", "ResourceQuota"}
+    assert set(objects) == {"PodSecurity", "Members", "DefaultQueue", "ResourceQuota"}
     check(*(each for group in objects.values() for each in group))
 
 

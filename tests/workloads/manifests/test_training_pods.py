@@ -8,6 +8,8 @@ import pytest
 
 from hyperpod_cdk.workloads.manifests.training_pods import processes, service_account, training_template
 from hyperpod_cdk.workloads.plan import Plan
+from tests.workloads.groups import environment
+from tests.workloads.groups import planned as planned_there
 from tests.workloads.training_jobs import TIERED, container, planned, variables
 
 LOGS = {"name": "checkpoint-logs", "mountPath": "/var/log/sagemaker_checkpointing"}
@@ -49,9 +51,18 @@ def test_tiered_checkpoints_have_a_name_of_their_own_in_the_cluster() -> None:
     assert found["TIERED_CHECKPOINT_NAMESPACE"] == found["TRAINING_JOB_NAME"] == "hyperpod-ns-research-llm"
 
 
-def test_the_log_of_tiered_checkpoints_stays_on_the_node() -> None:
+def test_the_log_of_tiered_checkpoints_goes_with_the_pod_that_may_not_mount_its_node() -> None:
     spec = template_of(planned(TIERED, checkpoints={"tiered": True}))["spec"]
     assert LOGS in spec["containers"][0]["volumeMounts"]
+    assert {"name": "checkpoint-logs", "emptyDir": {}} in spec["volumes"]
+
+
+def test_the_log_of_tiered_checkpoints_stays_on_the_node_of_a_privileged_team() -> None:
+    trusted = environment(
+        "ml.p5.48xlarge", hyperpod={"tiered_checkpointing": {"memory_percent": 20}}, pod_security="privileged"
+    )
+    fields: dict[str, Any] = {"name": "llm", "image": "i:1", "checkpoints": {"tiered": True}}
+    spec = template_of(planned_there(trusted, "hyperpod-pytorch", team="research", **fields))["spec"]
     assert {
         "name": "checkpoint-logs",
         "hostPath": {"path": "/var/logs/sagemaker_checkpointing", "type": "DirectoryOrCreate"},

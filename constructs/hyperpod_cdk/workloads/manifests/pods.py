@@ -98,8 +98,10 @@ def pod_spec(
                     "env": _env(plan, environment or {}, node_variable),
                     "ports": [{"containerPort": port} for port in ports],
                     "resources": _resources(plan) if with_devices else _launcher_resources(),
-                    # registered memory is locked memory, which a container may not have without
-                    "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}} if with_devices and plan.efa else None,
+                    # EFA locks memory, for which the limit of HyperPod's nodes suffices; baseline refuses to lift it
+                    "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}
+                    if with_devices and plan.efa and plan.may_use_the_node
+                    else None,
                     "volumeMounts": mounts,
                 }
             )

@@ -41,7 +41,7 @@ def training_template(
     )
     spec["terminationGracePeriodSeconds"] = job.restart.shutdown_seconds + _AGENT_SECONDS
     if is_tiered(plan):
-        _mount_checkpoint_logs(spec)
+        _mount_checkpoint_logs(spec, of_node=plan.may_use_the_node)
         account = service_account(plan)
         if account is not None:
             spec["serviceAccountName"] = account
@@ -83,11 +83,13 @@ def training_variables(plan: Plan) -> dict[str, str]:
     return variables
 
 
-def _mount_checkpoint_logs(spec: dict[str, Any]) -> None:
+def _mount_checkpoint_logs(spec: dict[str, Any], *, of_node: bool) -> None:
+    """Keep the logs of tiered checkpointing on the node where pods may mount its folders, else with the pod."""
     container = spec["containers"][0]
     mounts, volumes = container["volumeMounts"], spec["volumes"]
     if any(mount["mountPath"] == training.CHECKPOINT_LOGS for mount in mounts):
         return
     name = free_name(_LOG_VOLUME, [volume["name"] for volume in volumes])
     mounts.append({"name": name, "mountPath": training.CHECKPOINT_LOGS})
-    volumes.append({"name": name, "hostPath": {"path": training.CHECKPOINT_HOST_LOGS, "type": "DirectoryOrCreate"}})
+    folder = {"hostPath": {"path": training.CHECKPOINT_HOST_LOGS, "type": "DirectoryOrCreate"}}
+    volumes.append({"name": name, **(folder if of_node else {"emptyDir": {}})})

@@ -57,6 +57,19 @@ def team_is_there(context: Context) -> Found:
 
 
 @BOOK.rule
+def pods_may_run_in_the_namespace(context: Context) -> Found:
+    """Refuse a team whose namespace lets no container run as root, as the images of every kind of job do."""
+    team = context.team
+    if team is not None and team.pod_security == "restricted":
+        yield Problem(
+            ("team",),
+            f"must be a team whose pods may run as root in their containers, as those of every kind of job do, got"
+            f" {team.name} with pod_security: restricted; set pod_security: baseline in the environment, or name"
+            " another team",
+        )
+
+
+@BOOK.rule
 def namespaces_of_teams_go_with_teams(context: Context) -> Found:
     """Refuse a namespace beside a team, and a team's namespace without the team."""
     namespace = context.job.namespace
