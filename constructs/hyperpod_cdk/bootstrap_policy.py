@@ -322,7 +322,7 @@ class _Writer:
     def _attached_policies(self) -> set[str]:
         found = set(self._arns("iam", ("policy",)))
         for role in self._assembly.of_type(_ROLE):
-            for value in listed(role.properties.get("ManagedPolicyArns")):
+            for value in _either(role.properties.get("ManagedPolicyArns")):
                 found |= {self._pattern(role, value)} - {""}
         return found
 
@@ -350,6 +350,15 @@ def _at(properties: Mapping[str, Any], path: str) -> Any:
     for step in path.split("."):
         found = found.get(step) if isinstance(found, Mapping) else None
     return found
+
+
+def _either(value: Any) -> Iterator[Any]:
+    """Give the items of a list, and of each that depends on a condition both that it can be."""
+    for each in listed(value):
+        if isinstance(each, Mapping) and "Fn::If" in each:
+            yield from _either(each["Fn::If"][1:])
+        else:
+            yield each
 
 
 def _texts(value: Any) -> Iterator[str]:

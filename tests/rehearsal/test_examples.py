@@ -12,16 +12,19 @@ import pytest
 import yaml
 from rich.console import Console
 
+from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.driver import _Rehearsal
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk.rehearsal.execution_role import needs, refused
 from hyperpod_cdk.rehearsal.inventory import Inventory
 from hyperpod_cdk.rehearsal.left_over import snapshot
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.report import Report
+from hyperpod_cdk.review.assembly import read_assembly
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, few_and_others, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
@@ -128,6 +131,7 @@ def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path
         # the second life needs no step in between
         life.deploy(assembly)
         run._expect_counts(environment, run._inventory())
+        the_execution_policy_suffices_and_nothing_of_it_is_too_much(life, environment, assembly)
 
 
 def kept_for_files(environment: Environment) -> set[str]:
@@ -137,6 +141,20 @@ def kept_for_files(environment: Environment) -> set[str]:
     existing = environment.network.existing
     group = set() if existing and existing.security_group_id else {"security group"}
     return {"FSx file system", "network interface", *group, *([] if existing else ["VPC", "subnet"])}
+
+
+def the_execution_policy_suffices_and_nothing_of_it_is_too_much(
+    life: Life, environment: Environment, assembly: Path
+) -> None:
+    """Check the policy of 'bootstrap-policy' against all that CloudFormation did, and the same without a statement."""
+    written = [each.document() for each in statements(read_assembly(assembly, environment.name), environment)]
+    wanted = needs(life.aws.steps(), environment, parameters=["/cdk-bootstrap/hnb659fds/version"])
+    assert len(wanted) > len(written)
+    assert [str(need) for need in refused(written, wanted)] == []
+    superfluous = [
+        statement["Sid"] for statement in written if not refused([s for s in written if s is not statement], wanted)
+    ]
+    assert superfluous == []
 
 
 def test_a_quota_that_does_not_reach_fails_in_the_gate_before_anything_is_made(

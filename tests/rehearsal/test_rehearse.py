@@ -12,7 +12,7 @@ from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, ToolMissingError
 from hyperpod_cdk.rehearsal.driver import rehearse
 from hyperpod_cdk.rehearsal.report import Report, Step, print_report
 
-STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy"]
+STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy", "judge rights"]
 
 
 def printed(report: Report) -> str:
@@ -38,6 +38,7 @@ class TestProd:
         assert results["deploy again"] == "no changes"
         assert results["update"] == "group system: 2 -> 3 nodes, in place"
         assert results["destroy"].startswith("6 stacks gone; deleted by hand: fs-")
+        assert results["judge rights"].endswith(" judged by the policy of 'bootstrap-policy', all allowed")
 
     def test_what_exists_is_what_the_file_asks_for(self, prod: Report) -> None:
         found = prod.inventory

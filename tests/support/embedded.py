@@ -43,6 +43,11 @@ class Embedded:
         """Give what no AWS API tells."""
         return self.address.control("state")
 
+    def steps(self) -> list[dict[str, Any]]:
+        """Give what CloudFormation did for each resource."""
+        steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
+        return steps
+
     def calls(self) -> dict[str, Any]:
         """Give how many calls came: ``total``, ``by_operation``, ``in_flight_maximum``."""
         calls: dict[str, Any] = self.state()["calls"]

@@ -50,6 +50,10 @@ class Aws:
         """Give what no AWS API tells."""
         return self.there.state()
 
+    def steps(self) -> list[dict[str, Any]]:
+        """Give what CloudFormation did for each resource."""
+        return self.there.steps()
+
 
 @dataclass(frozen=True)
 class Stack:

@@ -82,6 +82,9 @@ LIMITS: tuple[Limit, ...] = tuple(
 LIMITED_TO: Mapping[str, tuple[str, ...]] = {action: tuple(types) for action, types in _DATA["limited_to"].items()}
 """The types of LIMITABLE that each action can be limited to; none: AWS knows no resource for it."""
 
+LEFT_OUT: tuple[str, ...] = tuple(row["actions"] for row in _DATA["left_out"])
+"""Patterns of actions that handlers name for what no stack uses, each with its reason in the data."""
+
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 """The row of every ``Custom::...`` type."""
 

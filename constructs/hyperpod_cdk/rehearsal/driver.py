@@ -16,15 +16,18 @@ from typing import Any
 import yaml
 from rich.console import Console
 
+from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, statements
 from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.embedded.account import load_document
+from hyperpod_cdk.rehearsal.execution_role import needs, refused
 from hyperpod_cdk.rehearsal.inventory import Inventory, read_inventory
 from hyperpod_cdk.rehearsal.left_over import Snapshot, holders, kept_and_unexpected, snapshot
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.progress import StackProgress
 from hyperpod_cdk.rehearsal.report import Report, Step
+from hyperpod_cdk.review.assembly import read_assembly
 
 PLACEHOLDER_PARAMETER = "HyperPodChart"
 SIDE_BY_SIDE = ("--concurrency", "3")
@@ -146,6 +149,25 @@ class _Rehearsal:
             self._hold(wait)
         with self._step("destroy") as step:
             step.result = self._destroy(file)
+        with self._step("judge rights") as step:
+            step.result = self._judge(assembly)
+
+    def _judge(self, assembly: Path) -> str:
+        """Judge what CloudFormation did by the policy of 'bootstrap-policy': a line that names what it would lack."""
+        try:
+            found = read_assembly(assembly, self.environment.name)
+            written = [each.document() for each in statements(found, self.environment)]
+        except BootstrapPolicyError as error:
+            return f"not judged: {error}"
+        # the bootstrap stack is made with the rights of whoever makes it
+        steps = [step for step in self.aws.steps() if step["stack"] in self.stacks]
+        wanted = needs(steps, self.environment, parameters=_parameters(assembly))
+        lacking = refused(written, wanted)
+        self.report.refused = [str(need) for need in lacking]
+        judged = f"{len(wanted)} needs of CloudFormation judged by the policy of 'bootstrap-policy'"
+        if not lacking:
+            return f"{judged}, all allowed"
+        return f"{judged}, {len(lacking)} refused: {lacking[0]}" + (" and others" if len(lacking) > 1 else "")
 
     def explain(self, error: Exception) -> str:
         """Give the stack events that made a step fail, as CloudFormation words them; else what the CLI printed last."""
@@ -375,6 +397,14 @@ def _templates(assembly: Path) -> dict[str, dict[str, Any]]:
         )
         for name, artifact in _stacks(assembly).items()
     }
+
+
+def _parameters(assembly: Path) -> list[str]:
+    """Name what the templates read in Parameter Store."""
+    parameters = [
+        each for template in _templates(assembly).values() for each in template.get("Parameters", {}).values()
+    ]
+    return sorted({each["Default"] for each in parameters if each["Type"].startswith("AWS::SSM::Parameter::Value<")})
 
 
 def _with_parameter(assembly: Path) -> list[str]:

@@ -141,6 +141,11 @@ class EmbeddedAws:
         """Give what no AWS API tells: custom resources run or played, Kubernetes objects, objects only recorded."""
         return self.address.control("state")
 
+    def steps(self) -> list[dict[str, Any]]:
+        """Give every resource that CloudFormation made, changed or deleted, with the calls it made for it."""
+        steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
+        return steps
+
     def environment(self) -> dict[str, str]:
         """Give the environment variables that point any AWS client here."""
         return self.address.environment(self.region)

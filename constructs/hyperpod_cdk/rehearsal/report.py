@@ -50,6 +50,7 @@ class Report:
     kubernetes: list[str] = field(default_factory=list)
     retained: dict[str, list[str]] = field(default_factory=dict)
     kept: list[Kept] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
     placeholder_chart: bool = False
     problem: str = ""
 
@@ -74,6 +75,7 @@ class Report:
             "kubernetes": self.kubernetes,
             "retained": self.retained,
             "kept": [asdict(each) for each in self.kept],
+            "refused_by_policy": self.refused,
             "placeholder_chart": self.placeholder_chart,
             "not_rehearsed": list(NOT_REHEARSED),
         }

@@ -6,7 +6,7 @@ import random
 import string
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,9 @@ from typing import Any, TypeVar, cast
 from hyperpod_cdk.rehearsal.embedded.signatures import INTERNAL
 
 StoreType = TypeVar("StoreType")
+
+call_listener: ContextVar[Callable[[dict[str, Any], Any], None] | None] = ContextVar("call_listener", default=None)
+"""Who hears of each call that clients make in this thread: its parameters, and botocore's model of the operation."""
 
 asked_by_a_function: ContextVar[bool] = ContextVar("asked_by_a_function", default=False)
 """Whether the request under way was signed by a Lambda function."""
@@ -128,10 +131,18 @@ class Context:
         make: Any = _session().client
         # a session makes one client at a time
         with _making:
-            return make(service, region_name=region, endpoint_url=self.endpoint, config=config)
+            client = make(service, region_name=region, endpoint_url=self.endpoint, config=config)
+        client.meta.events.register("provide-client-params", _heard)
+        return client
 
 
 _making = threading.Lock()
+
+
+def _heard(params: dict[str, Any], model: Any, **_: Any) -> None:
+    listener = call_listener.get()
+    if listener is not None:
+        listener(params, model)
 
 
 @cache

@@ -19,6 +19,7 @@ from werkzeug.datastructures import Headers, MultiDict
 
 from hyperpod_cdk.rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
 from hyperpod_cdk.rehearsal.embedded.account import account_of
+from hyperpod_cdk.rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
 from hyperpod_cdk.rehearsal.embedded.operations import (
@@ -199,6 +200,8 @@ class EmbeddedAws:
         asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if asked == ("GET", inspection.PATH):
             return _json(self._state())
+        if asked == ("GET", deployer.PATH):
+            return _json({"steps": deployer.steps(self.context())})
         if asked == ("POST", ACCOUNT_PATH):
             return _json(self._replace(json.loads(wire_request(environ).body)))
         if asked == ("GET", FAULTS_PATH):
@@ -390,7 +393,7 @@ def _plain(status: int, text: str) -> WireResponse:
 
 
 def _json(value: Any) -> WireResponse:
-    return WireResponse(200, {"Content-Type": "application/json"}, json.dumps(value).encode())
+    return WireResponse(200, {"Content-Type": "application/json"}, json.dumps(value, default=str).encode())
 
 
 def _send(response: WireResponse, start_response: StartResponse, *, is_head: bool = False) -> list[bytes]:

@@ -27,10 +27,25 @@ Respond = Callable[[], WireResponse]
 MOTO_SERVICES = ("ec2", "ecr", "events", "iam", "kms", "lambda", "logs", "s3", "sns", "sqs", "ssm", "sts")
 """Services that moto answers alone or in part."""
 
-IAM_PREFIXES = {"service-quotas": "servicequotas"}
+IAM_PREFIXES = {"amp": "aps", "service-quotas": "servicequotas"}
 """IAM's prefixes where they are not boto3's names."""
 
-IAM_ACTIONS = {("s3", "HeadBucket"): "s3:ListBucket", ("s3", "HeadObject"): "s3:GetObject"}
+IAM_ACTIONS = {
+    ("lambda", "Invoke"): "lambda:InvokeFunction",
+    ("s3", "DeleteBucketEncryption"): "s3:PutEncryptionConfiguration",
+    ("s3", "DeleteBucketLifecycle"): "s3:PutLifecycleConfiguration",
+    ("s3", "DeleteBucketTagging"): "s3:PutBucketTagging",
+    ("s3", "DeletePublicAccessBlock"): "s3:PutBucketPublicAccessBlock",
+    ("s3", "GetBucketEncryption"): "s3:GetEncryptionConfiguration",
+    ("s3", "HeadBucket"): "s3:ListBucket",
+    ("s3", "HeadObject"): "s3:GetObject",
+    ("s3", "ListObjectVersions"): "s3:ListBucketVersions",
+    ("s3", "ListObjectsV2"): "s3:ListBucket",
+    ("s3", "PutBucketEncryption"): "s3:PutEncryptionConfiguration",
+    ("s3", "PutBucketLifecycleConfiguration"): "s3:PutLifecycleConfiguration",
+    ("s3", "PutBucketNotificationConfiguration"): "s3:PutBucketNotification",
+    ("s3", "PutPublicAccessBlock"): "s3:PutBucketPublicAccessBlock",
+}
 """IAM's actions where they do not have the name of the operation."""
 
 NEVER_DENIED = frozenset({"sts:GetCallerIdentity"})

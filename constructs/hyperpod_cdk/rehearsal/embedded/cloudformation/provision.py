@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
+from hyperpod_cdk.rehearsal.embedded.cloudformation.deployer import acting
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import MESSAGE, When, is_due
 from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import RecordedHandler
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
@@ -172,7 +173,9 @@ class Provisioner:
         # what CloudFormation did not hear from it makes an id for, with which it asks for the deletion
         custom_id = request.generated_name(max_length=255) if request.resource_type.startswith("Custom::") else None
         self._fail_if_due(request, "before_create", custom_id)
-        made = self._call(request, self._handler(request.resource_type).create)
+        with acting(request, "create") as step:
+            made = self._call(request, self._handler(request.resource_type).create)
+            step.made(made)
         self._fail_if_due(request, "after_create", made.physical_id)
         return made
 
@@ -181,7 +184,8 @@ class Provisioner:
         self._check_rule(request, stack)
         is_forward = stack.status == "UPDATE_IN_PROGRESS"
         self._fail_if_due(request, "before_update" if is_forward else "rollback")
-        changed = self._call(request, self._handler(request.resource_type).update)
+        with acting(request, "update"):
+            changed = self._call(request, self._handler(request.resource_type).update)
         if is_forward:
             self._fail_if_due(request, "after_update")
         return changed
@@ -189,7 +193,8 @@ class Provisioner:
     def delete(self, request: ResourceRequest) -> None:
         """Delete the resource; raises ResourceFailure."""
         self._fail_if_due(request, "delete")
-        self._call(request, self._handler(request.resource_type).delete)
+        with acting(request, "delete"):
+            self._call(request, self._handler(request.resource_type).delete)
 
     def _schema(self, resource_type: str) -> ResourceSchema | None:
         return None if resource_type.startswith("Custom::") else self.registry.schema(resource_type)
