@@ -267,12 +267,13 @@ class _Writer:
             yield arn
             return
         for value in self._values(row):
-            yield arn.replace("{value}", value).replace("**", "*")
+            # a role that stood before is named by its ARN, which tells its path
+            yield value if value.startswith("arn:") else arn.replace("{value}", value).replace("**", "*")
 
     def _values(self, row: Limitable) -> Iterator[str]:
         for kind, path in row.named_by:
             for resource in self._assembly.of_type(kind):
-                names = [self._pattern(resource, each) for each in listed(_at(resource.properties, path))]
+                names = [self._pattern(resource, each) for each in _at(resource.properties, path)]
                 if not names and row.generated and kind == row.named_by[0][0]:
                     names = [row.generated.format(name=self._environment.name, logical_id=resource.logical_id)]
                 for name in names:
@@ -345,10 +346,11 @@ def _characters(part: Iterable[Statement]) -> int:
     return len(json.dumps(_document(part), separators=(",", ":")))
 
 
-def _at(properties: Mapping[str, Any], path: str) -> Any:
-    found: Any = properties
+def _at(properties: Mapping[str, Any], path: str) -> list[Any]:
+    """Give what stands at a path, and of a list each item."""
+    found: list[Any] = [properties]
     for step in path.split("."):
-        found = found.get(step) if isinstance(found, Mapping) else None
+        found = [item for each in found if isinstance(each, Mapping) for item in listed(each.get(step))]
     return found
 
 

@@ -167,6 +167,12 @@ def test_a_key_of_another_account_is_named(dev: Environment) -> None:
     assert found["KmsGrant"].condition == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
 
 
+def test_a_role_that_stood_before_is_passed_by_its_arn(dev: Environment) -> None:
+    arn = "arn:aws-us-gov:iam::444455556666:role/platform/kubectl"
+    function = {"Type": "AWS::Lambda::Function", "Properties": {"Role": arn, "Code": {"S3Bucket": "assets"}}}
+    assert made({"Function": function}, dev)["IamPassRole"].resources == (arn,)
+
+
 def test_a_custom_resource_has_its_function_invoked(dev: Environment) -> None:
     function = {"Type": "AWS::Lambda::Function", "Properties": {"Code": {"S3Bucket": "assets", "S3Key": "a.zip"}}}
     custom = {"Type": "Custom::Something", "Properties": {"ServiceToken": {"Fn::GetAtt": ["Function", "Arn"]}}}
