@@ -197,18 +197,15 @@ class EmbeddedAws:
     def _control(self, environ: Environ) -> WireResponse:
         if not is_control_token(environ.get(f"HTTP_{CONTROL_HEADER.upper().replace('-', '_')}", "")):
             return _plain(403, f"{CONTROL_HEADER} is missing or wrong")
-        asked = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if asked == ("GET", inspection.PATH):
-            return _json(self._state())
-        if asked == ("GET", deployer.PATH):
-            return _json({"steps": deployer.steps(self.context())})
-        if asked == ("POST", ACCOUNT_PATH):
-            return _json(self._replace(json.loads(wire_request(environ).body)))
-        if asked == ("GET", FAULTS_PATH):
-            return _json(set_faults(self.context(), None))
-        if asked == ("POST", FAULTS_PATH):
-            return _json(set_faults(self.context(), json.loads(wire_request(environ).body)))
-        return _plain(404, "there is no such control endpoint")
+        answers: dict[tuple[str, str], Callable[[], Any]] = {
+            ("GET", inspection.PATH): self._state,
+            ("GET", deployer.PATH): lambda: {"steps": deployer.steps(self.context())},
+            ("POST", ACCOUNT_PATH): lambda: self._replace(json.loads(wire_request(environ).body)),
+            ("GET", FAULTS_PATH): lambda: set_faults(self.context(), None),
+            ("POST", FAULTS_PATH): lambda: set_faults(self.context(), json.loads(wire_request(environ).body)),
+        }
+        answer = answers.get((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
+        return _json(answer()) if answer else _plain(404, "there is no such control endpoint")
 
     def _state(self) -> dict[str, Any]:
         return {**inspection.inspect(self.context()), "calls": self._traffic.as_dict()}
