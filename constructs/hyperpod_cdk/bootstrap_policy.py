@@ -46,7 +46,7 @@ NO_RESOURCE = "AWS has no resource for these actions in its service authorizatio
 
 _TAGGING = re.compile(r":(Tag|Untag|ListTags|AddTags|RemoveTags|DeleteTags|CreateTags)")
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
-_NOTHING_MADE = frozenset({"AWS::CDK::Metadata"})
+_NOTHING_MADE = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"})
 _ROLE = "AWS::IAM::Role"
 _STACK_NAME = "aws:ResourceTag/aws:cloudformation:stack-name"
 _BOUNDARY = "iam:PermissionsBoundary"

@@ -13,7 +13,12 @@ import pytest
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
 
 PAGE = PROJECT / "docs" / "iam-wildcards.md"
-POLICIES = {"AWS::IAM::Role": "Policies", "AWS::IAM::Policy": "", "AWS::IAM::ManagedPolicy": ""}
+POLICIES = {
+    "AWS::IAM::ManagedPolicy": "",
+    "AWS::IAM::Policy": "",
+    "AWS::IAM::Role": "Policies",
+    "AWS::IAM::RolePolicy": "",
+}
 """The types that give rights to principals, and the property that holds their policies where it is a list."""
 
 FINDING = "Annotation::AwsSolutions-IAM5[{}::{}]"
