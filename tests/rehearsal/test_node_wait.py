@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from hyperpod_cdk.rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import Life, living
 from tests.support.assembly import shipped
@@ -18,6 +22,11 @@ def nodes_told(life: Life) -> str:
     """Give what the platform stack's output says of the nodes."""
     (stack,) = life.run.aws.cloudformation.describe_stacks(StackName="prod-platform")["Stacks"]
     return next(each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "Nodes")
+
+
+def node_states(life: Life) -> list[str]:
+    nodes = life.aws.client("sagemaker").list_cluster_nodes(ClusterName="prod")["ClusterNodeSummaries"]
+    return [each["InstanceStatus"]["Status"] for each in nodes]
 
 
 def account(assemblies: Path, **nodes: Any) -> dict[str, Any]:
@@ -40,3 +49,34 @@ def test_slow_nodes_are_waited_for_and_missing_ones_are_told(assemblies: Path, t
         inventory = life.run._settled_inventory()
         assert inventory.missing_nodes == ["h100 0 of 2"]
         life.run._expect_counts(life.run.environment, inventory)
+
+
+def test_without_a_node_the_platform_says_why_and_the_next_deployment_succeeds(
+    assemblies: Path, tmp_path: Path
+) -> None:
+    message = "on_create.sh: 40_load_modules.sh ended with 1"
+    system = {"failing": "all", "failures": 8, "message": message}
+    document = account(assemblies, system=system, h100={"never": "all"})
+    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+        with pytest.raises(CdkFailedError):
+            life.deploy(assemblies / "prod")
+        told = re.sub(r"i-[0-9a-f]{17}", "<instance>", life.run.explain(RuntimeError()))
+        assert "CREATE_FAILED        | Custom::HyperPodNodesReady | prod-platform/NodesReady" in told
+        assert (
+            "Message returned: 0 of 1 needed node Running in the instance groups system, h100, HyperPod tried again and"
+            " again, and each instance failed alike; add-ons have nowhere to run.\n"
+            f"system <instance>: {message} (lifecycle script Failed; log group /aws/sagemaker/Clusters/prod/"
+        ) in told
+        assert ", stream LifecycleConfig/system/<instance>).\n" in told
+        assert "We currently do not have sufficient capacity to launch new ml.p5.48xlarge instances." in told
+        assert "Read that log and correct what it says, then deploy again: the cluster stays as it is" in told
+        assert "AWS::EKS::Addon" not in told
+        cluster = life.aws.client("sagemaker").describe_cluster(ClusterName="prod")
+        assert cluster["ClusterStatus"] == "InService"
+
+        # every attempt fails eight times, and is made when somebody asks
+        while not any(status == "Running" for status in node_states(life)):
+            time.sleep(0.05)
+        life.deploy(assemblies / "prod")
+        assert "system: " in nodes_told(life)
+        assert life.aws.client("sagemaker").describe_cluster(ClusterName="prod")["ClusterArn"] == cluster["ClusterArn"]
