@@ -341,7 +341,14 @@ class Wait:
             if event.get("EventLevel") == "Error" and event.get("InstanceGroupName", names[0]) in names
         ]
         found: dict[tuple[str, str], Failure] = {}
-        for event in errors[:DESCRIBED_EVENTS]:
+        # a group that fails quickly must not hide the others
+        share = max(DESCRIBED_EVENTS // len(names), 2 * QUOTED_FAILURES)
+        of_group: Counter[str] = Counter()
+        for event in errors:
+            group = str(event.get("InstanceGroupName", ""))
+            of_group[group] += 1
+            if of_group[group] > share:
+                continue
             failure = self._failure(event)
             # a failure has two events, one of them with the log's place; whose script ran says more
             key = (failure.group, failure.node)
