@@ -98,7 +98,7 @@ class Account:
 
 @pytest.fixture(scope="module")
 def network(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Template]:
-    """The cloud assembly of environments/prod.yaml, and its network stack."""
+    """The cloud assembly of environments/prod.yaml, and its foundation stack."""
     environment = load_environment(project / ENVIRONMENTS["prod"]).environment
     assembly = tmp_path_factory.mktemp("network")
     synthesized = synthesize_unchecked(environment, project=project, outdir=assembly)

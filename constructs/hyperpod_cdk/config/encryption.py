@@ -84,7 +84,7 @@ class Encryption(Section):
     logs: EncryptionKey | None = Field(
         default=None,
         description="Key of every log group that the environment makes. Not of those that AWS makes itself: HyperPod's"
-        " own /aws/sagemaker/Clusters/..., where the scripts of nodes log. A key that is made stands in the network"
+        " own /aws/sagemaker/Clusters/..., where the scripts of nodes log. A key that is made stands in the foundation"
         " stack, which can drop it only after the other stacks: 'cdk deploy --exclusively'. Default: AWS's own key.",
         examples=[CREATE],
     )
