@@ -107,7 +107,8 @@ class HyperPodEnvironment(cdk.Stage):
                 enabled=environment.deletion_protection,
                 eks_cluster_name=self.foundation.protection.eks_cluster_name if stack is self.hyperpod else None,
             )
-            protection.before(stack)
+            # the nodes are what everybody waits for: the cluster begins in the same moment as the protection
+            protection.before(stack, beside=[self.hyperpod.cluster] if stack is self.hyperpod else [])
 
     def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""

@@ -133,12 +133,14 @@ class DeletionProtection(Construct):
         )
         self._begun = cdk.CfnWaitConditionHandle(self, "Begun")
 
-    def before(self, *scopes: IConstruct) -> None:
+    def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
         """Let every resource that stands below ``scopes`` now wait until this one has been begun.
 
-        Call it for the stack itself when everything is in it.
+        Call it for the stack itself when everything is in it. What stands below ``beside`` does not wait (default:
+        everything does): for what takes minutes, and so cannot fail before CloudFormation has begun all that waits for
+        nothing.
         """
-        wait_for(self._begun, scopes, beside=[self])
+        wait_for(self._begun, scopes, beside=[self, *beside])
 
 
 _KEPT = (

@@ -29,9 +29,8 @@ INTERFACE_ENDPOINT, CUSTOM_RESOURCE, IAM, ALL_ELSE = 60, 45, 18, 5
 STACK = 15
 """What each stack takes before its first resource."""
 
-TO_CREATE_CLUSTER = 865
-"""Prod's network beside its gate, EKS, kubectl's access, chart, and 5 for what takes back a failed creation of the
-hyperpod stack (``DeletionProtection.before``): 760 are necessary."""
+TO_CREATE_CLUSTER = 860
+"""Prod's network beside its gate, EKS, kubectl's access, chart and two stacks: 760 are necessary."""
 
 TO_THE_QUOTAS = 2277
 """1.1 times what network, EKS, chart, cluster, governance add-on, policy and quota take one after another: 2,070."""
