@@ -105,10 +105,31 @@ class HyperPodEnvironment(cdk.Stage):
                 "DeletionProtection",
                 function=self.foundation.protection,
                 enabled=environment.deletion_protection,
-                eks_cluster_name=self.foundation.protection.eks_cluster_name if stack is self.hyperpod else None,
             )
             # the nodes are what everybody waits for: the cluster begins in the same moment as the protection
             protection.before(stack, beside=[self.hyperpod.cluster] if stack is self.hyperpod else [])
+        self._protect_eks(environment)
+
+    def _protect_eks(self, environment: Environment) -> None:
+        """Switch EKS's own protection once nothing else asks anything of EKS, which is updating meanwhile."""
+        name = self.foundation.protection.eks_cluster_name
+        if name is None:
+            return
+        stack = self.platform or self.hyperpod
+        users = [
+            each
+            for each in stack.node.find_all()
+            if isinstance(each, cdk.CfnResource)
+            and each.cfn_resource_type.startswith(("AWS::EKS::", "AWS::SageMaker::Cluster"))
+        ]
+        switch = DeletionProtection(
+            stack,
+            "EksProtection",
+            function=self.foundation.protection,
+            enabled=environment.deletion_protection,
+            eks_cluster_name=name,
+        )
+        switch.node.add_dependency(*users)
 
     def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""

@@ -95,7 +95,8 @@ class DeletionProtection(Construct):
 
     ``eks_cluster_name`` is the EKS cluster whose own deletion protection goes with it: on as long as ``enabled``, off
     with ``enabled=False``, when the stack is deleted, and when its creation is rolled back. A literal name; the cluster
-    has to stand when this resource is made. ``function`` has to be the one that may do that.
+    has to stand when this resource is made, and is UPDATING for a while: let it wait for what else asks something of
+    EKS. ``function`` has to be the one that may do that.
 
     Raises ValueError for a stack or a cluster that the function has no rights to.
     """
@@ -131,7 +132,7 @@ class DeletionProtection(Construct):
         self.resource = cdk.CfnResource(
             self, "Resource", type="Custom::HyperPodDeletionProtection", properties=properties
         )
-        self._begun = cdk.CfnWaitConditionHandle(self, "Begun")
+        self._begun: cdk.CfnWaitConditionHandle | None = None
 
     def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
         """Let every resource that stands below ``scopes`` now wait until this one has been begun.
@@ -140,6 +141,7 @@ class DeletionProtection(Construct):
         everything does): for what takes minutes, and so cannot fail before CloudFormation has begun all that waits for
         nothing.
         """
+        self._begun = self._begun or cdk.CfnWaitConditionHandle(self, "Begun")
         wait_for(self._begun, scopes, beside=[self, *beside])
 
 

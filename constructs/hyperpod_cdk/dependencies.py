@@ -25,6 +25,7 @@ from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.chart_values import chart_values
+from hyperpod_cdk.manifests import answer_in_time
 
 RELEASE = "hyperpod-dependencies"
 NAMESPACE = "kube-system"
@@ -33,7 +34,9 @@ REHEARSAL = "rehearsal"
 """Value of the ``HyperPodChart`` parameter with which a stack made from the placeholder may be deployed."""
 
 _PLACEHOLDER = Path(__file__).parent / "_charts" / "placeholder"
-_TIMEOUT_MINUTES = 15
+_TIMEOUT_MINUTES = 13
+"""Less than the 15 minutes of the function that runs Helm: a release whose Helm is ended first is stuck in
+pending-upgrade (aws-cdk issue 22257)."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +127,10 @@ class HyperPodDependencies(Construct):
             values=chart_values(
                 types, region=stack.region, gpu_partitions=gpu_partitions, image_registry=image_registry
             ),
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            # a release that was there before is taken over: not even a creation that is rolled back may remove it
+            removal_policy=RemovalPolicy.RETAIN,
         )
+        answer_in_time(self._chart)
 
     @property
     def chart(self) -> eks.HelmChart:

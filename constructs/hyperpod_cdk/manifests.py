@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aws_cdk import RemovalPolicy
+from aws_cdk import CfnResource, RemovalPolicy
 from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
+
+_ANSWER_SECONDS = 960
+"""The 900 s of the functions of CDK's kubectl provider, and a minute for the answer."""
 
 
 def applied_manifest(
@@ -30,7 +33,7 @@ def applied_manifest(
 
     ``removal_policy``: what becomes of the objects when the manifest leaves the stack; default: they are deleted.
     """
-    return eks.KubernetesManifest(
+    manifest = eks.KubernetesManifest(
         scope,
         construct_id,
         cluster=cluster,
@@ -39,3 +42,17 @@ def applied_manifest(
         prune=False,
         removal_policy=removal_policy,
     )
+    answer_in_time(manifest)
+    return manifest
+
+
+def answer_in_time(resource: Construct) -> None:
+    """Let CloudFormation stop waiting for kubectl's functions soon after the last of them has ended.
+
+    Both functions of CDK's provider may run for 15 minutes, and `kubectl delete` waits for finalizers (a claim that a
+    pod mounts, a Karpenter pool that drains). Where they are ended before they answered, CloudFormation would go on
+    waiting for its default, an hour (aws-cdk issues 9970 and 33837).
+    """
+    for child in resource.node.find_all():
+        if isinstance(child, CfnResource) and child.cfn_resource_type.startswith("Custom::AWSCDK-EKS-"):
+            child.add_property_override("ServiceTimeout", _ANSWER_SECONDS)

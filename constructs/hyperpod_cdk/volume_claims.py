@@ -84,7 +84,9 @@ class VolumeClaims(Construct):
             f"Namespace-{namespace}",
             cluster=cluster,
             objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}],
-            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+            # a namespace may have been there before, and with it all that others keep in it: not even a creation
+            # that is rolled back may delete it
+            removal_policy=RemovalPolicy.RETAIN,
         )
 
 

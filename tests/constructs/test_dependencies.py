@@ -78,10 +78,10 @@ def test_the_release() -> None:
 
     assert row["Properties"]["Release"] == "hyperpod-dependencies"
     assert row["Properties"]["Namespace"] == "kube-system"
-    assert row["Properties"]["Timeout"] == "900s"
+    assert row["Properties"]["Timeout"] == "780s"
     assert "Wait" not in row["Properties"]
     assert row["Properties"]["ChartAssetURL"].startswith("s3://")
-    assert row["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert row["DeletionPolicy"] == "Retain"
     assert made.chart.node.path == "test/Dependencies/Chart"
 
 

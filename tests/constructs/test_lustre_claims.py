@@ -140,7 +140,7 @@ def test_namespaces_are_made_on_demand_first_and_stay() -> None:
             },
         }
     ]
-    assert rows[namespace_id]["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert rows[namespace_id]["DeletionPolicy"] == "Retain"
     assert rows[claim_id]["DependsOn"] == [namespace_id]
 
 

@@ -110,9 +110,9 @@ def test_deleting_leaves_the_group_and_asks_nothing() -> None:
 
 @pytest.mark.parametrize("operation", ["CreateLogGroup", "PutRetentionPolicy"])
 def test_a_call_of_the_service_s_own_that_is_under_way_is_waited_for(operation: str) -> None:
-    logs = Logs(faults={operation: ["OperationAbortedException"] * len(index.CONFLICT_PAUSES)})
+    logs = Logs(faults={operation: ["OperationAbortedException"] * len(index.PAUSES)})
     assert run(logs, "Create", {}) == MADE
-    logs = Logs(faults={operation: ["OperationAbortedException"] * (len(index.CONFLICT_PAUSES) + 1)})
+    logs = Logs(faults={operation: ["OperationAbortedException"] * (len(index.PAUSES) + 1)})
     assert run(logs, "Create", {}) == {
         "Status": "FAILED",
         "PhysicalResourceId": NAME,
@@ -122,8 +122,13 @@ def test_a_call_of_the_service_s_own_that_is_under_way_is_waited_for(operation: 
     }
 
 
+def test_a_role_that_iam_does_not_know_yet_is_waited_for() -> None:
+    logs = Logs(faults={"CreateLogGroup": ["AccessDeniedException"] * len(index.PAUSES)})
+    assert run(logs, "Create", {}) == MADE
+
+
 def test_what_is_not_allowed_fails_the_deployment() -> None:
-    logs = Logs(faults={"CreateLogGroup": ["AccessDeniedException"]})
+    logs = Logs(faults={"CreateLogGroup": ["AccessDeniedException"] * (len(index.PAUSES) + 1)})
     assert run(logs, "Create", {})["Status"] == "FAILED"
 
 

@@ -87,7 +87,7 @@ def test_what_a_file_system_that_stays_needs_stays_too_and_nothing_else(prod: Sy
 
 def test_the_chart_stays_in_a_cluster_that_stays(synthesized: Synthesized) -> None:
     (chart,) = synthesized.of_type("Custom::AWSCDK-EKS-HelmChart")
-    assert policies(synthesized, chart) == ("RetainExceptOnCreate", "Retain")
+    assert policies(synthesized, chart) == ("Retain", "Retain")
 
 
 def test_every_stack_but_the_foundation_refuses_to_be_deleted(synthesized: Synthesized) -> None:
@@ -105,10 +105,16 @@ def test_the_foundation_cannot_be_deleted_under_a_cluster(synthesized: Synthesiz
     assert f'"Fn::ImportValue": "{name}-foundation:' in hyperpod
 
 
+def is_of_eks(logical_id: str) -> bool:
+    return logical_id.startswith("EksProtection")
+
+
 def guards(synthesized: Synthesized) -> dict[str, tuple[str, dict[str, Any]]]:
     """The resource that protects each stack, by the stack's last name: logical id, properties."""
     found = {}
     for stack, logical_id in synthesized.of_type(GUARD):
+        if is_of_eks(logical_id):
+            continue
         resource = synthesized.resource((stack, logical_id))
         properties = {key: value for key, value in resource["Properties"].items() if key != "ServiceToken"}
         found[stack.rpartition("-")[2]] = (logical_id, properties)
@@ -124,12 +130,29 @@ def test_each_protected_stack_has_what_lifts_its_protection(
     assert found.keys() == PROTECTED
     plain = {"ServiceTimeout": 900, "Enabled": enabled}
     assert {properties["Enabled"] for _, properties in found.values()} == {enabled}
-    assert found["hyperpod"][1] == {**plain, "EksClusterName": "prod-eks"}
-    assert [found[name][1] for name in sorted(PROTECTED - {"hyperpod"})] == [plain] * 3
+    assert [found[name][1] for name in sorted(PROTECTED)] == [plain] * 4
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_eks_is_protected_once_nothing_else_asks_anything_of_it(
+    prod: Synthesized, unprotected: Synthesized, *, enabled: bool
+) -> None:
+    """EKS is UPDATING meanwhile, and refuses other updates, perhaps a cluster's creation on it, too."""
+    templates = prod if enabled else unprotected
+    ((stack, logical_id),) = [node for node in templates.of_type(GUARD) if is_of_eks(node[1])]
+    switch, resources = templates.resource((stack, logical_id)), templates.templates[stack]["Resources"]
+
+    assert stack == "prod-platform"
+    assert (switch["Properties"]["EksClusterName"], switch["Properties"]["Enabled"]) == ("prod-eks", enabled)
+    of_eks = {name for name, each in resources.items() if each["Type"].startswith("AWS::EKS::")}
+    assert of_eks
+    assert of_eks <= set(switch["DependsOn"])
 
 
 def test_it_waits_for_nothing_and_nothing_begins_before_it(synthesized: Synthesized) -> None:
     for stack, logical_id in synthesized.of_type(GUARD):
+        if is_of_eks(logical_id):
+            continue
         resources = synthesized.templates[stack]["Resources"]
         (begun,) = [
             name for name, each in resources.items() if each["Type"] == "AWS::CloudFormation::WaitConditionHandle"
@@ -141,13 +164,14 @@ def test_it_waits_for_nothing_and_nothing_begins_before_it(synthesized: Synthesi
         waiting = {name for name, each in resources.items() if begun in each.get("DependsOn", [])}
         # the cluster begins with it: five seconds that every node would come later
         cluster = {name for name, each in resources.items() if each["Type"] == "AWS::SageMaker::Cluster"}
-        assert waiting == resources.keys() - {logical_id, begun} - cluster
+        of_eks = {name for name in resources if is_of_eks(name)}
+        assert waiting == resources.keys() - {logical_id, begun} - cluster - of_eks
 
 
 def test_an_eks_cluster_of_somebody_elses_is_never_touched(assemblies: Path) -> None:
     shared = shipped(assemblies, "shared")
 
-    assert {"EksClusterName" in properties for _, properties in guards(shared).values()} == {False}
+    assert not [node for node in shared.of_type(GUARD) if "EksClusterName" in shared.resource(node)["Properties"]]
     (role,) = [node for node in shared.of_type("AWS::IAM::Role") if "DeletionProtection" in node[1]]
     assert "eks:" not in json.dumps(shared.resource(role))
 

@@ -25,8 +25,10 @@ LOG.setLevel(logging.INFO)
 REASON_LIMIT = 1500
 """CloudFormation takes answers of up to 4096 bytes; characters of the reason that are kept."""
 PUT_PAUSES = (1.0, 2.0, 4.0)
-CONFLICT_PAUSES = (1.0, 2.0, 4.0, 8.0)
-"""CloudWatch Logs refuses a call while another one, such as the service's own, changes the same group."""
+PAUSES = (1.0, 2.0, 4.0, 8.0, 10.0)
+PASSING = frozenset({"AccessDeniedException", "OperationAbortedException"})
+"""CloudWatch Logs refuses a call while another one, such as the service's own, changes the same group; and IAM takes a
+while to know the role that the same deployment made (aws-cdk issue 37675)."""
 
 Properties = Mapping[str, Any]
 
@@ -75,11 +77,11 @@ def configure(properties: Properties, before: Properties, logs: Any, sleep: Call
     name, key = str(properties["LogGroupName"]), properties.get("KmsKeyArn")
 
     def calmly(call: Callable[..., Any], **arguments: Any) -> None:
-        for pause in (*CONFLICT_PAUSES, None):
+        for pause in (*PAUSES, None):
             try:
                 call(logGroupName=name, **arguments)
             except ClientError as error:
-                if _code(error) != "OperationAbortedException" or pause is None:
+                if _code(error) not in PASSING or pause is None:
                     raise
                 sleep(pause)
             else:
