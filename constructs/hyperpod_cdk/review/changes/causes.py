@@ -20,6 +20,7 @@ from hyperpod_cdk.review.assembly import Assembly
 from hyperpod_cdk.review.difference import MISSING
 from hyperpod_cdk.review.model import BlastRadius, Cause, PropertyEffect, ResourceEffect
 from hyperpod_cdk.review.values import resolve
+from hyperpod_cdk.script_files import ENVIRONMENT
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
@@ -257,7 +258,7 @@ def _shown(value: object) -> str | None:
 
 
 def _script_folders(assembly: Assembly) -> set[Path]:
-    """Give the asset folders that are uploaded as lifecycle scripts."""
+    """Give the asset folders that are uploaded as lifecycle scripts, without what the environment file writes there."""
     if assembly.folder is None:
         return set()
     keys = {
@@ -266,7 +267,7 @@ def _script_folders(assembly: Assembly) -> set[Path]:
         for key in _listed(resolve(assembly, resource.stack, resource.properties.get("SourceObjectKeys")))
     }
     folders = (assembly.folder / f"asset.{key.removesuffix('.zip')}" for key in sorted(keys))
-    return {folder for folder in folders if folder.is_dir()}
+    return {folder for folder in folders if folder.is_dir() and _texts(folder).keys() != {ENVIRONMENT}}
 
 
 def _listed(value: object) -> list[Any]:
