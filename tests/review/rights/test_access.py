@@ -709,13 +709,13 @@ def test_one_more_administrator_is_one_sentence(assemblies: Path) -> None:
     assert "two-teams" in ENVIRONMENTS
     shipped(assemblies, "two-teams")
     base = read_assembly(assemblies / "two-teams", "two-teams")
-    (stack,) = [each for each in base.stacks if each.name == "two-teams-control-plane"]
+    (stack,) = [each for each in base.stacks if each.name == "two-teams-foundation"]
     template = copy.deepcopy(dict(stack.template))
     (cluster,) = [each for each in stack.resources.values() if each.type == "AWS::EKS::Cluster"]
     template["Resources"]["Admin"] = resource(
         "EKS::AccessEntry",
         ClusterName={"Ref": cluster.logical_id},
-        PrincipalArn="arn:aws:iam::111122223333:role/platform-admin",
+        PrincipalArn="arn:aws:iam::111122223333:role/on-call",
         AccessPolicies=[
             {
                 "PolicyArn": {
@@ -729,7 +729,7 @@ def test_one_more_administrator_is_one_sentence(assemblies: Path) -> None:
     stacks = tuple(changed if each is stack else each for each in base.stacks)
     found = judged(base, Assembly(environment="two-teams", stacks=stacks))
     assert [grant.sentence for grant in found.grants] == [
-        "role platform-admin may enter EKS cluster two-teams-eks with AmazonEKSClusterAdminPolicy in the whole cluster"
+        "role on-call may enter EKS cluster two-teams-eks with AmazonEKSClusterAdminPolicy in the whole cluster"
     ]
     assert not found.reach
 
