@@ -1,6 +1,8 @@
 """Lets every resource of some environments fail at every point, and counts what deploying again alone recovers.
 
 Exits 1 where it does not. `--sample N` takes N faults of each environment, and every deletion, by a seed that is told.
+`--cli` runs whole deployments by the real CDK CLI instead, which fail as users' do: all cases, or those named.
+`--record` runs nothing and keeps what was last found for docs/faults.md.
 """
 
 from __future__ import annotations
@@ -12,29 +14,41 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.support import cli_faults
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.faults import Outcome, living, sampled
+from tests.support.faults import DELETION, KINDS, Outcome, living, sampled
 
 DEFAULT = ("prod", "closed", "shared")
 RESULTS = PROJECT / ".cache" / "faults"
+CLI_RESULTS = RESULTS / "cli"
+RECORD = PROJECT / "tests" / "rehearsal" / "faults.json"
 
 
 def main() -> int:
     """Run the faults of each environment, and say what recovered."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("environments", nargs="*", default=DEFAULT)
+    parser.add_argument("names", nargs="*", help="environments, or cases of --cli (default: all)")
     parser.add_argument("--sample", type=int, help="faults of each environment (default: all)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--cli", action="store_true", help="let deployments by the CDK CLI fail")
+    parser.add_argument("--record", action="store_true", help=f"only write {RECORD.relative_to(PROJECT)}")
     parser.add_argument("--verbose", action="store_true", help="a line for every fault")
     arguments = parser.parse_args()
+    if arguments.record:
+        RECORD.write_text(f"{json.dumps(recorded(), indent=2, ensure_ascii=False)}\n", encoding="utf-8")
+        return 0
+    if arguments.cli:
+        return run_cli(arguments.names or list(cli_faults.CASES))
     if arguments.sample is not None:
         print(f"a sample of {arguments.sample} faults each, seed {arguments.seed}")
     bad = 0
-    for name in arguments.environments:
+    for name in arguments.names or DEFAULT:
         outcomes = run(name, arguments.sample, arguments.seed, verbose=arguments.verbose)
         bad += sum(not each.recovered for each in outcomes)
     return 1 if bad else 0
@@ -51,7 +65,11 @@ def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> list[Outc
     RESULTS.mkdir(parents=True, exist_ok=True)
     document = {
         "environment": name,
-        "planned": Counter(fault.kind for fault in faults),
+        "date": _today(),
+        # every deletion is tried, whatever the sample
+        "planned": Counter(
+            [*(fault.kind for fault in faults), *(DELETION for each in outcomes if each.fault.kind == DELETION)]
+        ),
         "seed": None if sample is None else seed,
         "outcomes": [each.as_dict() for each in outcomes],
     }
@@ -64,6 +82,50 @@ def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> list[Outc
         if not each.recovered:
             print(f"  {each.fault.stack}/{each.fault.logical_id} {each.fault.when}: {each.status}: {each.problem}")
     return outcomes
+
+
+def run_cli(names: list[str]) -> int:
+    """Let the cases of these names happen, each in an account of its own, and keep what the CLI said."""
+    CLI_RESULTS.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
+        for name in names:
+            started = time.monotonic()
+            record = cli_faults.run(cli_faults.CASES[name], Path(scratch))
+            document = json.dumps({"date": _today(), **record.as_dict()}, indent=2, ensure_ascii=False)
+            (CLI_RESULTS / f"{name}.json").write_text(document, encoding="utf-8")
+            said = "recovered" if record.recovered else f"did not recover: {record.problem}"
+            print(f"{name}: {said} in {time.monotonic() - started:.0f} s", flush=True)
+            bad += not record.recovered
+    return 1 if bad else 0
+
+
+def recorded() -> dict[str, Any]:
+    """Give the counts of the last run of each environment, and every case of the CLI that was run."""
+    found: dict[str, Any] = {"environments": {}, "cli": []}
+    for file in sorted(RESULTS.glob("*.json")):
+        result = json.loads(file.read_text(encoding="utf-8"))
+        ran = Counter(each["kind"] for each in result["outcomes"])
+        recovered = Counter(each["kind"] for each in result["outcomes"] if each["recovered"])
+        found["environments"][result["environment"]] = {
+            "date": result["date"],
+            "seed": result["seed"],
+            "kinds": {
+                kind: {"possible": result["planned"][kind], "ran": ran[kind], "recovered": recovered[kind]}
+                for kind in dict.fromkeys(KINDS.values())
+            },
+        }
+    for case in cli_faults.CASES.values():
+        file = CLI_RESULTS / f"{case.key}.json"
+        if file.exists():
+            # what is said of a case is the code's, what came of it is the run's
+            result = json.loads(file.read_text(encoding="utf-8"))
+            found["cli"].append({**result, "happens": case.happens, "todo": case.todo})
+    return found
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
@@ -19,7 +21,24 @@ from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
 
 ROOT = Path(__file__).parent.parent
+FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
 MOST_WORDS = 8
+FAULT_CLASSES = {
+    "creation": (
+        "`❌ prod-hyperpod failed to deploy`, the stack is in `ROLLBACK_COMPLETE`",
+        "deploy again: the CLI deletes what is left of the stack and makes it anew",
+    ),
+    "update": (
+        "`❌ prod-hyperpod failed to deploy`, the stack is in `UPDATE_ROLLBACK_COMPLETE`, as it was before",
+        "deploy again",
+    ),
+    "rollback of an update": (
+        "the stack is in `UPDATE_ROLLBACK_FAILED`, and CloudFormation refuses deployments",
+        "`cdk rollback prod/hyperpod -c env=prod`, deploy again",
+    ),
+    "deletion": ("`cdk destroy` fails, the stack is in `DELETE_FAILED`", "destroy again"),
+}
+"""What a user sees of a fault and does about it, by the kinds of the recorded runs."""
 
 
 def main() -> int:
@@ -31,6 +50,7 @@ def main() -> int:
         "docs/hyp-parameters.md": hyp_parameters_page(),
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
+        "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "schemas/review.schema.json": report_schema_text(),
         "schemas/job.schema.json": schema_text(),
@@ -127,6 +147,93 @@ def checks_page(checks: Sequence[Check]) -> str:
             if check.area == area:
                 lines += ["", *_card(check)]
     return "\n".join([*lines, ""])
+
+
+def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str:
+    """Give what fails, what a user sees of it and does then, with the counts of the recorded runs."""
+    ran = recorded["environments"]
+    counts = {kind: _sum_of(ran, kind) for kind in FAULT_CLASSES}
+    lines = [
+        "# When a deployment fails",
+        "",
+        "What fails, what you see and what to do, with what was tried: deployments into the embedded AWS of the",
+        "rehearsal, not into an account. `make faults` tries it again; `python scripts/faults.py --record` and",
+        "`make docs` write this page. Why deploying again works:",
+        "[Deploying again, and taking things away](lifecycle-of-an-environment.md#a-deployment-that-fails).",
+        "",
+        "## Any resource",
+        "",
+        "One resource fails, once, before or after AWS did what was asked. Nothing is done in between but what stands",
+        "in the third column.",
+        "",
+        "| what fails | what you see | what to do | recovered |",
+        "|---|---|---|---|",
+        *(
+            f"| {kind} | {seen} | {todo} | {counts[kind]['recovered']} of {counts[kind]['ran']} |"
+            for kind, (seen, todo) in FAULT_CLASSES.items()
+        ),
+        "",
+        "A creation has recovered once a later deployment made the very resource that had failed, nothing that costs",
+        "by the hour was left over, and every stack that is to be protected is. These are samples, drawn by a seed:",
+        "",
+        "| environment | " + " | ".join(f"{kind}: tried of all" for kind in FAULT_CLASSES) + " | recovered | run |",
+        "|---|" + "---|" * (len(FAULT_CLASSES) + 2),
+    ]
+    for name, run in ran.items():
+        kinds = [run["kinds"][kind] for kind in FAULT_CLASSES]
+        tried = " | ".join(f"{each['ran']} of {each['possible']}" for each in kinds)
+        good, number = sum(each["recovered"] for each in kinds), sum(each["ran"] for each in kinds)
+        seed = "whole" if run["seed"] is None else f"seed {run['seed']}"
+        lines.append(f"| {name} | {tried} | {good} of {number} | {run['date']}, {seed} |")
+    lines += [
+        "",
+        "## Whole deployments by the CDK CLI",
+        "",
+        "Each in an account of its own: the unmodified CLI bootstraps, deploys, fails as shown, and deploys again.",
+        "Where a resource was told to fail, its text is made up; everything else is worded as a user reads it.",
+    ]
+    for case in recorded["cli"]:
+        lines += ["", f"### {case['case'].capitalize()}: {case['happens']}", ""]
+        lines += ["```text", *case["seen"], "```", ""]
+        lines.append(f"Then: {_statuses(case['stacks'])}.")
+        if case["at_once"]:
+            lines += ["", "Deployed again at once, the CLI says:", "", "```text", *case["at_once"], "```"]
+        what = "recovered" if case["recovered"] else f"did not recover: {case['problem']}"
+        lines += ["", f"To do: {case['todo']}. On {case['date']} `{case['environment']}` {what}."]
+    possible = sum(each["possible"] for each in counts.values())
+    number = sum(each["ran"] for each in counts.values())
+    lines += [
+        "",
+        "## What was not tried",
+        "",
+        f"- {possible - number} of the {possible} faults that {', '.join(ran)} can meet; deletions were tried whole.",
+        f"- Any fault in {', '.join(name for name in environments if name not in ran)};",
+        f"  of these {_named(recorded)} went through the cases above. All of them are",
+        "  deployed, changed and destroyed without faults in the tests.",
+        "- Two resources that fail in the same deployment for two reasons, beside a rollback that fails, too.",
+        "- An AWS that answers slowly, throttles or forbids in the middle of a deployment.",
+        "- AWS itself: its services fail in more ways, with other words, and take minutes where this takes seconds.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sum_of(ran: Mapping[str, Any], kind: str) -> dict[str, int]:
+    kinds = [run["kinds"][kind] for run in ran.values()]
+    return {member: sum(each[member] for each in kinds) for member in ("possible", "ran", "recovered")}
+
+
+def _statuses(stacks: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {status}" for name, status in stacks.items())
+
+
+def _named(recorded: Mapping[str, Any]) -> str:
+    return ", ".join(sorted({case["environment"] for case in recorded["cli"]}))
+
+
+def _environments() -> list[str]:
+    """Name every environment that ships."""
+    files = [file for folder in ("environments", "examples") for file in sorted((ROOT / folder).glob("*.yaml"))]
+    return [yaml.safe_load(file.read_text(encoding="utf-8"))["name"] for file in files]
 
 
 def policy_pack_page(rules: Sequence[Rule]) -> str:

@@ -251,3 +251,23 @@ def test_an_account_that_cannot_be_made_says_why() -> None:
         embedded({"in_use": {"vpcs": 9}}),
     ):
         pass
+
+
+def test_sections_change_while_the_account_keeps_what_is_in_it(account: Account) -> None:
+    name = "ml.p5.48xlarge for cluster usage"
+    clients = account(quotas={"sagemaker": {name: 1}})
+    vpc = clients("ec2").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+
+    def granted() -> float:
+        rows = clients("service-quotas").list_service_quotas(ServiceCode="sagemaker", MaxResults=100)["Quotas"]
+        return next(float(row["Value"]) for row in rows if row["QuotaName"] == name)
+
+    def amend(**sections: Any) -> str:
+        return str(clients.there.address.control("amendment", sections)["problem"])
+
+    assert granted() == 1
+    assert amend(quotas={"sagemaker": {name: 4}}) == ""
+    assert granted() == 4
+    assert "quota" in amend(quota={}), "an unknown section is told"
+    assert granted() == 4
+    assert vpc in {each["VpcId"] for each in clients("ec2").describe_vpcs()["Vpcs"]}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import cli_faults
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.faults import CREATION, DELETION, ROLLBACK, UPDATE, living, sampled
 
@@ -25,3 +26,22 @@ def test_deploying_again_is_enough(tmp_path: Path) -> None:
     wrong = [each for each in outcomes if not each.recovered]
     assert wrong == []
     assert {each.fault.kind for each in outcomes} == {CREATION, UPDATE, ROLLBACK, DELETION}
+
+
+def test_every_case_of_the_cli_is_recorded_as_recovered() -> None:
+    recorded = json.loads((Path(__file__).parent / "faults.json").read_text(encoding="utf-8"))
+    asked = "python scripts/faults.py --cli && python scripts/faults.py --record && make docs"
+    stated = {(each["case"], each["happens"], each["todo"], each["recovered"]) for each in recorded["cli"]}
+    assert stated == {(case.key, case.happens, case.todo, True) for case in cli_faults.CASES.values()}, asked
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", ["quota", "killed"])
+def test_the_cdk_cli_deploys_again_after(name: str, tmp_path: Path) -> None:
+    record = cli_faults.run(cli_faults.CASES[name], tmp_path)
+    assert record.problem == ""
+    assert record.seen
+    if name == "quota":
+        assert record.stacks == {"two-teams-foundation": "ROLLBACK_COMPLETE"}
+        assert "needs 4 ml.g5.12xlarge for cluster usage, quota is 1 in us-west-2" in " ".join(record.seen)

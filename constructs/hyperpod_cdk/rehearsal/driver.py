@@ -215,15 +215,7 @@ class _Rehearsal:
         self.console.print(f"{mark:>2} {name:<13} {seconds:5.1f} s  {result}", highlight=False)
 
     def _deploy(self, assembly: Path) -> str:
-        chosen = [
-            option
-            for stack in _with_parameter(assembly)
-            for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
-        ]
-        arguments = ["deploy", "--app", str(assembly), f"{self.environment.name}/*", *SIDE_BY_SIDE]
-        return self.cdk.run(
-            [*arguments, "--require-approval", "never", "--progress", "events", *chosen],
-        )
+        return self.cdk.run(deployment(self.environment.name, assembly))
 
     def _expect_no_changes(self, assembly: Path) -> None:
         before = {stack: self._last_change(stack) for stack in self.stacks}
@@ -360,6 +352,17 @@ class _Rehearsal:
 @dataclass
 class _Result:
     result: str = ""
+
+
+def deployment(environment: str, assembly: Path) -> list[str]:
+    """Give the arguments with which the CDK CLI deploys an assembly as the README has it, unattended."""
+    chosen = [
+        option
+        for stack in _with_parameter(assembly)
+        for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
+    ]
+    arguments = ["deploy", "--app", str(assembly), f"{environment}/*", *SIDE_BY_SIDE]
+    return [*arguments, "--require-approval", "never", "--progress", "events", *chosen]
 
 
 def _stack_order(assembly: Path) -> list[str]:

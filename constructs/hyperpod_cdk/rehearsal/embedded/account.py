@@ -39,7 +39,7 @@ from hyperpod_cdk.rehearsal.embedded.account_sections import (
     NodesOf,
     Zones,
 )
-from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.context import Account, Context
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import Environment
@@ -198,6 +198,19 @@ def account_of(context: Context) -> AccountFile:
         if parsed.file is None:
             parsed.file = _validated(context.account_file.document, "account file")
         return parsed.file
+
+
+def amend(context: Context, sections: Mapping[str, Any]) -> None:
+    """Put these sections in the place of the account file's, while everything in the account stays.
+
+    For what is asked anew each time: quotas, capacity, nodes, what EKS offers. Raises AccountFileError where a section
+    is wrong.
+    """
+    document = {**context.account_file.document, **sections}
+    file = _validated(document, "account file")
+    with context.state.lock:
+        context.account_file = Account(document)
+        context.state.store(_Parsed).file = file
 
 
 def existing_role_names(context: Context) -> frozenset[str]:

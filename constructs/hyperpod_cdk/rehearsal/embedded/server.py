@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
 from hyperpod_cdk.rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
-from hyperpod_cdk.rehearsal.embedded.account import account_of
+from hyperpod_cdk.rehearsal.embedded.account import AccountFileError, account_of, amend
 from hyperpod_cdk.rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
@@ -63,6 +63,9 @@ OWN_SERVICES = frozenset({"cloudformation"})
 
 ACCOUNT_PATH = "/_rehearsal/account"
 """`POST` of `{"document": ..., "region": ..., "latency_ms": ..., "now": ...}` makes another account in its place."""
+
+AMENDMENT_PATH = "/_rehearsal/amendment"
+"""`POST` of sections of an account file: the account has these from then on, and keeps all that is in it."""
 
 FAULTS_PATH = "/_rehearsal/faults"
 """`POST` of a list of `{"stack": ..., "logical_id": ..., "when": ...}` lets these resources fail; see `faults.py`.
@@ -201,6 +204,7 @@ class EmbeddedAws:
             ("GET", inspection.PATH): self._state,
             ("GET", deployer.PATH): lambda: {"steps": deployer.steps(self.context())},
             ("POST", ACCOUNT_PATH): lambda: self._replace(json.loads(wire_request(environ).body)),
+            ("POST", AMENDMENT_PATH): lambda: self._amend(json.loads(wire_request(environ).body)),
             ("GET", FAULTS_PATH): lambda: set_faults(self.context(), None),
             ("POST", FAULTS_PATH): lambda: set_faults(self.context(), json.loads(wire_request(environ).body)),
         }
@@ -209,6 +213,13 @@ class EmbeddedAws:
 
     def _state(self) -> dict[str, Any]:
         return {**inspection.inspect(self.context()), "calls": self._traffic.as_dict()}
+
+    def _amend(self, sections: dict[str, Any]) -> dict[str, Any]:
+        try:
+            amend(self.context(), sections)
+        except AccountFileError as error:
+            return {"problem": str(error)}
+        return {"problem": ""}
 
     def _replace(self, wanted: dict[str, Any]) -> dict[str, Any]:
         self.replace(
