@@ -162,6 +162,27 @@ class TestCreateAndUpdate:
         # twice for the state, once for the other update, once for its own
         assert aws.slept == 4 * 5
 
+    @pytest.mark.parametrize("code", ["InvalidParameterException", "InvalidRequestException"])
+    def test_what_another_call_has_switched_meanwhile_is_done(self, code: str) -> None:
+        text = "No changes needed for the cluster config provided"
+
+        class Switched(FakeAws):
+            def update_cluster_config(self, name: str, deletionProtection: bool) -> dict[str, Any]:  # noqa: FBT001, N803 - boto3's keyword
+                super().update_cluster_config(name, deletionProtection)
+                raise refusal(code, text)
+
+        aws = Switched()
+        assert answered("Create", aws) == FINE
+        assert aws.changes == [ON]
+        assert aws.slept == 5
+
+    @pytest.mark.parametrize("code", ["InvalidParameterException", "InvalidRequestException"])
+    def test_another_refusal_of_the_update_is_told(self, code: str) -> None:
+        aws = FakeAws(errors={"update_cluster_config": [refusal(code, "no such thing")]})
+        assert answered("Create", aws) == failed(
+            f"An error occurred ({code}) when calling the AnyOperation operation: no such thing"
+        )
+
     def test_what_does_not_come_to_an_end_is_told(self) -> None:
         aws = FakeAws(states=["UPDATING"])
         assert answered("Create", aws, seconds=60) == failed(

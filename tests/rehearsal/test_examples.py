@@ -184,6 +184,7 @@ def the_lambda_made_the_scheduler_policy(found: Inventory, ran: set[str]) -> Non
     ]
     assert ran == {
         "Custom::ClusterSchedulerConfig",
+        "Custom::HyperPodDeletionProtection",
         "Custom::HyperPodLogSettings",
         "Custom::HyperPodNodesReady",
         "Custom::HyperPodQuotaGate",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import networkx as nx
 import pytest
 from aws_cdk import aws_ssm as ssm
 
@@ -20,15 +21,16 @@ from hyperpod_cdk import QuotaGate
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.quota_gate import Requirement
 from hyperpod_cdk.rehearsal.embedded.account import load_document
-from tests.support.assembly import ENVIRONMENTS, synthesize_unchecked
+from tests.support.assembly import ENVIRONMENTS, Synthesized, synthesize_unchecked
 from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
 
 Template = dict[str, Any]
 
 BOOTSTRAP_VERSION = "/cdk-bootstrap/hnb659fds/version"
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
-SECONDS = 30
-GATES_OWN = {"AWS::CloudFormation::Stack", "AWS::Logs::LogGroup", "AWS::IAM::Role", "AWS::Lambda::Function"}
+SECONDS = 120
+SLOW_OR_EXPENSIVE = {"AWS::EKS::Cluster", "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::S3::Bucket"}
+"""Types in the foundation of environments/prod.yaml that have to wait for the gate."""
 GATE = "Custom::HyperPodQuotaGate"
 P5_FINDING = (
     "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is 1 in us-east-1; "
@@ -45,9 +47,12 @@ class Account:
         self.client("ssm").put_parameter(Name=BOOTSTRAP_VERSION, Value="30", Type="String")
         s3 = self.client("s3")
         s3.create_bucket(Bucket=ASSETS)
-        for folder in sorted(assembly.glob("asset.*")):
-            if (folder / "quota_gate").is_dir():
-                s3.put_object(Bucket=ASSETS, Key=f"{folder.name.removeprefix('asset.')}.zip", Body=_zipped(folder))
+        for asset in sorted(assembly.glob("asset.*")):
+            name = asset.name.removeprefix("asset.")
+            if asset.is_dir():
+                s3.put_object(Bucket=ASSETS, Key=f"{name}.zip", Body=_zipped(asset))
+            else:
+                s3.put_object(Bucket=ASSETS, Key=name, Body=asset.read_bytes())
 
     def client(self, service: str) -> Any:
         return self._there.client(service)
@@ -97,12 +102,11 @@ class Account:
 
 
 @pytest.fixture(scope="module")
-def network(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Template]:
-    """The cloud assembly of environments/prod.yaml, and its foundation stack."""
+def foundation(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Synthesized]:
+    """The cloud assembly of environments/prod.yaml."""
     environment = load_environment(project / ENVIRONMENTS["prod"]).environment
-    assembly = tmp_path_factory.mktemp("network")
-    synthesized = synthesize_unchecked(environment, project=project, outdir=assembly)
-    return assembly, synthesized.templates["prod-foundation"]
+    assembly = tmp_path_factory.mktemp("foundation")
+    return assembly, synthesize_unchecked(environment, project=project, outdir=assembly)
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +163,15 @@ def needing(template: Template, changes: Mapping[str, str], *, mode: str = "enfo
     return edited
 
 
-def test_a_network_that_the_quotas_cannot_hold_ends_before_it_is_made(
-    project: Path, network: tuple[Path, Template]
+def test_a_foundation_that_the_quotas_cannot_hold_ends_before_anything_slow_or_expensive(
+    project: Path, foundation: tuple[Path, Synthesized]
 ) -> None:
-    assembly, template = network
+    assembly, synthesized = foundation
+    template = synthesized.templates["prod-foundation"]
+    (gate,) = [name for name, each in template["Resources"].items() if each["Type"] == GATE]
+    ancestors = nx.ancestors(synthesized.graph, ("prod-foundation", gate))
+    waiting = {name for stack, name in ancestors if stack == "prod-foundation"}
+    assert {template["Resources"][name]["Type"] for name in waiting} >= SLOW_OR_EXPENSIVE
     document = load_document(None, project / ENVIRONMENTS["prod"])
     document["quotas"]["sagemaker"]["ml.p5.48xlarge for cluster usage"] = 1
     with embedded(document) as aws:
@@ -172,19 +181,22 @@ def test_a_network_that_the_quotas_cannot_hold_ends_before_it_is_made(
             "Received response status [FAILED] from custom resource. Message returned: "
             f"1 of 17 quotas does not suffice in us-east-1\n{P5_FINDING}"
         )
-        touched = {event["ResourceType"] for event in account.events("prod-foundation")}
-        assert touched == {*GATES_OWN, GATE}
+        touched = {event["LogicalResourceId"] for event in account.events("prod-foundation")}
+        assert gate in touched
+        assert touched & waiting == set()
+        assert not SLOW_OR_EXPENSIVE & {event["ResourceType"] for event in account.events("prod-foundation")}
         assert len(account.client("ec2").describe_vpcs()["Vpcs"]) == 1, "the account's default VPC"
         log = account.log("QuotaGate")
         assert P5_FINDING in log
-        assert "passed network: needs 1 VPC while others use 1, quota" in log
+        (vpcs,) = [line for line in log.splitlines() if "passed network: needs 1 VPC" in line]
+        assert " needs 1 VPC while others use 1, quota " in vpcs
 
 
-def test_a_network_that_the_quotas_hold_is_made(project: Path, network: tuple[Path, Template]) -> None:
-    assembly, template = network
-    with embedded(load_document(None, project / ENVIRONMENTS["prod"])) as aws:
+def test_a_foundation_that_the_quotas_hold_is_made(project: Path, foundation: tuple[Path, Synthesized]) -> None:
+    assembly, synthesized = foundation
+    with embedded(load_document(None, project / ENVIRONMENTS["prod"]), is_hurried=True) as aws:
         account = Account(aws, assembly)
-        assert account.create("prod-foundation", template) == "CREATE_COMPLETE"
+        assert account.create("prod-foundation", synthesized.templates["prod-foundation"]) == "CREATE_COMPLETE"
         outputs = account.outputs("prod-foundation")
         assert (outputs["QuotaFindings"], outputs["QuotasSkipped"]) == ("none", "none")
 

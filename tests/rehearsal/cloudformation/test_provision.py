@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation.provision import Provisioner
 from hyperpod_cdk.rehearsal.embedded.cloudformation.service import service_of
+from hyperpod_cdk.rehearsal.embedded.inspection import Recorded
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk.rehearsal.embedded.resources.registry import HandlerError, ResourceHandler, handler_for
 
@@ -48,12 +49,24 @@ def test_reasons(cloud: Any, error: Exception, expected: tuple[str, str]) -> Non
     )
 
 
+@pytest.mark.parametrize("kind", ["AWS::CloudFormation::WaitConditionHandle", "AWS::CDK::Metadata"])
+def test_a_type_behind_which_nothing_stands_is_not_told_as_recorded_only(cloud: Any, kind: str) -> None:
+    service_of(cloud.context).provisioner = Provisioner(cloud.context, lambda _type: None)
+    template = {"Resources": {"A": {"Type": kind}}, "Outputs": {"Id": {"Value": {"Ref": "A"}}}}
+    assert cloud.deploy("net", template) == "CREATE_COMPLETE"
+    assert cloud.outputs("net") == {"Id": "net-A"}
+    assert cloud.context.state.store(Recorded).rows == []
+
+
 def test_a_type_without_a_handler_is_recorded(cloud: Any) -> None:
     service_of(cloud.context).provisioner = Provisioner(cloud.context, lambda _type: None)
     repository = {"Type": "AWS::CodeCommit::Repository", "Properties": {"RepositoryName": "r"}}
     outputs = {"Id": {"Ref": "A"}, "Arn": {"Fn::GetAtt": ["A", "Arn"]}}
     template = {"Resources": {"A": repository}, "Outputs": {name: {"Value": v} for name, v in outputs.items()}}
     assert cloud.deploy("net", template) == "CREATE_COMPLETE"
+    assert cloud.context.state.store(Recorded).rows == [
+        {"type": "AWS::CodeCommit::Repository", "logical_id": "A", "stack": "net"}
+    ]
     first = cloud.outputs("net")
     assert first["Arn"] == "arn:aws:codecommit:us-west-2:111122223333:repository/net-A"
     repository["Properties"] = {"RepositoryName": "r", "RepositoryDescription": "changed"}

@@ -27,6 +27,9 @@ _UNBOUND = {"CREATING", "DELETING", "FAILED"}
 """EKS's states of a cluster that its deletion protection does not bind (user guide, deletion protection)."""
 _BUSY = {"ResourceInUseException"}
 _GONE = {"ResourceNotFoundException"}
+_REFUSED = {"InvalidParameterException", "InvalidRequestException"}
+_NO_CHANGES = "No changes needed"
+"""How EKS begins its refusal of an update to what the cluster has already."""
 
 Clients = Callable[[str], Any]
 Clock = Callable[[], float]
@@ -175,11 +178,11 @@ def _cluster(eks: Any, name: str) -> Mapping[str, Any] | None:
 
 
 def _begun(eks: Any, name: str, *, on: bool) -> str | None:
-    """Begin the update and give its id; None while another one goes on."""
+    """Begin the update and give its id; None while another one goes on, or where another call has just switched it."""
     try:
         return str(eks.update_cluster_config(name=name, deletionProtection=on)["update"]["id"])
     except Exception as error:
-        if _code(error) in _BUSY:
+        if _code(error) in _BUSY or (_code(error) in _REFUSED and _NO_CHANGES in str(error)):
             return None
         raise
 

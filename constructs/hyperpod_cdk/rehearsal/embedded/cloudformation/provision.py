@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from hyperpod_cdk.rehearsal.embedded.cloudformation.deployer import acting
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import MESSAGE, When, is_due
-from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import RecordedHandler
+from hyperpod_cdk.rehearsal.embedded.cloudformation.recorded import BuiltInHandler, RecordedHandler
 from hyperpod_cdk.rehearsal.embedded.cloudformation.schema import Registry, ResourceSchema, values_at
 from hyperpod_cdk.rehearsal.embedded.cloudformation.stacks import Stack, StackResource
 from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -36,7 +36,7 @@ Replacement = Literal["never", "conditionally", "always"]
 Result = TypeVar("Result")
 
 _BUILT_IN = frozenset({"AWS::CDK::Metadata", "AWS::CloudFormation::WaitConditionHandle"})
-"""Types outside of cfn-lint's registry that need nothing but a physical id."""
+"""Types of CloudFormation and CDK themselves that need nothing but a physical id."""
 
 _CODE_WORDS: tuple[tuple[str, str], ...] = (
     ("AccessDenied", "AccessDenied"),
@@ -200,7 +200,10 @@ class Provisioner:
         return None if resource_type.startswith("Custom::") else self.registry.schema(resource_type)
 
     def _handler(self, resource_type: str) -> ResourceHandler:
-        return self._handler_for(resource_type) or RecordedHandler(self._schema(resource_type))
+        handler = self._handler_for(resource_type)
+        if handler is not None:
+            return handler
+        return BuiltInHandler() if resource_type in _BUILT_IN else RecordedHandler(self._schema(resource_type))
 
     def _fail_if_due(self, request: ResourceRequest, when: When, physical_id: str | None = None) -> None:
         if is_due(self.context, request.stack_name, request.logical_id, when):

@@ -1,4 +1,4 @@
-"""The handler of registry types that have none of their own: the resource is recorded, nothing else happens."""
+"""The handlers of types that have none of their own: the resource is recorded, or there is nothing to record."""
 
 from __future__ import annotations
 
@@ -49,6 +49,21 @@ class RecordedHandler(ResourceHandler):
 
     def delete(self, request: ResourceRequest) -> None:
         """Nothing stands behind the record."""
+
+
+class BuiltInHandler(ResourceHandler):
+    """Gives a physical id to a type of CloudFormation itself, behind which nothing stands: all that AWS does, too."""
+
+    def create(self, request: ResourceRequest) -> ResourceResult:
+        """Name it; there is nothing of it that a rehearsal would leave out."""
+        return ResourceResult(f"{request.stack_name}-{request.logical_id}")
+
+    def update(self, request: ResourceRequest) -> ResourceResult:
+        """Keep the physical id."""
+        return ResourceResult(request.existing_id)
+
+    def delete(self, request: ResourceRequest) -> None:
+        """Nothing stands behind it."""
 
 
 def _synthetic(request: ResourceRequest, path: tuple[str, ...]) -> str:
