@@ -589,7 +589,7 @@ UPDATES = [
     Refusal(
         "a custom resource whose code fails",
         "foundation",
-        (put(["missing.zip"], UPLOAD, "SourceObjectKeys"),),
+        (put(["missing.zip", "missing.zip"], UPLOAD, "SourceObjectKeys"),),
         "Received response status [FAILED] from custom resource. Message returned: Command '['/opt/awscli/aws', 's3', "
         "'cp', 's3://cdk-hnb659fds-assets-111122223333-us-east-1/missing.zip', '<file>']' returned non-zero exit "
         "status 1. (RequestId: <uuid>)",
