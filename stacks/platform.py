@@ -92,7 +92,7 @@ class PlatformStack(cdk.Stack):
         needy = [
             node
             for node in self.node.find_all()
-            if cdk.CfnResource.is_cfn_resource(node) and node.cfn_resource_type == "AWS::EKS::Addon"
+            if isinstance(node, cdk.CfnResource) and node.cfn_resource_type == "AWS::EKS::Addon"
         ]
         if self.governance is not None and self.governance.addon is None:
             needy.append(self.governance.scheduler_config)

@@ -118,8 +118,8 @@ def test_blocks_without_room_for_a_replacement(
 def test_a_shortage_by_an_estimate_is_a_warning(case_of: CaseOf, run_check: RunCheck) -> None:
     changes = {
         BLOCK: "10.1.0.0/24",
-        "hyperpod.instance_groups[1].instance_type": "ml.p5en.48xlarge",
-        COUNT: 3,
+        "hyperpod.instance_groups[1].instance_type": "ml.p4d.24xlarge",
+        COUNT: 4,
         "task_governance": ...,
         "storage": ...,
     }
@@ -128,9 +128,9 @@ def test_a_shortage_by_an_estimate_is_a_warning(case_of: CaseOf, run_check: RunC
         Status.WARNED,
         [
             (
-                f"{BLOCK}: must hold 260 addresses (h100: 3 nodes and 1 spare of ml.p5en.48xlarge, 65 each), got"
+                f"{BLOCK}: must hold 265 addresses (h100: 4 nodes and 1 spare of ml.p4d.24xlarge, 53 each), got"
                 f" 10.1.0.0/24 with 251; the smallest block that fits is a /23: set node_cidr: 10.1.0.0/23, or lower"
-                f" {COUNT} to 2 (the addresses of ml.p5en.48xlarge are an estimate)"
+                f" {COUNT} to 3 (the addresses of ml.p4d.24xlarge are an estimate)"
             )
         ],
     )

@@ -25,7 +25,7 @@ def test_refused_account_file(run: Run, workspace: Path) -> None:
     (workspace / "account.yaml").write_text("quota: {}\n", encoding="utf-8")
     done = run("rehearse", "dev", "--account-file", "account.yaml")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "account.yaml: quota: extra inputs are not permitted\n"
+    assert done.stderr == "account.yaml:1 quota: extra inputs are not permitted\n"
 
 
 def test_refused_file(run_process: Run, workspace: Path) -> None:

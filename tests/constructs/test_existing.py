@@ -257,8 +257,9 @@ def test_a_file_system_that_joins_its_clients_group_adds_no_rule(efa: bool) -> N
         efa=efa,
     )
     template = template_of(own)
-    ((kind, properties),) = [(row["Type"], row["Properties"]) for row in template["Resources"].values()]
-    assert kind == "AWS::FSx::FileSystem"
+    rows = {row["Type"]: row["Properties"] for row in template["Resources"].values()}
+    assert rows.keys() == {"AWS::FSx::FileSystem", "AWS::Logs::LogGroup"}
+    properties = rows["AWS::FSx::FileSystem"]
     assert properties["SecurityGroupIds"] == [EKS_GROUP]
     assert properties["SubnetIds"] == [NODES["use1-az5"]]
     assert system.security_group.security_group_id == EKS_GROUP

@@ -62,8 +62,8 @@ def test_file_systems_of_similar_names_get_claims_of_their_own(synthesize: Synth
     synthesized = synthesize(change)
 
     manifests = synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource")
-    # a volume with its claim in three places, and a namespace for the two that no quota brings
-    assert len(manifests) == 5
+    # a volume with its claim in three places, a namespace for the two that no quota brings, Pod Security for the third
+    assert len(manifests) == 6
 
 
 def test_a_zone_that_is_appended_moves_nothing(synthesize: Synthesize, prod: Synthesized) -> None:

@@ -198,7 +198,8 @@ def test_installed_addons_are_left_alone(synthesize: Synthesize) -> None:
 
     synthesized = synthesize(change)
     assert addons(synthesized) == {"amazon-sagemaker-hyperpod-training-operator"}
-    assert len(synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource")) == 1
+    # the claim, and the Pod Security labels of the team's namespace
+    assert len(synthesized.of_type("Custom::AWSCDK-EKS-KubernetesResource")) == 2
     assert len(synthesized.of_type("AWS::SageMaker::ComputeQuota")) == 1
 
 

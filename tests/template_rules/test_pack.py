@@ -171,7 +171,7 @@ def with_entry(**properties: Any) -> Change:
     def change(resources: Resources) -> None:
         resources["Eks"]["Properties"]["AccessConfig"] = NOBODY
         policy = {"PolicyArn": "AmazonEKSClusterAdminPolicy", "AccessScope": {"Type": "cluster"}}
-        entry = {"ClusterName": {"Ref": "Eks"}, "PrincipalArn": "arn:aws:iam::111122223333:role/me"}
+        entry: dict[str, Any] = {"ClusterName": {"Ref": "Eks"}, "PrincipalArn": "arn:aws:iam::111122223333:role/me"}
         entry = {**entry, "AccessPolicies": [policy], **properties}
         resources["Entry"] = {"Type": "AWS::EKS::AccessEntry", "Properties": entry}
 
