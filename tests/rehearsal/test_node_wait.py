@@ -21,7 +21,8 @@ SLOW_SECONDS = 100
 def nodes_told(life: Life) -> str:
     """Give what the platform stack's output says of the nodes."""
     (stack,) = life.run.aws.cloudformation.describe_stacks(StackName="prod-platform")["Stacks"]
-    return next(each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "Nodes")
+    outputs = {each.get("OutputKey"): each.get("OutputValue", "") for each in stack.get("Outputs", [])}
+    return outputs["Nodes"]
 
 
 def node_states(life: Life) -> list[str]:

@@ -129,7 +129,8 @@ def _signature_of(request: SignedRequest) -> _Signature | None:
     authorization = request.headers.get("authorization", "")
     if authorization:
         algorithm, _, rest = authorization.partition(" ")
-        given = dict(part.strip().partition("=")[::2] for part in rest.split(","))
+        parts = [part.strip().partition("=") for part in rest.split(",")]
+        given = {name: value for name, _, value in parts}
         fields = (given.get("Credential"), given.get("SignedHeaders"), given.get("Signature"))
         timestamp, token = request.headers.get("x-amz-date"), request.headers.get("x-amz-security-token", "")
     else:
