@@ -15,6 +15,9 @@ def message(error: pytest.ExceptionInfo[ClientError]) -> str:
     return str(error.value).partition(" operation: ")[2]
 
 
+NIL = "00000000-0000-0000-0000-000000000000"
+
+
 @pytest.fixture
 def vpc(stack: Any) -> Any:
     return stack.create("AWS::EC2::VPC", {"CidrBlock": "10.192.0.0/16"})
@@ -41,7 +44,12 @@ class TestVpc:
         vpc = client.describe_vpcs(VpcIds=[result.physical_id])["Vpcs"][0]
         hostnames = client.describe_vpc_attribute(VpcId=result.physical_id, Attribute="enableDnsHostnames")
         assert vpc["CidrBlock"] == "10.192.0.0/16"
-        assert described(vpc["Tags"]) == {"Name": "prod"}
+        assert described(vpc["Tags"]) == {
+            "Name": "prod",
+            "aws:cloudformation:stack-name": "prod",
+            "aws:cloudformation:stack-id": f"arn:aws:cloudformation:us-east-1:123456789012:stack/prod/{NIL}",
+            "aws:cloudformation:logical-id": "Resource1",
+        }
         assert hostnames["EnableDnsHostnames"] == {"Value": True}
         assert result.attributes["VpcId"] == result.physical_id
         assert result.attributes["DefaultSecurityGroup"].startswith("sg-")
@@ -51,11 +59,17 @@ class TestVpc:
     def test_update_changes_dns_and_tags(self, stack: Any, vpc: Any, described: Callable[..., dict[str, str]]) -> None:
         stack.update(vpc.physical_id, EnableDnsHostnames=True, Tags=[{"Key": "team", "Value": "ml"}])
         client = stack.context.client("ec2")
+
+        def tags() -> dict[str, str]:
+            return described(client.describe_vpcs(VpcIds=[vpc.physical_id])["Vpcs"][0]["Tags"])
+
         hostnames = client.describe_vpc_attribute(VpcId=vpc.physical_id, Attribute="enableDnsHostnames")
         assert hostnames["EnableDnsHostnames"] == {"Value": True}
-        assert described(client.describe_vpcs(VpcIds=[vpc.physical_id])["Vpcs"][0]["Tags"]) == {"team": "ml"}
+        clouds_own = {name: value for name, value in tags().items() if name.startswith("aws:cloudformation:")}
+        assert len(clouds_own) == 3
+        assert tags() == {"team": "ml", **clouds_own}
         stack.update(vpc.physical_id, Tags=None)
-        assert not client.describe_vpcs(VpcIds=[vpc.physical_id])["Vpcs"][0].get("Tags")
+        assert tags() == clouds_own
 
     def test_delete_refuses_while_a_subnet_stands(self, stack: Any, vpc: Any, subnet: Any) -> None:
         with pytest.raises(ClientError) as error:

@@ -64,6 +64,12 @@ def tag_list(value: Any) -> list[dict[str, str]]:
     return [{"Key": key, "Value": text} for key, text in tag_map(value).items()]
 
 
+def stack_tags(request: ResourceRequest) -> list[dict[str, str]]:
+    """The tags of CloudFormation itself: by its stack's an environment knows what it made for its own."""
+    marks = {"stack-name": request.stack_name, "stack-id": request.stack_id, "logical-id": request.logical_id}
+    return tag_list({f"aws:cloudformation:{name}": value for name, value in marks.items()})
+
+
 def retag(
     request: ResourceRequest,
     *,

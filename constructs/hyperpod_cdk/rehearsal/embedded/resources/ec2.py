@@ -15,6 +15,7 @@ from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     is_true,
     refusal,
     retag,
+    stack_tags,
     tag_list,
     take,
     undone_by,
@@ -54,8 +55,8 @@ def _client(request: ResourceRequest) -> Any:
 
 
 def _tag_specifications(request: ResourceRequest, resource_type: str) -> dict[str, Any]:
-    tags = tag_list(request.properties.get("Tags"))
-    return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": tags}]} if tags else {}
+    tags = [*tag_list(request.properties.get("Tags")), *stack_tags(request)]
+    return {"TagSpecifications": [{"ResourceType": resource_type, "Tags": tags}]}
 
 
 def _retag(request: ResourceRequest, resource_id: str | None = None) -> None:

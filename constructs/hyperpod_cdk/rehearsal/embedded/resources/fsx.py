@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hyperpod_cdk.rehearsal.embedded.resources._calls import call, changed, ignoring, retag, tag_list, take
+from hyperpod_cdk.rehearsal.embedded.resources._calls import call, changed, ignoring, retag, stack_tags, tag_list, take
 from hyperpod_cdk.rehearsal.embedded.resources._waiting import wait_until_gone, wait_while
 from hyperpod_cdk.rehearsal.embedded.resources.registry import (
     HandlerError,
@@ -51,7 +51,7 @@ class FileSystemHandler(ResourceHandler):
             "StorageType",
             "SubnetIds",
         )
-        tags = [*tag_list(request.properties.get("Tags")), *_marks(request)]
+        tags = [*tag_list(request.properties.get("Tags")), *stack_tags(request)]
         arguments = {**take(request.properties, *members), "Tags": tags}
         backup_id = request.properties.get("BackupId")
         if backup_id:
@@ -170,12 +170,6 @@ class DataRepositoryAssociationHandler(ResourceHandler):
 
 def _fsx(request: ResourceRequest) -> Any:
     return request.context.client("fsx")
-
-
-def _marks(request: ResourceRequest) -> list[dict[str, str]]:
-    """The tags of CloudFormation itself: by its stack's an environment knows a file system for its own."""
-    marks = {"stack-name": request.stack_name, "stack-id": request.stack_id, "logical-id": request.logical_id}
-    return tag_list({f"aws:cloudformation:{name}": value for name, value in marks.items()})
 
 
 def _lustre(properties: Mapping[str, Any]) -> dict[str, Any]:
