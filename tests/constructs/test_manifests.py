@@ -38,5 +38,6 @@ def test_objects_are_applied_in_their_order(policy: cdk.RemovalPolicy | None, de
         "ServiceToken": {"Fn::ImportValue": "kubectl"},
         "ClusterName": "prod-eks",
         "Overwrite": True,
+        "ServiceTimeout": 960,
     }
     assert found["DeletionPolicy"] == deletion

@@ -96,6 +96,15 @@ class Account:
         while time.monotonic() < deadline:
             status = str(self.cloudformation.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"])
             if not status.endswith("_IN_PROGRESS"):
+                if status in {"ROLLBACK_FAILED", "UPDATE_ROLLBACK_FAILED", "DELETE_FAILED"}:
+                    # pytest shows it beside an assertion that fails
+                    print(
+                        *(
+                            f"{e['LogicalResourceId']} {e['ResourceStatus']} {e.get('ResourceStatusReason')}"
+                            for e in self.events(name)
+                        ),
+                        sep="\n",
+                    )
                 return status
             time.sleep(0.03)
         raise AssertionError(f"{name} did not come to rest in {SECONDS} s")
