@@ -120,10 +120,12 @@ class Context:
         from botocore.config import Config  # noqa: PLC0415 - MOTO_ACCOUNT_ID must be set before anything of moto or boto3 loads
 
         config = Config(
-            retries={"max_attempts": 1, "mode": "standard"},
+            # a connection that is lost, or two threads that meet inside moto, are no answers of AWS
+            retries={"max_attempts": 3, "mode": "standard"},
             s3={"addressing_style": "path"},
             max_pool_connections=32,
-            connect_timeout=5,
+            # all threads of a busy machine ask the one server
+            connect_timeout=60,
             # a Lambda that kubectl runs inside answers when the chart stands
             read_timeout=900,
         )
