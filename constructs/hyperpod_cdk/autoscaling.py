@@ -9,16 +9,14 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.handler_functions import HANDLERS, document, handler_function, handler_role
+from hyperpod_cdk.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.removal import goes_with_its_stack
 
-_HANDLER = HANDLERS / "autoscaling"
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = 1000
 _GRANT_OPERATIONS = (
@@ -127,13 +125,11 @@ class KarpenterAutoscaling(Construct):
             ],
         )
         acknowledge(role, {_CLUSTERS_FINDING: "the counts are read before the cluster is made; it only reads"})
-        code = assets.Asset(self, "HandlerCode", path=str(_HANDLER), exclude=["*", "!index.py"])
         return handler_function(
             self,
             "Handler",
             description="HyperPod autoscaling: keeps node counts, waits for Karpenter",
-            code=code,
-            handler="index.handler",
+            serves="autoscaling",
             role=role,
             log_group=self.log_group,
             timeout_seconds=_TIMEOUT_SECONDS,

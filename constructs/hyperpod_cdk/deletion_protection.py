@@ -8,11 +8,10 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct, IConstruct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
-from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.handler_functions import handler_function, handler_role
 from hyperpod_cdk.waiting import wait_for
 
 __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
@@ -68,14 +67,7 @@ class DeletionProtectionFunction(Construct):
             self,
             "Function",
             description="HyperPod deletion protection: lifts that of a stack whose creation failed, switches EKS's",
-            code=assets.Asset(
-                self,
-                "Code",
-                # from above the handlers' folder, since the function takes what they share along
-                path=str(HANDLERS.parent),
-                exclude=["*", *_KEPT],
-            ),
-            handler="_handlers.deletion_protection.index.handler",
+            serves="deletion_protection",
             role=role,
             log_group=log_group,
             timeout_seconds=_TIMEOUT_SECONDS,
@@ -143,16 +135,6 @@ class DeletionProtection(Construct):
         """
         self._begun = self._begun or cdk.CfnWaitConditionHandle(self, "Begun")
         wait_for(self._begun, scopes, beside=[self, *beside])
-
-
-_KEPT = (
-    "!_handlers",
-    "!_handlers/__init__.py",
-    "!_handlers/answering.py",
-    "!_handlers/deletion_protection",
-    "!_handlers/deletion_protection/*.py",
-)
-"""What the function is made of, as exceptions from leaving out everything."""
 
 
 def _eks_rights(cluster_name: str | None) -> list[dict[str, Any]]:

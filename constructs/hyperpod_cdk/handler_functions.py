@@ -14,8 +14,8 @@ from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import acknowledge_handler_function, acknowledge_log_group
 
-HANDLERS = Path(__file__).parent / "_handlers"
-"""Where the code of the functions is, a folder each."""
+_HANDLERS = Path(__file__).parent / "_handlers"
+"""Where the code of the functions is: a folder each, and what they share."""
 
 _RUNTIME = "python3.14"
 
@@ -50,20 +50,31 @@ def handler_function(
     construct_id: str,
     *,
     description: str,
-    code: assets.Asset,
-    handler: str,
+    serves: str,
     role: iam.CfnRole,
     log_group: logs.CfnLogGroup,
     timeout_seconds: int,
     memory_mib: int,
 ) -> lambda_.CfnFunction:
-    """Make the function of ``code``, which logs into ``log_group``; ``handler`` is ``module.function``."""
+    """Make the function of the handler's folder ``serves``, which logs into ``log_group``.
+
+    It takes along what all handlers share, so that each answers CloudFormation in the same way.
+    """
+    folder = _HANDLERS.name
+    kept = (folder, f"{folder}/__init__.py", f"{folder}/answering.py", f"{folder}/{serves}", f"{folder}/{serves}/*.py")
+    code = assets.Asset(
+        scope,
+        f"{construct_id}Code",
+        # from above the handlers' folder, since the function takes what they share along
+        path=str(_HANDLERS.parent),
+        exclude=["*", *(f"!{path}" for path in kept)],
+    )
     function = lambda_.CfnFunction(
         scope,
         construct_id,
         description=description,
         code=lambda_.CfnFunction.CodeProperty(s3_bucket=code.s3_bucket_name, s3_key=code.s3_object_key),
-        handler=handler,
+        handler=f"{folder}.{serves}.index.handler",
         runtime=_RUNTIME,
         role=role.attr_arn,
         timeout=timeout_seconds,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
-from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.handler_functions import handler_function, handler_role
 
 _TIMEOUT_SECONDS = 120
 _ANSWER_SECONDS = 600  # the first run, Lambda's two retries and the pauses between them
@@ -96,13 +95,11 @@ class LogSettings(Construct):
         )
         spelt = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{self.log_group_name}:*"
         acknowledge(role, {RESOURCE.format(spelt): "the ARN of this one log group ends so"})
-        code = assets.Asset(self, "HandlerCode", path=str(HANDLERS / "log_settings"), exclude=["*", "!index.py"])
         return handler_function(
             self,
             "Handler",
             description="HyperPod log settings: retention and key of a log group that a service makes",
-            code=code,
-            handler="index.handler",
+            serves="log_settings",
             role=role,
             log_group=own,
             timeout_seconds=_TIMEOUT_SECONDS,

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.handler_functions import HANDLERS, document, handler_function, handler_role
+from hyperpod_cdk.handler_functions import document, handler_function, handler_role
 
-_HANDLER = HANDLERS / "node_wait"
 _INVOCATION_SECONDS = 900
 _ANSWER_SECONDS = 240
 """How long after the time limit CloudFormation still takes the answer, which is to name what went wrong."""
@@ -87,8 +85,7 @@ class NodeWaiter(Construct):
             self,
             "Function",
             description="HyperPod node wait: answers once nodes run",
-            code=assets.Asset(self, "Code", path=str(_HANDLER), exclude=["*", "!index.py"]),
-            handler="index.handler",
+            serves="node_wait",
             role=role,
             log_group=self.log_group,
             timeout_seconds=_INVOCATION_SECONDS,

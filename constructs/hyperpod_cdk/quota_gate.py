@@ -9,13 +9,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct, IConstruct
 
 from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk._handlers.quota_gate.reading import Own, calls_of
 from hyperpod_cdk.acknowledgments import acknowledge_quota_gate
-from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.handler_functions import handler_function, handler_role
 from hyperpod_cdk.waiting import wait_for
 
 __all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
@@ -128,13 +127,11 @@ class QuotaGate(Construct):
         return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
 
     def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
-        code = assets.Asset(self, "Code", path=str(HANDLERS), exclude=["*", "!quota_gate", "!quota_gate/*.py"])
         return handler_function(
             self,
             "Function",
             description="HyperPod quota gate: compares a deployment's needs with the account's quotas",
-            code=code,
-            handler="quota_gate.index.handler",
+            serves="quota_gate",
             role=self.role,
             log_group=self.log_group,
             timeout_seconds=timeout_seconds,

@@ -9,12 +9,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks_v2
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
-from aws_cdk import aws_s3_assets as assets
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons, governance
-from hyperpod_cdk.handler_functions import HANDLERS, handler_function, handler_role
+from hyperpod_cdk.handler_functions import handler_function, handler_role
 from hyperpod_cdk.manifests import applied_manifest
 from hyperpod_cdk.node_addons import NodeAddon
 from hyperpod_cdk.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
@@ -48,7 +47,6 @@ is not permitted"), and a resource made anew would meet the name, the team and t
 still holds. So a region that came later keeps the custom resource, which does the same.
 """
 
-_HANDLER = HANDLERS / "governance"
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
 _POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
@@ -241,13 +239,11 @@ class TaskGovernance(Construct):
                 RESOURCE.format("*"): "listing policies and quotas knows no resource-level rights",
             },
         )
-        code = assets.Asset(self, "HandlerCode", path=str(_HANDLER), exclude=["*", "!index.py"])
         return handler_function(
             self,
             "Handler",
             description="HyperPod task governance: cluster policies and compute quotas",
-            code=code,
-            handler="index.handler",
+            serves="governance",
             role=role,
             log_group=self.log_group,
             timeout_seconds=_TIMEOUT_SECONDS,

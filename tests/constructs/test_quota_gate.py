@@ -228,7 +228,7 @@ def test_the_function_and_its_log() -> None:
     template = template_of(foreign)
     function, logs = only(template, "AWS::Lambda::Function"), only(template, "AWS::Logs::LogGroup")
     assert {key: function["Properties"][key] for key in ("Handler", "Runtime", "Timeout", "MemorySize")} == {
-        "Handler": "quota_gate.index.handler",
+        "Handler": "_handlers.quota_gate.index.handler",
         "Runtime": "python3.14",
         "Timeout": 300,
         "MemorySize": 1024,
@@ -249,7 +249,7 @@ def test_the_function_and_its_log() -> None:
 
 
 def _assets(outdir: Path) -> list[Path]:
-    return [folder for folder in outdir.glob("asset.*") if (folder / "quota_gate").is_dir()]
+    return [folder for folder in outdir.glob("asset.*") if (folder / "_handlers/quota_gate").is_dir()]
 
 
 def test_the_asset_holds_the_gates_code_and_nothing_else(tmp_path: Path) -> None:
@@ -258,15 +258,16 @@ def test_the_asset_holds_the_gates_code_and_nothing_else(tmp_path: Path) -> None
     made.synth()
     (asset,) = _assets(tmp_path)
     source = Path(next(iter(handlers.__path__)))
-    expected = {f"quota_gate/{file.name}" for file in source.glob("*.py")}
-    assert {"quota_gate/__init__.py", "quota_gate/index.py", "quota_gate/comparison.py"} <= expected
+    own = {f"_handlers/quota_gate/{file.name}" for file in source.glob("*.py")}
+    assert {f"_handlers/quota_gate/{name}.py" for name in ("__init__", "index", "comparison")} <= own
+    expected = {"_handlers/__init__.py", "_handlers/answering.py", *own}
     assert {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()} == expected
 
 
 def test_the_asset_is_the_same_whatever_lies_beside_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = tmp_path / "_handlers"
     shutil.copytree(Path(next(iter(handlers.__path__))).parent, copied)
-    monkeypatch.setattr("hyperpod_cdk.quota_gate.HANDLERS", copied)
+    monkeypatch.setattr("hyperpod_cdk.handler_functions._HANDLERS", copied)
     names = []
     for run in ("first", "second"):
         for file in (

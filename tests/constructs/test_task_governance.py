@@ -148,7 +148,8 @@ def test_one_lambda_serves_all() -> None:
     resources = template(native=False, teams=[team("a"), team("b")])
 
     function = properties(resources, "AWS::Lambda::Function")
-    assert (function["Runtime"], function["Handler"], function["Timeout"]) == ("python3.14", "index.handler", 900)
+    handler = "_handlers.governance.index.handler"
+    assert (function["Runtime"], function["Handler"], function["Timeout"]) == ("python3.14", handler, 900)
     assert function["LoggingConfig"] == {"LogGroup": {"Ref": "GovernanceHandlerLogs07F8AC87"}}
     group = resources["GovernanceHandlerLogs07F8AC87"]
     assert group["DeletionPolicy"] == group["UpdateReplacePolicy"] == "Retain"
@@ -176,7 +177,12 @@ def test_the_asset_holds_the_handler_alone(tmp_path: Path) -> None:
     app.synth()
 
     (asset,) = [path for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("asset.")]
-    assert [path.name for path in asset.iterdir()] == ["index.py"]
+    assert {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()} == {
+        "_handlers/__init__.py",
+        "_handlers/answering.py",
+        "_handlers/governance/__init__.py",
+        "_handlers/governance/index.py",
+    }
 
 
 @pytest.mark.parametrize(

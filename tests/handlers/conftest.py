@@ -240,7 +240,7 @@ class CloudFormation:
         if "OldResourceProperties" in event:
             event["OldResourceProperties"] = as_text(event["OldResourceProperties"])
         context = Context(self.remaining)
-        index.handle(event, context, client=lambda: self.sagemaker, put=self.put, sleep=context.sleep)
+        index.handle(event, context, clients=lambda _: self.sagemaker, put=self.put, sleep=context.sleep)
         assert len(self.answers) == before + 1, "one event, one answer"
         return self.answers[-1]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
+from hyperpod_cdk._handlers.answering import ANSWER_SECONDS
 from hyperpod_cdk._handlers.autoscaling import index
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
@@ -60,13 +60,15 @@ def run(sagemaker: SageMaker, given: dict[str, Any], context: Context | None = N
     """Handle an event and give the answer that CloudFormation gets."""
     sent: list[bytes] = []
     context = context or Context()
-    index.handle(given, context, client=lambda: sagemaker, put=lambda _, body: sent.append(body), sleep=context.sleep)
+    index.handle(
+        given, context, clients=lambda _: sagemaker, put=lambda _, body: sent.append(body), sleep=context.sleep
+    )
     (body,) = sent
     answer: dict[str, Any] = json.loads(body)
     fixed = {"RequestId": "request", "StackId": "stack", "LogicalResourceId": "NodeCounts"}
     assert {key: answer.pop(key) for key in fixed} == fixed
-    assert answer.pop("PhysicalResourceId") == "NodeCounts"
-    return answer
+    assert answer.pop("PhysicalResourceId") == "NodeCounts-stack"
+    return {key: value for key, value in answer.items() if value}
 
 
 COUNTS = {"ClusterName": "prod", "Groups": ["gpu", "new"]}
@@ -150,31 +152,4 @@ class TestWaiting:
     def test_and_says_why_not(self, state: dict[str, Any] | str, reason: str) -> None:
         context = Context()
         assert self.wait(state, context=context) == {"Status": "FAILED", "Reason": reason}
-        assert context.seconds >= index.STOP_WAITING_SECONDS
-
-
-class TestSending:
-    @pytest.fixture
-    def flaky(self) -> Callable[[int], Callable[[str, bytes], None]]:
-        """Makes a sender that fails so many times."""
-
-        def made(times: int) -> Callable[[str, bytes], None]:
-            left: Iterator[int] = iter(range(times))
-
-            def send(_: str, __: bytes) -> None:
-                if next(left, None) is not None:
-                    raise OSError("connection reset")
-
-            return send
-
-        return made
-
-    def test_is_tried_again(self, flaky: Callable[[int], Callable[[str, bytes], None]]) -> None:
-        given, context = event(index.NODE_COUNTS, "Delete"), Context()
-        index.handle(given, context, client=lambda: None, put=flaky(3), sleep=context.sleep)
-        assert context.seconds == 900 - sum(index.PUT_PAUSES)
-
-    def test_and_raises_in_the_end(self, flaky: Callable[[int], Callable[[str, bytes], None]]) -> None:
-        given, context = event(index.NODE_COUNTS, "Delete"), Context()
-        with pytest.raises(OSError, match="connection reset"):
-            index.handle(given, context, client=lambda: None, put=flaky(4), sleep=context.sleep)
+        assert context.seconds >= ANSWER_SECONDS

@@ -86,10 +86,13 @@ class _Client:
 
 @dataclass
 class Context:
+    """Lambda's clock, which only sleeping moves."""
+
     seconds: float = 900
+    aws: FakeAws = field(default_factory=FakeAws)
 
     def get_remaining_time_in_millis(self) -> int:
-        return int(self.seconds * 1000)
+        return int((self.seconds - self.aws.slept) * 1000)
 
 
 def answered(
@@ -108,11 +111,10 @@ def answered(
     }
     handle(
         event,
-        Context(seconds),
+        Context(seconds, aws),
         clients=aws.client,
         put=lambda url, body: sent.append((url, body)),
         sleep=aws.sleep,
-        clock=lambda: aws.slept,
     )
     ((url, body),) = sent
     assert url == "https://answers"
@@ -128,11 +130,11 @@ def answered(
     return answer
 
 
-FINE = {"Status": "SUCCESS", "Reason": ""}
+FINE = {"Status": "SUCCESS", "Reason": "", "Data": {}}
 
 
 def failed(reason: str) -> dict[str, Any]:
-    return {"Status": "FAILED", "Reason": reason}
+    return {"Status": "FAILED", "Reason": reason, "Data": {}}
 
 
 class TestCreateAndUpdate:
@@ -210,7 +212,7 @@ class TestCreateAndUpdate:
     def test_an_error_of_aws_fails_an_update(self) -> None:
         aws = FakeAws(
             status="UPDATE_IN_PROGRESS",
-            errors={"update_cluster_config": [refusal("AccessDeniedException", "no right")]},
+            errors={"update_cluster_config": [refusal("AccessDeniedException", "no right")] * 99},
         )
         assert answered("Update", aws) == failed(
             "An error occurred (AccessDeniedException) when calling the AnyOperation operation: no right"
@@ -219,7 +221,7 @@ class TestCreateAndUpdate:
     def test_a_rollback_of_an_update_never_fails(self) -> None:
         aws = FakeAws(
             status="UPDATE_ROLLBACK_IN_PROGRESS",
-            errors={"update_cluster_config": [refusal("AccessDeniedException", "no right")]},
+            errors={"update_cluster_config": [refusal("AccessDeniedException", "no right")] * 99},
         )
         assert answered("Update", aws) == FINE
 
@@ -260,7 +262,7 @@ class TestDelete:
     def test_a_stack_that_stays_protected_says_how_to_lift_it(self) -> None:
         aws = FakeAws(
             status="ROLLBACK_IN_PROGRESS",
-            errors={"update_termination_protection": [refusal("AccessDenied", "no right")]},
+            errors={"update_termination_protection": [refusal("AccessDenied", "no right")] * 99},
         )
         assert answered("Delete", aws) == failed(
             "termination protection of the stack prod-hyperpod, whose creation failed, could not be lifted: An error"
@@ -271,7 +273,9 @@ class TestDelete:
 
     def test_eks_does_not_hold_up_a_rollback(self) -> None:
         aws = FakeAws(
-            status="ROLLBACK_IN_PROGRESS", protected=True, errors={"update_cluster_config": [refusal("AccessDenied")]}
+            status="ROLLBACK_IN_PROGRESS",
+            protected=True,
+            errors={"update_cluster_config": [refusal("AccessDenied")] * 99},
         )
         assert answered("Delete", aws) == FINE
         assert aws.changes == [LIFTED]
@@ -280,7 +284,7 @@ class TestDelete:
         aws = FakeAws(
             status="DELETE_IN_PROGRESS",
             protected=True,
-            errors={"update_cluster_config": [refusal("AccessDenied", "no")]},
+            errors={"update_cluster_config": [refusal("AccessDenied", "no")] * 99},
         )
         assert answered("Delete", aws) == failed(
             "An error occurred (AccessDenied) when calling the AnyOperation operation: no"
@@ -293,7 +297,7 @@ class TestAnswer:
         event = {"RequestType": "Create", "ResponseURL": "https://answers", "StackId": STACK}
         handle(event, Context(), clients=FakeAws().client, put=lambda _, body: sent.append(body))
         assert json.loads(sent[0])["Status"] == "FAILED"
-        assert json.loads(sent[0])["Reason"] == "'ResourceProperties'"
+        assert json.loads(sent[0])["Reason"] == "KeyError: 'ResourceProperties'"
 
     def test_the_answer_is_sent_three_times_then_lambda_is_told(self) -> None:
         pauses: list[float] = []

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperpod_cdk._handlers import answering
 from hyperpod_cdk._handlers.quota_gate import index
 from hyperpod_cdk._handlers.quota_gate.calling import Refused
 from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
@@ -334,7 +335,7 @@ class TestUpdate:
         never = threading.Event()
         try:
             sent = event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8)))
-            answer = answer_to(sent, Hanging(), seconds=index.ANSWER_SECONDS + 0.2)
+            answer = answer_to(sent, Hanging(), seconds=answering.ANSWER_SECONDS + 0.2)
         finally:
             never.set()
         assert answer["Status"] == status
@@ -425,12 +426,12 @@ class TestOwnCrash:
         never = threading.Event()
         try:
             wanted = properties(p5(1), mode=mode)
-            answer = answer_to(event(wanted=wanted), Hanging(), seconds=index.ANSWER_SECONDS + 0.1)
+            answer = answer_to(event(wanted=wanted), Hanging(), seconds=answering.ANSWER_SECONDS + 0.1)
         finally:
             never.set()
         assert answer["Status"] == status
         told = answer["Reason"] or answer["Data"]["Skipped"]
-        assert "the quota gate itself failed: it was still asking AWS when its time ran out" in told
+        assert "the quota gate itself failed: AWS had not answered when the function's time ran out" in told
 
     def test_lambda_without_time(self) -> None:
         assert answer_to(event(), seconds=0.0)["Status"] in {"SUCCESS", "FAILED"}
@@ -447,34 +448,49 @@ def test_only_the_standard_library_is_needed_to_answer() -> None:
         [
             "hyperpod_cdk",
             "hyperpod_cdk._handlers",
+            "hyperpod_cdk._handlers.answering",
             "hyperpod_cdk._handlers.quota_gate",
             "hyperpod_cdk._handlers.quota_gate.index",
         ]
     )
 
 
+def told(sent: dict[str, Any], outcome: index.Outcome, *, log: str) -> dict[str, Any]:
+    """Give what CloudFormation is told of an outcome, which fits."""
+    bodies: list[bytes] = []
+    answering.serve(
+        sent,
+        Context(),
+        lambda _: index.answer(sent, outcome, log),
+        clients=lambda service: service,
+        put=lambda _, body: bodies.append(body),
+    )
+    (body,) = bodies
+    assert len(body) < 4096
+    found: dict[str, Any] = json.loads(body)
+    return found
+
+
 class TestSize:
     def test_more_findings_than_fit_are_counted(self) -> None:
         lines = [f"hyperpod.instance_groups[{n}].count: needs {n} of something, quota is 0" for n in range(200)]
-        body = json.loads(
-            index.answer(event(), index.Outcome(refused=True, heading="too little", findings=lines), log="group stream")
-        )
-        told = body["Reason"].split("\n")
-        assert told[0] == "too little"
-        assert told[1:-1] == lines[: len(told) - 2]
-        assert told[-1] == f"and {200 - (len(told) - 2)} more, in log group stream"
-        assert len(told) > 30
+        outcome = index.Outcome(refused=True, heading="too little", findings=lines)
+        kept = told(event(), outcome, log="group stream")["Reason"].split("\n")
+        assert kept[0] == "too little"
+        assert kept[1:-1] == lines[: len(kept) - 2]
+        assert kept[-1] == f"and {200 - (len(kept) - 2)} more, in log group stream"
+        assert len(kept) > 30
 
     def test_one_line_longer_than_fits_is_cut(self) -> None:
         outcome = index.Outcome(refused=True, findings=["x" * 9000])
-        reason = json.loads(index.answer(event(), outcome, log="group stream"))["Reason"]
+        reason = told(event(), outcome, log="group stream")["Reason"]
         assert reason.startswith("xxx")
         assert reason.endswith("x... (whole text in log group stream)")
         assert 3000 < len(reason) < 4000
 
     def test_findings_and_skipped_share_the_room(self) -> None:
         outcome = index.Outcome(findings=["é" * 300] * 9, skipped=["ö" * 300] * 9)
-        data = json.loads(index.answer(event(), outcome, log="l"))["Data"]
+        data = told(event(), outcome, log="l")["Data"]
         assert data["Findings"].startswith("é")
         assert data["Skipped"].startswith("ö")
 
@@ -495,9 +511,7 @@ def test_every_answer_is_json_and_fits(
     outcome: index.Outcome, logical_id: str, physical_id: str | None, log: str
 ) -> None:
     sent = event(LogicalResourceId=logical_id, **({} if physical_id is None else {"PhysicalResourceId": physical_id}))
-    body = index.answer(sent, outcome, log=log)
-    assert len(body) < 4096
-    answer = json.loads(body)
+    answer = told(sent, outcome, log=log)
     assert answer["Status"] == ("FAILED" if outcome.refused else "SUCCESS")
     assert answer["PhysicalResourceId"]
     assert answer["LogicalResourceId"] == logical_id
@@ -570,7 +584,7 @@ def handled(url: str) -> list[float]:
     """Handle an event with the real sender; gives the pauses made."""
     pauses: list[float] = []
     sent = event(ResponseURL=url)
-    index.handle(sent, Context(), api=FakeApi, put=index.put, sleep=pauses.append, region="us-east-1")
+    index.handle(sent, Context(), api=FakeApi, put=answering.put, sleep=pauses.append, region="us-east-1")
     return pauses
 
 
@@ -590,7 +604,7 @@ class TestResponseUrl:
         assert len({body for _, _, body in received}) == 1
 
     def test_a_url_that_never_takes_it_raises(self) -> None:
-        with response_url(503) as (url, received), pytest.raises(index.AnswerNotSentError) as error:
+        with response_url(503) as (url, received), pytest.raises(answering.AnswerNotSentError) as error:
             handled(url)
         assert str(error.value) == "CloudFormation does not take the answer: HTTP 503 Service Unavailable"
         assert len(received) == 3
@@ -598,12 +612,12 @@ class TestResponseUrl:
     def test_nobody_listens(self) -> None:
         with response_url(200) as (url, _):
             pass
-        with pytest.raises(index.AnswerNotSentError):
+        with pytest.raises(answering.AnswerNotSentError):
             handled(url)
 
     def test_sending_takes_no_longer_than_is_left_for_it(self) -> None:
-        tries = len(index.PUT_PAUSES) + 1
-        assert tries * 2 * index.PUT_TIMEOUT_SECONDS + sum(index.PUT_PAUSES) < index.ANSWER_SECONDS
+        tries = len(answering.PUT_PAUSES) + 1
+        assert tries * 2 * answering.PUT_TIMEOUT_SECONDS + sum(answering.PUT_PAUSES) < answering.ANSWER_SECONDS
 
 
 def test_an_event_without_a_response_url_is_an_error() -> None:

@@ -1,1 +1,1 @@
-"""The Lambda behind Custom::ClusterSchedulerConfig and Custom::ComputeQuota."""
+"""The Lambda behind Custom::HyperPodNodeCounts and Custom::HyperPodAutoscaler."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ..answering import Put, Sleep, put, serve  # noqa: TID252 - in Lambda the package above has another name
+# relative, since in Lambda the package above has another name
+from ..answering import Answer, Clients, Put, Sleep, ToldError, Turn, client, error_code, put, serve  # noqa: TID252
 
 LOG = logging.getLogger(__name__)
 LOG.setLevel(logging.INFO)
@@ -31,49 +32,38 @@ _REFUSED = {"InvalidParameterException", "InvalidRequestException"}
 _NO_CHANGES = "No changes needed"
 """How EKS begins its refusal of an update to what the cluster has already."""
 
-Clients = Callable[[str], Any]
-Clock = Callable[[], float]
 
-
-class ProtectionError(Exception):
-    """Something that CloudFormation has to be told in words."""
+class ProtectionError(ToldError):
+    """Protection that could not be switched."""
 
 
 def handler(event: Mapping[str, Any], context: Any) -> None:
     """Handle one CloudFormation event and answer its response URL."""
-    handle(event, context, clients=_client, put=put)
+    handle(event, context, clients=client, put=put)
 
 
-def handle(
-    event: Mapping[str, Any],
-    context: Any,
-    *,
-    clients: Clients,
-    put: Put,
-    sleep: Sleep = time.sleep,
-    clock: Clock = time.monotonic,
-) -> None:
-    """Handle one event with the given AWS clients, sender, sleep and clock."""
+def handle(event: Mapping[str, Any], context: Any, *, clients: Clients, put: Put, sleep: Sleep = time.sleep) -> None:
+    """Handle one event with the given AWS clients, sender and sleep."""
 
-    def work(seconds: float) -> None:
-        _Protection(event, clients, sleep, clock, clock() + seconds).handle()
+    def work(turn: Turn) -> Answer:
+        _Protection(turn).handle()
+        return Answer()
 
-    serve(event, context, work, put=put, sleep=sleep)
+    serve(event, context, work, clients=clients, put=put, sleep=sleep)
 
 
 class _Protection:
-    """One event, and the time until it has to be done."""
+    """One event."""
 
-    def __init__(self, event: Mapping[str, Any], clients: Clients, sleep: Sleep, clock: Clock, deadline: float) -> None:
-        self._event = event
-        self._clients = clients
-        self._sleep, self._clock, self._deadline = sleep, clock, deadline
-        properties: Mapping[str, Any] = event["ResourceProperties"]
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._event = turn.event
+        properties: Mapping[str, Any] = turn.event["ResourceProperties"]
         self._is_wanted = str(properties.get("Enabled", "true")) == "true"
         self._eks_cluster = str(properties.get("EksClusterName", ""))
 
     def handle(self) -> None:
-        kind = self._event["RequestType"]
+        kind = self._turn.kind
         if kind == "Delete":
             self._delete()
         elif self._eks_cluster and kind == "Create":
@@ -108,7 +98,7 @@ class _Protection:
     def _lift_stack(self) -> None:
         stack = str(self._event["StackId"])
         try:
-            self._clients("cloudformation").update_termination_protection(
+            self._turn.client("cloudformation").update_termination_protection(
                 StackName=stack, EnableTerminationProtection=False
             )
         except Exception as error:
@@ -121,7 +111,7 @@ class _Protection:
 
     def _stack_status(self) -> str:
         # by its id: of a stack that was deleted, and made again under its name, the old one is asked for
-        described = self._clients("cloudformation").describe_stacks(StackName=self._event["StackId"])
+        described = self._turn.client("cloudformation").describe_stacks(StackName=self._event["StackId"])
         return str(described["Stacks"][0]["StackStatus"])
 
     def _switch_eks(self, *, on: bool, unless_rolled_back: bool = False) -> None:
@@ -130,7 +120,7 @@ class _Protection:
         With ``unless_rolled_back`` nothing is switched once the stack is being rolled back: CloudFormation does not
         tell a creation that it was cancelled, and what deletes it may have been here already.
         """
-        eks, name = self._clients("eks"), self._eks_cluster
+        eks, name = self._turn.client("eks"), self._eks_cluster
         while True:
             cluster = _cluster(eks, name)
             status = str((cluster or {}).get("status", "gone"))
@@ -162,16 +152,16 @@ class _Protection:
             )
 
     def _pause(self, what: str) -> None:
-        if self._clock() + POLL_SECONDS > self._deadline:
+        if self._turn.seconds_left() < POLL_SECONDS:
             raise ProtectionError(f"{what}, so its deletion protection could not be switched in time; deploy again")
-        self._sleep(POLL_SECONDS)
+        self._turn.sleep(POLL_SECONDS)
 
 
 def _cluster(eks: Any, name: str) -> Mapping[str, Any] | None:
     try:
         found: Mapping[str, Any] = eks.describe_cluster(name=name)["cluster"]
     except Exception as error:
-        if _code(error) in _GONE:
+        if error_code(error) in _GONE:
             return None
         raise
     return found
@@ -182,21 +172,6 @@ def _begun(eks: Any, name: str, *, on: bool) -> str | None:
     try:
         return str(eks.update_cluster_config(name=name, deletionProtection=on)["update"]["id"])
     except Exception as error:
-        if _code(error) in _BUSY or (_code(error) in _REFUSED and _NO_CHANGES in str(error)):
+        if error_code(error) in _BUSY or (error_code(error) in _REFUSED and _NO_CHANGES in str(error)):
             return None
         raise
-
-
-def _code(error: Exception) -> str:
-    """Give AWS's code of a ClientError, which is not imported here."""
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
-
-
-def _client(service: str) -> Any:
-    import boto3  # noqa: PLC0415 - see the module's docstring
-    from botocore.config import Config  # noqa: PLC0415 - as above
-
-    config = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "max_attempts": 6})
-    make: Callable[..., Any] = boto3.client
-    return make(service, config=config)

@@ -2,24 +2,21 @@
 
 The custom resources take the property names of AWS::SageMaker::ClusterSchedulerConfig and
 AWS::SageMaker::ComputeQuota and answer with the same attributes, so that a region that gains the native types
-needs no change of values. Standard library and boto3 only, both of which Lambda's Python runtimes carry.
+needs no change of values.
 """
 
 from __future__ import annotations
 
-import http.client
-import json
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import ClientError
+
+# relative, since in Lambda the package above has another name
+from ..answering import Answer, Clients, Put, Sleep, ToldError, Turn, client, error_code, put, serve  # noqa: TID252
 
 LOG = logging.getLogger(__name__)
 LOG.setLevel(logging.INFO)
@@ -27,14 +24,10 @@ LOG.setLevel(logging.INFO)
 OWNER_TAG = "hyperpod-cdk:owner"
 """Key of the tag that says which stack and logical id a policy or quota belongs to."""
 
-STOP_WAITING_SECONDS = 30.0
-"""How long before Lambda's timeout waiting ends, so that there is time to clean up and answer."""
-ANSWER_ANYWAY_SECONDS = 8.0
-"""How long before Lambda's timeout the answer goes out even if a call hangs."""
+STOP_WAITING_SECONDS = 20.0
+"""How long before the work has to be done waiting ends, so that there is time to clean up."""
 CONFLICT_PAUSES = (2.0, 4.0, 8.0, 16.0, 32.0, 45.0, 45.0)
 """Seconds between attempts at a call refused with ConflictException; one more attempt follows the last."""
-REASON_LIMIT = 1500
-"""CloudFormation takes answers of up to 4096 bytes; characters of the reason that are kept."""
 
 IN_PROGRESS = frozenset({"Creating", "Updating", "Deleting"})
 READY = frozenset({"Created", "Updated"})
@@ -45,8 +38,8 @@ Properties = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class GovernanceError(Exception):
-    """Something that CloudFormation has to be told in words."""
+class GovernanceError(ToldError):
+    """A policy or quota that could not be brought to what is wanted."""
 
 
 class DeadlineError(GovernanceError):
@@ -109,62 +102,37 @@ KINDS = {
 
 
 def handler(event: Mapping[str, Any], context: Any) -> None:
-    """Handle one CloudFormation event and answer its response URL exactly once."""
-    handle(event, context, client=_sagemaker, put=put)
+    """Handle one CloudFormation event and answer its response URL."""
+    handle(event, context, clients=client, put=put)
 
 
-def handle(
-    event: Mapping[str, Any],
-    context: Any,
-    *,
-    client: Callable[[], Any],
-    put: Callable[[str, bytes], None],
-    sleep: Callable[[float], None] = time.sleep,
-) -> None:
-    """Handle one event with the given SageMaker client, sender and sleep.
-
-    Answers in every case: after success, after an error of AWS or of this code, and shortly before Lambda's
-    timeout. Raises only if the answer itself cannot be sent, so that Lambda invokes the handler again.
-    """
-    answer = Answer(event, put=put, sleep=sleep)
-    remaining = _remaining(context)
-    alarm = threading.Timer(
-        max(remaining() - ANSWER_ANYWAY_SECONDS, 0.0),
-        answer.fail,
-        args=("Lambda ran out of time while a call to SageMaker was under way; deploy again",),
-    )
-    alarm.daemon = True
-    alarm.start()
-    try:
-        LOG.info("%s %s", event.get("RequestType"), event.get("LogicalResourceId"))
-        kind = KINDS[event["ResourceType"]]
-        pace = Pace(remaining=remaining, sleep=sleep)
-        governance = Governance(kind, client(), pace=pace, owner=owner_of(event), on_created=answer.remember)
-        answer.succeed(_dispatch(governance, event))
-    except AnswerNotSentError:
-        raise
-    except Exception as error:
-        # an event without an answer would block the stack until its timeout
-        LOG.exception("failed")
-        answer.fail(_words(error))
-    finally:
-        alarm.cancel()
+def handle(event: Mapping[str, Any], context: Any, *, clients: Clients, put: Put, sleep: Sleep = time.sleep) -> None:
+    """Handle one event with the given AWS clients, sender and sleep."""
+    serve(event, context, _served, clients=clients, put=put, sleep=sleep)
 
 
-def _dispatch(governance: Governance, event: Mapping[str, Any]) -> Mapping[str, Any]:
+def _served(turn: Turn) -> Answer:
+    event = turn.event
     properties = event["ResourceProperties"]
     physical_id = str(event.get("PhysicalResourceId", ""))
-    match event["RequestType"]:
+    kind = KINDS[event["ResourceType"]]
+    if turn.kind == "Delete" and not kind.is_arn(physical_id):
+        return Answer()
+
+    def remember(arn: str) -> None:
+        turn.physical_id = arn
+
+    pace = Pace(remaining=turn.seconds_left, sleep=turn.sleep)
+    governance = Governance(kind, turn.client("sagemaker"), pace=pace, owner=owner_of(event), on_created=remember)
+    match turn.kind:
         case "Create":
-            return governance.attributes(governance.create(properties))
+            return Answer(data=governance.attributes(governance.create(properties)))
         case "Update":
             arn = governance.update(physical_id, event.get("OldResourceProperties", {}), properties)
-            return governance.attributes(arn)
-        case "Delete":
+            return Answer(data=governance.attributes(arn))
+        case _:
             governance.delete(physical_id)
-            return {}
-        case other:
-            raise GovernanceError(f"unknown request type {other!r}")
+            return Answer()
 
 
 class Governance:
@@ -253,7 +221,7 @@ class Governance:
             try:
                 return str(self._call("create", **request)[f"{self.kind.noun}Arn"])
             except ClientError as error:
-                if _code(error) != "ConflictException" or (existing := self._named(properties)) is None:
+                if error_code(error) != "ConflictException" or (existing := self._named(properties)) is None:
                     raise
                 return self._adopted(existing, properties, error)
 
@@ -302,7 +270,7 @@ class Governance:
         try:
             self._call("delete", **self._id(arn))
         except ClientError as error:
-            if _code(error) != "ResourceNotFound":
+            if error_code(error) != "ResourceNotFound":
                 raise
 
     def _delete_quietly(self, arn: str) -> None:
@@ -325,7 +293,7 @@ class Governance:
         try:
             sent = self._patiently(attempt)
         except ClientError as error:
-            if _code(error) == "ResourceNotFound":
+            if error_code(error) == "ResourceNotFound":
                 return False
             raise
         self.pace.wait(1)
@@ -365,7 +333,7 @@ class Governance:
         try:
             found = self._call("describe", **self._id(arn))
         except ClientError as error:
-            if _code(error) == "ResourceNotFound":
+            if error_code(error) == "ResourceNotFound":
                 return None
             raise
         return None if found["Status"] == "Deleted" else dict(found)
@@ -376,7 +344,7 @@ class Governance:
             try:
                 return attempt()
             except ClientError as error:
-                if _code(error) != "ConflictException":
+                if error_code(error) != "ConflictException":
                     raise
             self.pace.wait(pause, "SageMaker answers ConflictException")
         return attempt()
@@ -420,70 +388,6 @@ class Pace:
         self._sleep(seconds)
 
 
-class AnswerNotSentError(Exception):
-    """CloudFormation's response URL could not be reached."""
-
-
-class Answer:
-    """The one answer to an event; whoever comes first answers, the rest is dropped."""
-
-    def __init__(
-        self, event: Mapping[str, Any], *, put: Callable[[str, bytes], None], sleep: Callable[[float], None]
-    ) -> None:
-        self._event = event
-        self._put = put
-        self._sleep = sleep
-        self._lock = threading.Lock()
-        self._sent = False
-        self._created: str | None = None
-
-    def remember(self, arn: str) -> None:
-        """Note what was created, so that a later failure still tells CloudFormation what to delete."""
-        self._created = arn
-
-    def succeed(self, data: Mapping[str, Any]) -> None:
-        """Answer SUCCESS with the attributes."""
-        self._send("SUCCESS", self._created or self._known(), "", data)
-
-    def fail(self, reason: str) -> None:
-        """Answer FAILED; an update keeps its old physical id, which the rollback then works on."""
-        created = self._created if self._event.get("RequestType") == "Create" else None
-        self._send("FAILED", created or self._known(), reason, {})
-
-    def _known(self) -> str:
-        event = self._event
-        stand_in = f"{event.get('LogicalResourceId')}-not-created-{event.get('RequestId')}"
-        return str(event.get("PhysicalResourceId") or stand_in)
-
-    def _send(self, status: str, physical_id: str, reason: str, data: Mapping[str, Any]) -> None:
-        body = {
-            "Status": status,
-            "Reason": reason[:REASON_LIMIT],
-            "PhysicalResourceId": physical_id,
-            "StackId": self._event.get("StackId"),
-            "RequestId": self._event.get("RequestId"),
-            "LogicalResourceId": self._event.get("LogicalResourceId"),
-            "Data": data,
-        }
-        with self._lock:
-            if self._sent:
-                return
-            LOG.info("%s %s %s", status, physical_id, reason)
-            self._put_patiently(json.dumps(body).encode())
-            self._sent = True
-
-    def _put_patiently(self, body: bytes) -> None:
-        for pause in (1.0, 2.0, None):
-            try:
-                self._put(str(self._event["ResponseURL"]), body)
-            except (OSError, http.client.HTTPException) as error:
-                if pause is None:
-                    raise AnswerNotSentError(f"CloudFormation does not take the answer: {error}") from error
-                self._sleep(pause)
-            else:
-                return
-
-
 def owner_of(event: Mapping[str, Any]) -> str:
     """Name stack (by its unique id) and logical id of an event, in a tag value's 256 characters."""
     return f"{str(event['StackId']).rpartition('/')[2]}/{event['LogicalResourceId']}"[:256]
@@ -515,23 +419,6 @@ def converted(value: Any, shape: Any, name: str) -> Any:
     return _as(value, member, name)
 
 
-def put(url: str, body: bytes) -> None:
-    """Send the answer to CloudFormation's response URL (https; a local stand-in may use http)."""
-    parts = urlsplit(url)
-    connection_type = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = connection_type(parts.netloc, timeout=5)
-    try:
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        # the URL is signed for an empty content type
-        connection.request("PUT", target, body=body, headers={"Content-Type": ""})
-        response = connection.getresponse()
-        response.read()
-    finally:
-        connection.close()
-    if response.status >= 400:
-        raise OSError(f"HTTP {response.status} {response.reason}")
-
-
 def _as(value: Any, shape: Any, name: str) -> Any:
     match shape.type_name:
         case "structure":
@@ -544,22 +431,3 @@ def _as(value: Any, shape: Any, name: str) -> Any:
             return float(value)
         case _:
             return str(value)
-
-
-def _code(error: ClientError) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, GovernanceError | ClientError) else f"{type(error).__name__}: {error}"
-
-
-def _remaining(context: Any) -> Callable[[], float]:
-    def seconds() -> float:
-        return float(context.get_remaining_time_in_millis()) / 1000
-
-    return seconds
-
-
-def _sagemaker() -> Any:
-    return boto3.client("sagemaker", config=Config(retries={"mode": "standard", "max_attempts": 8}))

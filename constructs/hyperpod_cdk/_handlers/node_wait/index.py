@@ -5,24 +5,37 @@ stands degraded for want of nodes as finished. So this asks HyperPod itself: Lis
 DescribeCluster for the groups, ListClusterEvents and DescribeClusterEvent for why a node did not come. HyperPod tries a
 failed node again with a new instance, so one failure proves nothing: it fails at the time limit, or earlier where every
 instance of the groups failed alike again and again. Lambda ends after 15 minutes, before which the function invokes
-itself anew. Standard library and boto3 only, both of which Lambda's Python runtimes carry.
+itself anew.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
-import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
+# relative, since in Lambda the package above has another name
+from ..answering import (  # noqa: TID252
+    LATER,
+    UNKNOWN_TO_IAM,
+    Answer,
+    Clients,
+    Put,
+    Sleep,
+    ToldError,
+    Turn,
+    client,
+    cut,
+    error_code,
+    put,
+    serve,
+)
 
 LOG = logging.getLogger(__name__)
 LOG.setLevel(logging.INFO)
@@ -40,26 +53,19 @@ DESCRIBED_EVENTS = 12
 LISTED_EVENTS = 200
 QUOTED_FAILURES = 4
 MESSAGE_LIMIT = 400
-REASON_BYTES = 3400
-"""CloudFormation takes answers of up to 4096 bytes."""
 DATA_BYTES = 1500
 TOLD_GROUPS_BYTES = 600
-PUT_PAUSES = (1.0, 2.0, 4.0)
 
 WAITING = "Waiting"
 """What an invocation hands over to the next one, in the event."""
 RUNNING = "Running"
-FOR_GOOD = frozenset({"AccessDenied", "AccessDeniedException", "UnrecognizedClientException", "ValidationException"})
-"""Errors that do not go away by asking again."""
+FOR_GOOD = UNKNOWN_TO_IAM | {"ValidationException"}
+"""Errors that do not go away by asking again, IAM's not after the patience that there is for them."""
 GONE = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
 
-Put = Callable[[str, bytes], None]
-Sleep = Callable[[float], None]
-Clients = Callable[[str], Any]
 
-
-class WaitError(Exception):
-    """Something that CloudFormation has to be told in words."""
+class WaitError(ToldError):
+    """The nodes do not come."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,49 +147,30 @@ class Look:
 
 def handler(event: Mapping[str, Any], context: Any) -> None:
     """Handle one CloudFormation event, or go on with one; answer its response URL once the outcome is known."""
-    handle(event, context, clients=_client, put=put)
+    handle(event, context, clients=client, put=put)
 
 
 def handle(event: Mapping[str, Any], context: Any, *, clients: Clients, put: Put, sleep: Sleep = time.sleep) -> None:
-    """Handle one event with the given clients (by service name), sender and sleep.
-
-    Raises only if the answer cannot be sent, so that Lambda invokes the handler again.
-    """
-    answer: dict[str, Any] = {
-        "Status": "SUCCESS",
-        "RequestId": event["RequestId"],
-        "StackId": event["StackId"],
-        "LogicalResourceId": event["LogicalResourceId"],
-        # always the same: nothing is made that could be replaced
-        "PhysicalResourceId": event["LogicalResourceId"],
-    }
-    try:
-        if event["RequestType"] != "Delete":
-            data = _served(event, context, clients, sleep)
-            if data is None:
-                return
-            answer["Data"] = data
-    except Exception as error:
-        LOG.exception("%s of %s failed", event["RequestType"], event["LogicalResourceId"])
-        words = str(error) if isinstance(error, WaitError | ClientError) else f"{type(error).__name__}: {error}"
-        answer |= {"Status": "FAILED", "Reason": _cut(words, REASON_BYTES)}
-    LOG.info("%s %s", answer["Status"], answer.get("Data", answer.get("Reason", "")))
-    _put_patiently(event["ResponseURL"], json.dumps(answer).encode(), put, sleep)
+    """Handle one event with the given clients (by service name), sender and sleep."""
+    serve(event, context, _served, clients=clients, put=put, sleep=sleep)
 
 
-def _served(event: Mapping[str, Any], context: Any, clients: Clients, sleep: Sleep) -> dict[str, str] | None:
-    """Give the attributes; None where the next invocation goes on."""
-    question = Question.of(event["ResourceProperties"])
-    if event["RequestType"] == "Update" and WAITING not in event:
-        reason = _nothing_to_wait_for(event, question, clients)
+def _served(turn: Turn) -> Answer:
+    if turn.kind == "Delete":
+        return Answer()
+    question = Question.of(turn.event["ResourceProperties"])
+    if turn.kind == "Update" and WAITING not in turn.event:
+        reason = _nothing_to_wait_for(turn, question)
         if reason:
             LOG.info("not waiting: %s", reason)
-            return _unwaited(question, clients("sagemaker"), reason)
-    return Wait(question, event, context, clients, sleep).run()
+            return Answer(data=_unwaited(question, turn.client("sagemaker"), reason))
+    data = Wait(question, turn).run()
+    return LATER if data is None else Answer(data=data)
 
 
-def _nothing_to_wait_for(event: Mapping[str, Any], question: Question, clients: Clients) -> str:
+def _nothing_to_wait_for(turn: Turn, question: Question) -> str:
     """Say why an update does not wait, which it does for other groups than before only, and never on its way back."""
+    event = turn.event
     try:
         before = replace(Question.of(event["OldResourceProperties"]), seconds=question.seconds)
     except (KeyError, TypeError, ValueError):
@@ -193,7 +180,7 @@ def _nothing_to_wait_for(event: Mapping[str, Any], question: Question, clients: 
             return "the groups have not changed"
     # the event of an update that is taken back looks like that of any other update, so CloudFormation is asked
     try:
-        stacks = clients("cloudformation").describe_stacks(StackName=event["StackId"])["Stacks"]
+        stacks = turn.client("cloudformation").describe_stacks(StackName=event["StackId"])["Stacks"]
     except (BotoCoreError, ClientError) as error:
         return f"whether the stack is rolling back could not be asked ({error})"
     if any("ROLLBACK" in str(stack.get("StackStatus", "")) for stack in stacks):
@@ -206,23 +193,18 @@ def _unwaited(question: Question, sagemaker: Any, reason: str) -> dict[str, str]
     try:
         look = look_at(sagemaker, question.cluster)
     except (BotoCoreError, ClientError, WaitError) as error:
-        return {"RunningNodes": "unknown", "Groups": _cut(f"not asked for: {reason}; unknown: {error}", DATA_BYTES)}
+        return {"RunningNodes": "unknown", "Groups": cut(f"not asked for: {reason}; unknown: {error}", DATA_BYTES)}
     return _attributes(look, question)
 
 
 class Wait:
     """One invocation's share of the waiting."""
 
-    def __init__(
-        self, question: Question, event: Mapping[str, Any], context: Any, clients: Clients, sleep: Sleep
-    ) -> None:
+    def __init__(self, question: Question, turn: Turn) -> None:
         self._question = question
-        self._event = event
-        self._context = context
-        self._clients = clients
-        self._sleep = sleep
-        self._sagemaker = clients("sagemaker")
-        handed: Mapping[str, Any] = event.get(WAITING) or {}
+        self._turn = turn
+        self._sagemaker = turn.client("sagemaker")
+        handed: Mapping[str, Any] = turn.event.get(WAITING) or {}
         self._invocation = int(handed.get("Invocation", 1))
         self._waited_before = float(handed.get("Seconds", 0))
         self._since = float(handed.get("Since", 0))
@@ -247,7 +229,7 @@ class Wait:
             if self._remaining() < HAND_OVER_SECONDS + pause:
                 self._hand_over()
                 return None
-            self._sleep(pause)
+            self._turn.sleep(pause)
         raise AssertionError("unreachable: the pauses do not end")
 
     def _look(self) -> tuple[Look | None, str]:
@@ -255,7 +237,7 @@ class Wait:
         try:
             look = look_at(self._sagemaker, self._question.cluster)
         except (BotoCoreError, ClientError) as error:
-            if _code(error) in FOR_GOOD:
+            if error_code(error) in FOR_GOOD:
                 raise
             LOG.warning("HyperPod does not answer: %s", error)
             return None, str(error)
@@ -266,7 +248,7 @@ class Wait:
         return look, ""
 
     def _remaining(self) -> float:
-        return float(self._context.get_remaining_time_in_millis()) / 1000
+        return float(self._turn.context.get_remaining_time_in_millis()) / 1000
 
     def _waited(self) -> float:
         return self._waited_before + self._started - self._remaining()
@@ -275,10 +257,10 @@ class Wait:
         if self._invocation >= MOST_INVOCATIONS:
             raise WaitError(f"the function was invoked {self._invocation} times and still waits; deploy again")
         handed = {"Invocation": self._invocation + 1, "Seconds": self._waited(), "Since": self._since}
-        self._clients("lambda").invoke(
-            FunctionName=self._context.invoked_function_arn,
+        self._turn.client("lambda").invoke(
+            FunctionName=self._turn.context.invoked_function_arn,
             InvocationType="Event",
-            Payload=json.dumps({**self._event, WAITING: handed}).encode(),
+            Payload=json.dumps({**self._turn.event, WAITING: handed}).encode(),
         )
         LOG.info("waited %s, the next invocation goes on", _minutes(self._waited()))
 
@@ -402,13 +384,13 @@ class Wait:
         if not failures:
             lines.append("HyperPod reports no failure of a node.")
         lines += [f"HyperPod does not answer: {problem}."] if problem else []
-        lines += [f"Groups: {_cut('; '.join(look.lines()), TOLD_GROUPS_BYTES)}."] if look else []
+        lines += [f"Groups: {cut('; '.join(look.lines()), TOLD_GROUPS_BYTES)}."] if look else []
         lines.append(self._advice(failures, look))
         return "\n".join(lines)
 
     def _told(self, failure: Failure, look: Look | None) -> str:
         where = f"{failure.group} {failure.node}".strip()
-        text = f"{where}: {_cut(failure.message.rstrip('.'), MESSAGE_LIMIT)}"
+        text = f"{where}: {cut(failure.message.rstrip('.'), MESSAGE_LIMIT)}"
         if failure.node.startswith("i-") and look is not None:
             script = f"lifecycle script {failure.script}; " if failure.script else ""
             stream = f"LifecycleConfig/{failure.group}/{failure.node}"
@@ -435,44 +417,44 @@ def look_at(sagemaker: Any, cluster: str) -> Look:
     try:
         found: Mapping[str, Any] = sagemaker.describe_cluster(ClusterName=cluster)
     except ClientError as error:
-        if _code(error) in GONE:
+        if error_code(error) in GONE:
             raise WaitError(f"the cluster {cluster} does not exist") from error
         raise
     if found["ClusterStatus"] in {"Failed", "Deleting"}:
         told = found.get("FailureMessage") or "no message"
         raise WaitError(f"the cluster {found['ClusterName']} is {found['ClusterStatus']}: {told}")
+    return Look(cluster=found, nodes=_nodes(sagemaker, cluster))
+
+
+def _nodes(sagemaker: Any, cluster: str) -> list[Mapping[str, Any]]:
+    """Ask for all nodes, with those that have no instance yet, which only clusters with continuous provisioning know.
+
+    Whether AWS refuses to be asked for them of another cluster is not documented; one without instances has no node.
+    """
+    try:
+        return _all_pages(sagemaker, ClusterName=cluster, MaxResults=100, IncludeNodeLogicalIds=True)
+    except ClientError as error:
+        if error_code(error) != "ValidationException":
+            raise
+        LOG.warning("nodes without an instance are not told: %s", error)
+    return _all_pages(sagemaker, ClusterName=cluster, MaxResults=100)
+
+
+def _all_pages(sagemaker: Any, **question: Any) -> list[Mapping[str, Any]]:
     nodes: list[Mapping[str, Any]] = []
     token: dict[str, str] = {}
     while True:
-        # without logical IDs a node that has no instance yet is left out
-        answer = sagemaker.list_cluster_nodes(ClusterName=cluster, IncludeNodeLogicalIds=True, MaxResults=100, **token)
+        answer = sagemaker.list_cluster_nodes(**question, **token)
         nodes += answer["ClusterNodeSummaries"]
         if not answer.get("NextToken"):
-            return Look(cluster=found, nodes=nodes)
+            return nodes
         token = {"NextToken": answer["NextToken"]}
-
-
-def put(url: str, body: bytes) -> None:
-    """Send the answer to CloudFormation's response URL (https; a local stand-in may use http)."""
-    parts = urlsplit(url)
-    connection_type = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = connection_type(parts.netloc, timeout=5)
-    try:
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        # the URL is signed for an empty content type
-        connection.request("PUT", target, body=body, headers={"Content-Type": ""})
-        response = connection.getresponse()
-        response.read()
-    finally:
-        connection.close()
-    if response.status >= 400:
-        raise OSError(f"HTTP {response.status} {response.reason}")
 
 
 def _attributes(look: Look, question: Question) -> dict[str, str]:
     return {
         "RunningNodes": str(look.running(question.groups)),
-        "Groups": _cut("; ".join(look.lines()), DATA_BYTES) or "none",
+        "Groups": cut("; ".join(look.lines()), DATA_BYTES) or "none",
     }
 
 
@@ -503,38 +485,3 @@ def _endlessly(pauses: Sequence[float]) -> Iterator[float]:
 def _minutes(seconds: float) -> str:
     minutes = round(seconds / 60)
     return f"{minutes} minute{'' if minutes == 1 else 's'}"
-
-
-def _code(error: Exception) -> str:
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
-
-
-def _cut(text: str, most: int) -> str:
-    """Shorten to so many bytes of JSON."""
-    if len(json.dumps(text)) <= most:
-        return text
-    kept = text[:most]
-    while len(json.dumps(kept)) > most - 4:
-        kept = kept[: len(kept) * 9 // 10]
-    return f"{kept} ..."
-
-
-def _put_patiently(url: str, body: bytes, send: Put, sleep: Sleep) -> None:
-    for pause in (*PUT_PAUSES, None):
-        try:
-            send(url, body)
-        except (OSError, http.client.HTTPException) as error:
-            LOG.warning("CloudFormation does not take the answer: %s", error)
-            if pause is None:
-                raise
-            sleep(pause)
-        else:
-            return
-
-
-def _client(service: str) -> Any:
-    # any: boto3's stubs want a literal
-    make: Any = boto3.client
-    return make(
-        service, config=Config(connect_timeout=5, read_timeout=15, retries={"mode": "standard", "max_attempts": 4})
-    )

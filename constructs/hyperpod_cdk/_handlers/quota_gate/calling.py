@@ -14,6 +14,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from ..answering import DENIED  # noqa: TID252 - in Lambda the package above has another name
 from .reading import NoSuchQuota
 
 PATIENCE_SECONDS = 20.0
@@ -21,7 +22,6 @@ PATIENCE_SECONDS = 20.0
 PATIENCE_PAUSE_SECONDS = 2.0
 SIDE_BY_SIDE = 8
 
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "UnauthorizedException"})
 _IAM_PREFIX = {"service-quotas": "servicequotas"}
 
 ItemT = TypeVar("ItemT")
@@ -119,7 +119,7 @@ class Boto3Api:
                 code = str(error.response.get("Error", {}).get("Code", ""))
                 if code == "NoSuchResourceException":
                     raise NoSuchQuota(str(error)) from error
-                if code not in _DENIED:
+                if code not in DENIED:
                     raise Refused(str(error)) from error
                 if self._clock() + PATIENCE_PAUSE_SECONDS > self._patient_until:
                     action = f"{_IAM_PREFIX.get(service, service)}:{error.operation_name}"

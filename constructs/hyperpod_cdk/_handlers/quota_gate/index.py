@@ -5,16 +5,16 @@ Only the standard library is imported here: a module that cannot be loaded is on
 
 from __future__ import annotations
 
-import http.client
-import json
 import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+
+# relative, since in Lambda the package above has another name
+from ..answering import Answer, Put, Sleep, ToldError, Turn, client, cut, put, room, serve, size, words  # noqa: TID252
 
 if TYPE_CHECKING:
     from .comparison import Reading, Requirement, Verdict
@@ -23,27 +23,14 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 LOG.setLevel(logging.INFO)
 
-ANSWER_SECONDS = 25.0
-"""How long before Lambda's timeout the work is given up; sending the answer, with its retries, takes no longer."""
-PUT_TIMEOUT_SECONDS = 3.0
-"""How long connecting may take, and waiting for the answer's receipt."""
-PUT_PAUSES = (1.0, 2.0)
-"""Seconds between attempts to send the answer; one more attempt follows the last."""
-ANSWER_BYTES = 4000
-"""CloudFormation takes answers of up to 4096 bytes."""
-
 ENFORCE, WARN = "enforce", "warn"
 NONE = "none"
 """What an attribute says where it has nothing to say: CloudFormation's outputs want some text."""
 _GO_ON = "quota_check: warn lets a deployment go on without it"
 
 
-class GateError(Exception):
+class GateError(ToldError):
     """The event does not say what is to be compared."""
-
-
-class AnswerNotSentError(Exception):
-    """CloudFormation's response URL could not be reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,93 +91,40 @@ def handle(
     context: Any,
     *,
     api: Callable[[], Api],
-    put: Callable[[str, bytes], None],
-    sleep: Callable[[float], None] = time.sleep,
+    put: Put,
+    sleep: Sleep = time.sleep,
     region: str = "",
 ) -> None:
-    """Handle one event with the given way to call AWS, sender and sleep; ``region`` defaults to the Lambda's.
-
-    The work goes on in a thread of its own, which ends badly, or not in time, without taking the answer with it.
-    Raises AnswerNotSentError if the answer itself cannot be sent, so that Lambda invokes the handler again.
-    """
-    LOG.info("%s %s", event.get("RequestType"), event.get("LogicalResourceId"))
-    url = str(event["ResponseURL"])
-    seconds = float(context.get_remaining_time_in_millis()) / 1000 - ANSWER_SECONDS
+    """Handle one event with the given way to call AWS, sender and sleep; ``region`` defaults to the Lambda's."""
     forward = threading.Event()
-    outcome = _in_time(lambda: _outcome(event, api, region or os.environ["AWS_REGION"], forward), seconds)
-    if isinstance(outcome, BaseException):
-        outcome = _crashed(event, outcome, is_forward=forward.is_set())
+    log = f"{context.log_group_name} {context.log_stream_name}"
+
+    def work(turn: Turn) -> Answer:
+        return answer(event, _outcome(turn, api, region or os.environ["AWS_REGION"], forward), log)
+
+    def failed(error: BaseException) -> Answer:
+        return answer(event, _crashed(event, error, is_forward=forward.is_set()), log)
+
+    # its own way to call AWS has the patience that it needs, and tells what it could not read
+    serve(event, context, work, clients=client, put=put, sleep=sleep, failed=failed)
+
+
+def answer(event: Mapping[str, Any], outcome: Outcome, log: str) -> Answer:
+    """Give what CloudFormation is told, as much of it as fits; what is cut is in ``log``."""
     _log(outcome)
-    body = answer(event, outcome, log=f"{context.log_group_name} {context.log_stream_name}")
-    _put_patiently(url, body, put, sleep)
-
-
-def answer(event: Mapping[str, Any], outcome: Outcome, *, log: str) -> bytes:
-    """Give CloudFormation's answer as bytes, at most ``ANSWER_BYTES`` of them; what is cut is in ``log``.
-
-    The physical id is that of the event, or made of stack and logical id: it never changes, nothing is replaced.
-    """
-    stack, logical_id = str(event.get("StackId", "")), str(event.get("LogicalResourceId", ""))
-    data = {"Findings": NONE, "Skipped": NONE, "Compared": str(outcome.compared)}
-    body: dict[str, Any] = {
-        "Status": "FAILED" if outcome.refused else "SUCCESS",
-        "Reason": "",
-        "PhysicalResourceId": str(event.get("PhysicalResourceId") or f"{logical_id}-{stack.rpartition('/')[2]}"),
-        "StackId": stack,
-        "RequestId": str(event.get("RequestId", "")),
-        "LogicalResourceId": logical_id,
-        "Data": {} if outcome.refused else data,
-    }
-    room = ANSWER_BYTES - len(json.dumps(body))
+    most = room(event)
     if outcome.refused:
-        body["Reason"] = _fitted([*([outcome.heading] if outcome.heading else []), *outcome.findings], room, log)
-    else:
-        data["Findings"] = _fitted(outcome.findings, room // 2, log) or NONE
-        data["Skipped"] = _fitted(outcome.skipped, room // 2, log) or NONE
-    return json.dumps(body).encode()
-
-
-def put(url: str, body: bytes) -> None:
-    """Send the answer to CloudFormation's response URL (https; a local stand-in may use http)."""
-    parts = urlsplit(url)
-    connection_type = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = connection_type(parts.netloc, timeout=PUT_TIMEOUT_SECONDS)
-    try:
-        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        # the URL is signed for an empty content type
-        connection.request("PUT", target, body=body, headers={"Content-Type": ""})
-        response = connection.getresponse()
-        response.read()
-    finally:
-        connection.close()
-    if response.status >= 300:
-        raise OSError(f"HTTP {response.status} {response.reason}")
-
-
-@dataclass
-class _Work:
-    """What a thread made of its work: an outcome or an error, None while it goes on."""
-
-    result: Outcome | BaseException | None = None
-    ended: threading.Event = field(default_factory=threading.Event)
-
-
-def _in_time(function: Callable[[], Outcome], seconds: float) -> Outcome | BaseException:
-    work = _Work()
-
-    def run() -> None:
-        try:
-            work.result = function()
-        except BaseException as error:  # noqa: BLE001 - even an exit is answered for
-            work.result = error
-        work.ended.set()
-
-    try:
-        threading.Thread(target=run, daemon=True).start()
-    except RuntimeError as error:
-        return error
-    work.ended.wait(max(seconds, 0.0))
-    return work.result or TimeoutError("it was still asking AWS when its time ran out")
+        lines = [*([outcome.heading] if outcome.heading else []), *outcome.findings]
+        return Answer(reason=_fitted(lines, most, log) or cut(f"see log {log}", most))
+    # beside the names of the attributes
+    most -= 100
+    return Answer(
+        data={
+            "Findings": _fitted(outcome.findings, most // 2, log) or NONE,
+            "Skipped": _fitted(outcome.skipped, most // 2, log) or NONE,
+            "Compared": str(outcome.compared),
+        }
+    )
 
 
 def _crashed(event: Mapping[str, Any], error: BaseException, *, is_forward: bool) -> Outcome:
@@ -198,10 +132,7 @@ def _crashed(event: Mapping[str, Any], error: BaseException, *, is_forward: bool
 
     So does an update of which it is not known that it goes forward: a rollback that is refused leaves a stuck stack.
     """
-    LOG.error("the quota gate failed", exc_info=error)
-    told = (
-        str(error) if isinstance(error, GateError | ValueError | TimeoutError) else f"{type(error).__name__}: {error}"
-    )
+    told = str(error) if isinstance(error, ValueError) else words(error)
     line = f"the quota gate itself failed: {told}"
     properties = event.get("ResourceProperties")
     warns = isinstance(properties, dict) and properties.get("Mode") == WARN
@@ -210,14 +141,15 @@ def _crashed(event: Mapping[str, Any], error: BaseException, *, is_forward: bool
     return Outcome(refused=True, findings=[f"{line}; deploy again, or {_GO_ON}"])
 
 
-def _outcome(event: Mapping[str, Any], api: Callable[[], Api], region: str, forward: threading.Event) -> Outcome:
+def _outcome(turn: Turn, api: Callable[[], Api], region: str, forward: threading.Event) -> Outcome:
     """Do what the event asks for; ``forward`` is set once an update is known not to be taken back."""
-    match event.get("RequestType"):
+    event = turn.event
+    match turn.kind:
         case "Delete":
             return Outcome()
         case "Create":
             return _compared(_question(event), api(), region, old=())
-        case "Update":
+        case _:
             calls = api()
             problem = _rolling_back(calls, str(event.get("StackId", "")), forward)
             if problem is None:
@@ -226,8 +158,6 @@ def _outcome(event: Mapping[str, Any], api: Callable[[], Api], region: str, forw
             if forward.is_set():
                 return outcome
             return replace(outcome, refused=False, skipped=[problem, *outcome.skipped])
-        case other:
-            raise GateError(f"RequestType: must be Create, Update or Delete, got {_shown(other)}")
 
 
 def _compared(question: Question, api: Api, region: str, *, old: Sequence[Requirement]) -> Outcome:
@@ -345,33 +275,16 @@ def _fitted(lines: Sequence[str], room: int, log: str) -> str:
     for kept in range(len(lines), 0, -1):
         left_out = len(lines) - kept
         text = "\n".join([*lines[:kept], *([f"and {left_out} more, in log {log}"] if left_out else [])])
-        if _size(text) <= room:
+        if size(text) <= room:
             return text
     start, rest = (lines[0], f"... (whole text in log {log})") if lines else ("", "")
-    while start and _size(start + rest) > room:
+    while start and size(start + rest) > room:
         start = start[: len(start) * 9 // 10]
     return start + rest if start else ""
 
 
-def _size(text: str) -> int:
-    return len(json.dumps(text)) - len('""')
-
-
 def _shown(value: object) -> str:
     return repr(value)[:200]
-
-
-def _put_patiently(url: str, body: bytes, put: Callable[[str, bytes], None], sleep: Callable[[float], None]) -> None:
-    for pause in (*PUT_PAUSES, None):
-        try:
-            put(url, body)
-        except (OSError, http.client.HTTPException) as error:
-            LOG.warning("CloudFormation does not take the answer: %s", error)
-            if pause is None:
-                raise AnswerNotSentError(f"CloudFormation does not take the answer: {error}") from error
-            sleep(pause)
-        else:
-            return
 
 
 def _api() -> Api:
