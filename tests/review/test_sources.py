@@ -13,6 +13,7 @@ import pytest
 from hyperpod_cdk import charts
 from hyperpod_cdk.config import UsageError
 from hyperpod_cdk.review.assembly import EMPTY, AssemblyError
+from hyperpod_cdk.review.isolation import Limits
 from hyperpod_cdk.review.sources import CHART, CHART_LOCK, Source, SynthesisError, sources
 from tests.support.assembly import PROJECT
 
@@ -318,6 +319,58 @@ def test_a_folder_that_is_an_assembly_comes_before_a_revision_of_its_name(
     monkeypatch.chdir(tmp_path)
     base, _ = compared(project, "main")
     assert properties(base) == {"From": "dev"}
+
+
+def test_links_that_lead_to_files_of_the_reader_are_not_followed(project: Path, tmp_path: Path) -> None:
+    write(tmp_path / "secret.json", '{"context": {"stolen": true}}')
+    (project / "cdk.context.json").symlink_to(tmp_path / "secret.json")
+    (project / "inner").symlink_to("data.txt")
+    git(project, "add", "-f", "cdk.context.json")
+    commit(project, "links")
+    (project / "cdk.context.json").unlink()
+    base, _ = compared(project, "main")
+    assert base
+    assert base.notes[0] == "main: the link infra/cdk.context.json leads out of the repository and was left out."
+    assert not any("inner" in note for note in base.notes)
+    assert "stolen" not in str(properties(base)["Context"])
+
+
+def test_an_assembly_names_no_file_of_the_reader(project: Path, tmp_path: Path) -> None:
+    write(tmp_path / "secret.json", json.dumps({"Resources": {"It": {"Type": "T"}}}))
+    one = assembly(tmp_path / "one")
+    manifest = json.loads((one / "manifest.json").read_text())
+    manifest["artifacts"]["x"]["properties"]["templateFile"] = "../secret.json"
+    write(one / "manifest.json", json.dumps(manifest))
+    assert refusal(project, str(one), str(one), None) == (
+        f"{one}/manifest.json: names a file outside of its folder: ../secret.json"
+    )
+    two = assembly(tmp_path / "two")
+    (two / "asset").symlink_to(tmp_path)
+    assert refusal(project, str(two), str(two), None) == (
+        f"{two}: the cloud assembly holds a link out of its folder: asset"
+    )
+
+
+def test_an_app_that_takes_too_long(project: Path) -> None:
+    write(project / "cdk.json", json.dumps({"app": "echo begun; sleep 60"}))
+    with (
+        pytest.raises(SynthesisError) as caught,
+        sources(project, "dev", base=None, head=None, limits=Limits(seconds=3)),
+    ):
+        pass
+    assert str(caught.value) == (
+        "working tree: the app was stopped: it took longer than 3 seconds; nothing was compared"
+    )
+    assert caught.value.output == "begun\n"
+
+
+def test_what_runs_as_the_users_own_program_is_said(project: Path) -> None:
+    with sources(project, "dev", base="main", head=None, limits=Limits(is_trusted=True)) as (base, head):
+        assert base
+        for side, label in ((base, "main"), (head, "working tree")):
+            could = "it could read what your user can read, and use the network."
+            assert side.exposed == (f"{label}: its app ran without namespaces of its own (it was asked for): {could}",)
+            assert side.notes[-1:] == side.exposed
 
 
 def test_what_is_neither_an_assembly_nor_a_revision(project: Path, tmp_path: Path) -> None:

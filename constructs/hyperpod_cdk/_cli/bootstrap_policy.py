@@ -14,11 +14,13 @@ from hyperpod_cdk._cli.common import (
     EnvironmentArgument,
     FormatOption,
     ProjectOption,
+    TrustedOption,
     assembly_errors,
     environment_file,
     loaded_environment,
     os_errors,
     root_of,
+    synthesized,
 )
 from hyperpod_cdk._cli.output import Format, print_json
 from hyperpod_cdk._cli.plans import write_atomically
@@ -41,6 +43,7 @@ def bootstrap_policy(
             "--out", metavar="FILE", help="Where to write the policy; where it takes several, FILE-1, FILE-2 and so on."
         ),
     ] = None,
+    trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -49,11 +52,15 @@ def bootstrap_policy(
     For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it.
     """
     from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, policies  # noqa: PLC0415 - '--help' need not build the models
-    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
     root = root_of(project)
     loaded = loaded_environment(environment_file(environment, root), output=output).environment
-    with assembly_errors(), sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source):
+    limits = Limits(is_trusted=trusted)
+    with (
+        assembly_errors(),
+        synthesized(root, environment, base=None, head=head, context=_CONTEXT, limits=limits) as (_, source),
+    ):
         assembly = source.assembly
     try:
         made = policies(assembly, loaded)

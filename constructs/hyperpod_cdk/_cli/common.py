@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.config import LoadedEnvironment
     from hyperpod_cdk.findings import Finding
+    from hyperpod_cdk.review.isolation import Limits
+    from hyperpod_cdk.review.sources import Source
 
 Record = TypeVar("Record")
 
@@ -45,6 +47,12 @@ FormatOption = Annotated[Format, typer.Option("--format", help="How the answer i
 ProjectOption = Annotated[
     Path | None,
     typer.Option("--project", help="Root of the project. Default: the folder with environments/ above this one."),
+]
+TrustedOption = Annotated[
+    bool,
+    typer.Option(
+        "--trusted", help="Run the app as your own program, with your home, files and network: only for code you trust."
+    ),
 ]
 EnvironmentArgument = Annotated[str, typer.Argument(metavar="ENV", help="Name or file of the environment.")]
 
@@ -154,6 +162,26 @@ def assembly_errors() -> Iterator[None]:
         usage(str(error))
     except (AssemblyError, UsageError) as error:
         usage(str(error))
+
+
+@contextmanager
+def synthesized(
+    root: Path,
+    environment: str | None,
+    *,
+    base: str | None,
+    head: str | None,
+    context: Mapping[str, str] | None = None,
+    limits: Limits,
+) -> Iterator[tuple[Source | None, Source]]:
+    """Give what ``review.sources.sources`` gives, and say on standard error what an app could reach of the user's."""
+    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
+
+    with sources(root, environment, base=base, head=head, context=context, limits=limits) as found:
+        for side in found:
+            for exposed in side.exposed if side else ():
+                print(f"warning {exposed}", file=sys.stderr)
+        yield found
 
 
 @contextmanager

@@ -16,11 +16,13 @@ from hyperpod_cdk._cli.common import (
     FINDINGS,
     FormatOption,
     ProjectOption,
+    TrustedOption,
     assembly_errors,
     aws_errors,
     console,
     os_errors,
     root_of,
+    synthesized,
     usage,
 )
 from hyperpod_cdk._cli.output import Format
@@ -29,6 +31,7 @@ from hyperpod_cdk._cli.plans import write_atomically
 if TYPE_CHECKING:
     from hyperpod_cdk._handlers.quota_gate.reading import Api
     from hyperpod_cdk.review.assembly import Assembly
+    from hyperpod_cdk.review.isolation import Limits
     from hyperpod_cdk.review.model import Report
     from hyperpod_cdk.review.sources import Source
 
@@ -44,6 +47,13 @@ HeadOption = Annotated[
 ]
 TemplateOption = Annotated[
     Path | None, typer.Option("--template", metavar="FILE", help="One CloudFormation template in place of ENV.")
+]
+TimeLimitOption = Annotated[
+    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Time of each app. Default: 600.")
+]
+MemoryLimitOption = Annotated[
+    int | None,
+    typer.Option("--memory-limit", metavar="MIB", help="Memory of each app and its children, in MiB. Default: 4096."),
 ]
 RegionOption = Annotated[
     str | None, typer.Option("--region", help="Region of --template. Default: what differs between regions is unknown.")
@@ -79,22 +89,27 @@ def review(
         list[Path] | None,
         typer.Option("--out", metavar="FILE", help="Report to write: .md, .html or .json; may be given again."),
     ] = None,
+    time_limit: TimeLimitOption = None,
+    memory_limit: MemoryLimitOption = None,
+    trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Tell what a change does to running nodes, money, quotas and access, without AWS.
 
     Compares the project as it lies there, or --head, with --base or with what is deployed; each side is synthesized
-    with its own app. Exit code 1 where the service refuses the change, the fast network is broken or a policy fails.
+    with its own app, without your files, variables and network. Exit code 1 where the service refuses the change, the
+    fast network is broken or a policy fails.
     """
     for file in out or ():
         _check_file(file, REPORTS)
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
         usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
+    limits = _limits(time_limit, memory_limit, trusted=trusted)
     with (
         assembly_errors(),
-        _sides(project, environment, base=base, head=head, template=template, region=region) as found,
+        _sides(project, environment, base=base, head=head, template=template, region=region, limits=limits) as found,
     ):
         old, new = found
         if old is None:
@@ -124,6 +139,7 @@ def diagram(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="SVG file to write. Default: standard output.")
     ] = None,
+    trusted: TrustedOption = False,
     project: ProjectOption = None,
 ) -> None:
     """Draw the environment as SVG: zones, blocks with their addresses, groups, file systems, endpoints, teams.
@@ -135,7 +151,15 @@ def diagram(
     _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
     with (
         assembly_errors(),
-        _sides(project, environment, base=base, head=head, template=template, region=region) as found,
+        _sides(
+            project,
+            environment,
+            base=base,
+            head=head,
+            template=template,
+            region=region,
+            limits=_limits(trusted=trusted),
+        ) as found,
     ):
         from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
 
@@ -148,6 +172,21 @@ def diagram(
     else:
         _write({out: picture})
         print(f"wrote {out}", file=sys.stderr)
+
+
+def _limits(seconds: float | None = None, mib: int | None = None, *, trusted: bool) -> Limits:
+    from hyperpod_cdk.review.isolation import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS, Limits  # noqa: PLC0415 - as above
+
+    # "not (x > 0)", since a number that is none is not below zero either
+    if seconds is not None and not seconds > 0:
+        usage(f"--time-limit: want a number of seconds above 0, got {seconds:g}")
+    if mib is not None and not mib > 0:
+        usage(f"--memory-limit: want a number of MiB above 0, got {mib}")
+    return Limits(
+        seconds=TIME_LIMIT_SECONDS if seconds is None else seconds,
+        mib=MEMORY_LIMIT_MIB if mib is None else mib,
+        is_trusted=trusted,
+    )
 
 
 def _check_sides(
@@ -192,13 +231,12 @@ def _sides(
     head: str | None,
     template: Path | None,
     region: str | None,
+    limits: Limits,
 ) -> Iterator[tuple[Source | None, Source]]:
-    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
-
     if template is not None:
         yield _templates(template, base, region or "")
         return
-    with sources(root_of(project), environment, base=base, head=head) as found:
+    with synthesized(root_of(project), environment, base=base, head=head, limits=limits) as found:
         yield found
 
 

@@ -8,7 +8,16 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, ProjectOption, assembly_errors, os_errors, root_of, usage
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    ProjectOption,
+    TrustedOption,
+    assembly_errors,
+    os_errors,
+    root_of,
+    synthesized,
+    usage,
+)
 
 FOLDER = "synthesized"
 """Where the templates lie, a folder for each environment."""
@@ -36,6 +45,7 @@ def templates(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help=f"Where to write. Default: {FOLDER}/ in the project.")
     ] = None,
+    trusted: TrustedOption = False,
     project: ProjectOption = None,
 ) -> None:
     """Write each stack's template as YAML, and the diagram, to synthesized/ENV/, where pull requests show differences.
@@ -43,8 +53,8 @@ def templates(
     With the placeholder chart, whatever lies in the project: the chart's version stands in charts/charts.lock.yaml.
     """
     from hyperpod_cdk.config import environment_files  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
 
     root = root_of(project)
@@ -54,10 +64,11 @@ def templates(
         usage("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
     changed: list[str] = []
     made: list[str] = []
+    limits = Limits(is_trusted=trusted)
     for environment in wanted:
         with (
             assembly_errors(),
-            sources(root, environment, base=None, head=head, context=_CONTEXT) as (_, source),
+            synthesized(root, environment, base=None, head=head, context=_CONTEXT, limits=limits) as (_, source),
         ):
             texts = {**environment_yaml(source.assembly), PICTURE: diagram(source.assembly)}
         with os_errors(folder):

@@ -196,7 +196,7 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
         raise AssemblyError(f"{folder}: no such folder; want a cloud assembly as 'cdk synth --output' writes it")
     artifacts = _artifacts(folder)
     nested = {
-        str(properties.get("displayName") or properties["directoryName"]): folder / str(properties["directoryName"])
+        str(properties.get("displayName") or properties["directoryName"]): _inside(folder, properties["directoryName"])
         for artifact in artifacts.values()
         if artifact.get("type") == NESTED and isinstance(properties := artifact.get("properties"), dict)
     }
@@ -251,6 +251,14 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
     return dict(document)
 
 
+def _inside(folder: Path, name: object) -> Path:
+    """Give a file that a manifest names; one outside of its folder would be a file of the reader's."""
+    file = folder / str(name)
+    if not file.resolve().is_relative_to(folder.resolve()):
+        raise AssemblyError(f"{folder / 'manifest.json'}: names a file outside of its folder: {name}")
+    return file
+
+
 def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / "manifest.json"
     if not file.is_file():
@@ -287,7 +295,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stac
         key: [each for each in _listed(stack.get("dependencies")) if each in names] for key, stack in of_stacks.items()
     }
     for key in _ordered(needed):
-        file = folder / str(properties[key].get("templateFile", ""))
+        file = _inside(folder, properties[key].get("templateFile", ""))
         template = parse_template(_text(file), str(file))
         account, region = _target(str(of_stacks[key].get("environment", "")))
         stacks.append(
@@ -311,7 +319,7 @@ def _construct_paths(folder: Path, artifact: Mapping[str, Any], template: Mappin
     if any("aws:cdk:path" in _mapped(body.get("Metadata")) for body in template["Resources"].values()):
         return {}
     metadata = artifact.get("metadata")
-    file = folder / str(artifact.get("additionalMetadataFile") or "")
+    file = _inside(folder, artifact.get("additionalMetadataFile") or "")
     if not isinstance(metadata, dict):
         metadata = _json(file) if file.is_file() else {}
     return {

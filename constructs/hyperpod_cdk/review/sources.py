@@ -1,7 +1,7 @@
 """Where the two sides of a review come from: a cloud assembly, a git revision, or the files as they lie there.
 
-A revision is taken out of git into a temporary folder, and its own app is run there with its own library, without
-network and without credentials. Nothing is left behind in the repository.
+A revision is taken out of git into a temporary folder, and its own app is run there with its own library, isolated from
+what the user has (review/isolation.py). Nothing is left behind in the repository.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from hyperpod_cdk.config.loading import (
 )
 from hyperpod_cdk.node import packaged_node
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, AssemblyError, read_assembly
+from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
 
 WORKING_TREE = "working tree"
@@ -51,6 +51,7 @@ _TOOLS = (".venv", "venv", "node_modules")
 _CONTEXT_FILE = "cdk.context.json"
 _LFS_POINTER = "^version https://git-lfs.github.com/spec/v1"
 _SUBMODULE = "160000"
+_SYMLINK = "120000"
 
 
 class SynthesisError(AssemblyError):
@@ -65,13 +66,14 @@ class SynthesisError(AssemblyError):
 class Source:
     """One side: its stacks, what to call it, and the environment file behind it where there is one.
 
-    ``notes`` say what could not be told.
+    ``notes`` say what could not be told, ``exposed`` what an app could reach that was to be kept from it.
     """
 
     assembly: Assembly
     side: Side
     environment: LoadedEnvironment | None = None
     notes: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -82,16 +84,17 @@ def sources(
     base: str | None,
     head: str | None,
     context: Mapping[str, str] | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[tuple[Source | None, Source]]:
     """Give both sides, base first, for as long as the context lasts; their files are gone after it.
 
     ``base`` and ``head`` are folders of cloud assemblies or git revisions. No head is the project as it lies there, no
     base gives None for it. ``environment`` is a name or a file; only between assemblies of one environment each can it
-    be left out. ``context`` is given to the apps beside their own. An environment that is new at the head has a base
-    without stacks, and the other way round. Raises AssemblyError, SynthesisError where an app fails, UsageError where
-    no side has the environment.
+    be left out. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment that is new at
+    the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError where an app
+    fails, UsageError where no side has the environment.
     """
-    with tempfile.TemporaryDirectory(prefix="hyperpod-review-") as scratch:
+    with scratch_folder() as scratch:
         sides: list[_Folder | _Tree] = []
         if base is not None:
             sides.append(_side(project, base, Path(scratch, "base"), option="--base"))
@@ -102,6 +105,7 @@ def sources(
         trees = [side for side in sides if isinstance(side, _Tree)]
         for tree in trees:
             tree.context = dict(context or {})
+            tree.limits = limits or Limits()
         if trees and not environment:
             raise AssemblyError(f"name the environment, as in 'hyperpod-cdk review ENV'; {_choice(project)}")
         with ThreadPoolExecutor(len(sides)) as pool:
@@ -125,6 +129,7 @@ class _Folder:
 
     def read(self, file: str, name: str | None) -> Source:  # noqa: ARG002 - an assembly has no environment file
         """Read the environment of this name, or the only one."""
+        _refuse_links(self.folder, self.label)
         note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
         return Source(assembly=read_assembly(self.folder, name), side=Side(label=self.label), notes=(note,))
 
@@ -139,7 +144,12 @@ class _Tree:
     commit: str | None = None
     loaded: LoadedEnvironment | None = None
     context: dict[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
     notes: list[str] = field(default_factory=list)
+
+    def readable(self) -> list[Path]:
+        """Give what the app may read: the checkout that the project is in."""
+        return [_checkout(self.root)]
 
     def check_out(self) -> None:
         """Put the files there; those of the project are."""
@@ -161,7 +171,8 @@ class _Tree:
             note = f"{self.label} has no {file}: the environment does not exist there."
             return Source(assembly=EMPTY, side=Side(label=NOTHING, commit=self.commit), notes=(note,))
         target = self.out / "cdk.out"
-        _synthesize(self.root, file, target, label=self.label, own_context=self.context)
+        exposed = self._synthesize(file, target)
+        _refuse_links(target, self.label)
         try:
             assembly = read_assembly(target)
         except AssemblyError:
@@ -173,8 +184,49 @@ class _Tree:
             assembly=replace(assembly, environment=assembly.environment or name or ""),
             side=Side(label=self.label, commit=self.commit, environment_file=file),
             environment=self.loaded,
-            notes=tuple(self.notes),
+            notes=(*self.notes, *exposed),
+            exposed=exposed,
         )
+
+    def _synthesize(self, file: str, target: Path) -> tuple[str, ...]:
+        """Run the app as the CDK CLI does, without it; give what it was exposed to. Raises SynthesisError."""
+        settings = _settings(self.root / "cdk.json", self.label)
+        command: Any = settings.get("app")
+        if not isinstance(command, str):
+            if not (self.root / "app.py").is_file():
+                raise AssemblyError(
+                    f'{self.label}: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
+                )
+            command = [sys.executable, "app.py"]
+        path = PurePosixPath(file)
+        is_named = path.parent == PurePosixPath(FOLDER) and path.suffix == SUFFIX
+        context = {
+            **_context(settings.get("context")),
+            **_context(_settings(self.root / _CONTEXT_FILE, self.label)),
+            **_context_of_cli(settings),
+            "env": path.stem if is_named else file,
+            **self.context,
+        }
+        readable = self.readable()
+        ran = run_isolated(
+            command,
+            folder=self.root,
+            scratch=self.out,
+            variables=_variables(self.root, target, context),
+            readable=readable,
+            # tokens that a checkout keeps stand in its configuration, and hooks beside it
+            masked=[each / ".git" for each in readable],
+            limits=self.limits,
+        )
+        if ran.stopped:
+            raise SynthesisError(f"{self.label}: the app was stopped: {ran.stopped}; nothing was compared", ran.output)
+        if ran.code or not (target / "manifest.json").is_file():
+            end = f"with exit code {ran.code}" if ran.code else "without writing a cloud assembly"
+            raise SynthesisError(f"{self.label}: the app ended {end}; nothing was compared", ran.output)
+        if not ran.exposed:
+            return ()
+        could = "it could read what your user can read, and use the network."
+        return (f"{self.label}: its app ran without namespaces of its own ({ran.exposed}): {could}",)
 
 
 @dataclass(kw_only=True)
@@ -183,6 +235,11 @@ class _Revision(_Tree):
 
     project: Path
     repository: Path
+    linked: list[Path] = field(default_factory=list)
+
+    def readable(self) -> list[Path]:
+        """Give what the app may read beside its own files: what both sides have."""
+        return self.linked
 
     def check_out(self) -> None:
         """Write every file of the revision, and what the project has beside its files, so that both sides have it."""
@@ -196,11 +253,13 @@ class _Revision(_Tree):
             *("read-tree", "--reset", "-u", "--no-sparse-checkout", commit),
             GIT_INDEX_FILE=str(self.out / "index"),
         )
-        self._link_submodules(tree, commit)
+        entries = _git(self.repository, "ls-tree", "-r", "-z", commit).split("\0")
+        self._remove_links(tree, entries)
+        self._link_submodules(tree, entries)
         self._find_pointers(commit)
         for name in _TOOLS:
             if (self.project / name).is_dir() and not os.path.lexists(self.root / name):
-                (self.root / name).symlink_to((self.project / name).resolve())
+                self._link(self.root / name, self.project / name)
         context = self.project / _CONTEXT_FILE
         if context.is_file() and self.root.is_dir() and not (self.root / _CONTEXT_FILE).exists():
             shutil.copyfile(context, self.root / _CONTEXT_FILE)
@@ -212,22 +271,35 @@ class _Revision(_Tree):
             return
         lock = self.root / CHART_LOCK
         if lock.is_file() and lock.read_bytes() == (self.project / CHART_LOCK).read_bytes():
-            here.symlink_to(pulled.resolve())
+            self._link(here, pulled)
         else:
             self.notes.append(
                 f"{self.label} locks another {CHART.name} chart than the one that is pulled: its own is not "
                 "here, so that what differs of the chart is not shown as it is."
             )
 
-    def _link_submodules(self, tree: Path, commit: str) -> None:
-        for line in _git(self.repository, "ls-tree", "-r", "-z", commit).split("\0"):
+    def _link(self, here: Path, there: Path) -> None:
+        here.symlink_to(there.resolve())
+        self.linked.append(there.resolve())
+
+    def _remove_links(self, tree: Path, entries: Sequence[str]) -> None:
+        """Remove the links that lead out of the revision: they would lead this process to files of the user."""
+        top = tree.resolve()
+        for line in entries:
+            entry, _, path = line.partition("\t")
+            if entry.startswith(_SYMLINK) and not (tree / path).resolve().is_relative_to(top):
+                (tree / path).unlink(missing_ok=True)
+                self.notes.append(f"{self.label}: the link {path} leads out of the repository and was left out.")
+
+    def _link_submodules(self, tree: Path, entries: Sequence[str]) -> None:
+        for line in entries:
             entry, _, path = line.partition("\t")
             if not entry.startswith(_SUBMODULE):
                 continue
             wanted, here = entry.split()[2], self.repository / path
             if (here / ".git").exists() and _git(here, "rev-parse", "HEAD").strip() == wanted:
                 shutil.rmtree(tree / path, ignore_errors=True)
-                (tree / path).symlink_to(here.resolve())
+                self._link(tree / path, here)
             else:
                 self.notes.append(f"{self.label}: the submodule {path} is not here at its commit and was left empty.")
 
@@ -314,41 +386,24 @@ def _refuse_two_environments(assemblies: Sequence[Assembly]) -> None:
         )
 
 
-def _synthesize(root: Path, file: str, target: Path, *, label: str, own_context: Mapping[str, str]) -> None:
-    """Run the app as the CDK CLI does, without it; raises SynthesisError."""
-    settings = _settings(root / "cdk.json", label)
-    command: Any = settings.get("app")
-    if not isinstance(command, str):
-        if not (root / "app.py").is_file():
-            raise AssemblyError(
-                f'{label}: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
-            )
-        command = [sys.executable, "app.py"]
-    path = PurePosixPath(file)
-    is_named = path.parent == PurePosixPath(FOLDER) and path.suffix == SUFFIX
-    context = {
-        **_context(settings.get("context")),
-        **_context(_settings(root / _CONTEXT_FILE, label)),
-        **_context_of_cli(settings),
-        "env": path.stem if is_named else file,
-        **own_context,
-    }
-    done = subprocess.run(
-        command,
-        # the command is a line for a shell in cdk.json, and the CDK CLI runs it as one
-        shell=isinstance(command, str),
-        cwd=root,
-        env=_environment(root, target, context),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="backslashreplace",
-        check=False,
-    )
-    if done.returncode or not (target / "manifest.json").is_file():
-        end = f"with exit code {done.returncode}" if done.returncode else "without writing a cloud assembly"
-        raise SynthesisError(f"{label}: the app ended {end}; nothing was compared", done.stdout)
+def _checkout(root: Path) -> Path:
+    """Give the repository's top, the project itself where it is in none."""
+    try:
+        return Path(_git(root, "rev-parse", "--show-toplevel").rstrip("\n")).resolve()
+    except AssemblyError:
+        return root.resolve()
+
+
+def _refuse_links(folder: Path, label: str) -> None:
+    """Refuse an assembly with a link that leads out of it: what made it could have this process read any file."""
+    top = folder.resolve()
+    for where, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            file = Path(where, name)
+            if file.is_symlink() and not file.resolve().is_relative_to(top):
+                raise AssemblyError(
+                    f"{label}: the cloud assembly holds a link out of its folder: {file.relative_to(folder)}"
+                )
 
 
 def _settings(file: Path, label: str) -> dict[str, Any]:
@@ -380,15 +435,13 @@ def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
     return added
 
 
-def _environment(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_", "GIT_"))}
+def _variables(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
     node, library = packaged_node(), root / "constructs"
     paths = [str(library.resolve())] if (library / "hyperpod_cdk").is_dir() else []
     return {
-        **kept,
         **({"JSII_NODE": str(node)} if node else {}),
         # a revision that carries the library is synthesized with it, any other with the one that is installed
-        **({"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [kept.get("PYTHONPATH")])])} if paths else {}),
+        **({"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])} if paths else {}),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,

@@ -1,0 +1,222 @@
+"""Runs an app that nobody has read yet: without the user's files, variables, network and sockets.
+
+What a branch's app could take is what its author may not have: cloud credentials, tokens, an agent's socket. So it gets
+a list of allowed variables, an empty home, limits of time and memory, and on Linux namespaces of its own. Where the
+system grants none, ``Ran.exposed`` says so, and the report repeats it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+TIME_LIMIT_SECONDS: Final = 600
+"""Default time of one app; the largest environment takes a few seconds."""
+
+MEMORY_LIMIT_MIB: Final = 4096
+"""Default memory of one app and its children together; the largest environment takes less than 1 GiB."""
+
+ALLOWED: Final = frozenset(
+    {"LANG", "LANGUAGE", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONPATH", "SOURCE_DATE_EPOCH", "TZ"}
+)
+"""Variables that reach an app, beside those of the locale (``LC_*``); everything else stays behind."""
+
+NEVER: Final = ("AWS_", "CDK_", "GIT_")
+"""What the names of variables begin with that reach no app, a trusted one neither: the template would follow them."""
+
+_LAUNCHER: Final = Path(__file__).with_name("isolated_app.py")
+_POLL_SECONDS: Final = 0.1
+_MOST_OUTPUT: Final = 2**20
+_JANITOR: Final = """\
+import shutil, sys, time
+sys.stdin.buffer.read()
+for _ in range(50):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    try:
+        open(sys.argv[1]).close()
+    except FileNotFoundError:
+        break
+    except OSError:
+        time.sleep(0.1)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one app may take: ``seconds`` of time, ``mib`` of memory in MiB together with its children.
+
+    With ``is_trusted`` it runs as the user's own program, with home, network and sockets, but for the variables.
+    """
+
+    seconds: float = TIME_LIMIT_SECONDS
+    mib: int = MEMORY_LIMIT_MIB
+    is_trusted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """How a command ended: ``stopped`` says which limit it met, ``exposed`` why it was not isolated."""
+
+    code: int
+    output: str
+    stopped: str = ""
+    exposed: str = ""
+
+
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Give a folder that is gone afterwards, also where this process is killed: a process of its own sees to it."""
+    folder = Path(tempfile.mkdtemp(prefix="hyperpod-review-"))
+    janitor = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", _JANITOR, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if janitor.stdin:
+            janitor.stdin.close()
+        janitor.wait()
+
+
+def run_isolated(
+    command: str | Sequence[str],
+    *,
+    folder: Path,
+    scratch: Path,
+    variables: Mapping[str, str],
+    readable: Sequence[Path],
+    masked: Sequence[Path],
+    limits: Limits,
+) -> Ran:
+    """Run ``command`` in ``folder``, a text as a line for a shell; what it prints comes back, at most a MiB of it.
+
+    It may write to ``scratch`` and read ``readable`` and the interpreter, less what is ``masked``. Of this process's
+    variables it gets those that are ``ALLOWED``, and ``variables``.
+    """
+    for name in ("home", "tmp", "system"):
+        (scratch / name).mkdir(parents=True, exist_ok=True)
+    home = scratch / "home"
+    cache = _package_cache()
+    caches = [str(cache)] if cache.is_dir() else []
+    plan = {
+        "command": ["/bin/sh", "-c", command] if isinstance(command, str) else list(command),
+        "folder": str(folder),
+        "home": str(home),
+        "writable": [str(scratch)],
+        "readable": [str(each) for each in (*readable, *_interpreter())],
+        "masked": [str(each) for each in masked],
+        "overlays": caches,
+        "scratch": str(scratch / "system"),
+        "memory": limits.mib * 2**20,
+        "is_isolated": not limits.is_trusted,
+    }
+    (scratch / "system" / "tmp").mkdir(exist_ok=True)
+    places = {"HOME": str(home), "TMPDIR": str(scratch / "tmp")}
+    if caches:
+        # jsii unpacks CDK once; unpacking it into an empty home would take seconds each time
+        places["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
+    environment = {**_kept(is_trusted=limits.is_trusted), **({} if limits.is_trusted else places), **variables}
+    with (scratch / "system" / "output").open("w+b") as output, tempfile.TemporaryFile() as status:
+        running = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(plan), str(status.fileno())],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=[status.fileno()],
+            start_new_session=True,
+        )
+        try:
+            stopped = _watch(running, limits)
+        finally:
+            _stop(running)
+        output.seek(0)
+        said = output.read(_MOST_OUTPUT).decode(errors="backslashreplace")
+        status.seek(0)
+        exposed = status.read().decode(errors="replace").strip()
+    return Ran(code=running.returncode, output=said, stopped=stopped, exposed=exposed)
+
+
+def _kept(*, is_trusted: bool) -> dict[str, str]:
+    if is_trusted:
+        return {name: value for name, value in os.environ.items() if not name.startswith(NEVER)}
+    return {name: value for name, value in os.environ.items() if name in ALLOWED or name.startswith("LC_")}
+
+
+def _watch(running: subprocess.Popen[bytes], limits: Limits) -> str:
+    """Wait for the end; give which limit was met before it."""
+    until = time.monotonic() + limits.seconds
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(_POLL_SECONDS)
+            return ""
+        if time.monotonic() > until:
+            return f"it took longer than {limits.seconds:g} seconds"
+        if _resident_mib(running.pid) > limits.mib:
+            return f"it took more than {limits.mib} MiB of memory"
+
+
+def _stop(running: subprocess.Popen[bytes]) -> None:
+    if running.poll() is not None:
+        return
+    # the launcher ends what it has started
+    running.terminate()
+    try:
+        running.wait(10)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+
+
+def _resident_mib(ancestor: int) -> float:
+    """Give the memory of a process and all below it, 0 where the system does not tell."""
+    parents: dict[int, int] = {}
+    pages: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = (entry / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            # proc_pid_stat(5): after the name state, ppid (4) ... rss (24)
+            parents[int(entry.name)], pages[int(entry.name)] = int(fields[1]), int(fields[21])
+    total, known, new = 0, {ancestor}, {ancestor}
+    while new:
+        new = {child for child, parent in parents.items() if parent in new and child not in known}
+        known |= new
+    total = sum(pages.get(each, 0) for each in known)
+    return total * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _interpreter() -> list[Path]:
+    """Give where this Python and what it imports lie, and the programs of PATH; never a folder around the home."""
+    home = Path.home()
+    listed = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.executable, *sys.path)
+    found = [Path(each) for each in (*listed, *os.environ.get("PATH", "").split(os.pathsep)) if os.path.isabs(each)]  # noqa: PTH117 - text, no file yet
+    # the environment's python is a link, and so may be the one that it leads to
+    found += [each.resolve() for each in found]
+    return [each for each in dict.fromkeys(found) if each.exists() and each != home and each not in home.parents]
+
+
+def _package_cache() -> Path:
+    """Give where jsii keeps unpacked packages, by its own rules (jsii-kernel's disk-cache)."""
+    given = os.environ.get("JSII_RUNTIME_PACKAGE_CACHE_ROOT")
+    if given:
+        return Path(given).absolute()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "com.amazonaws.jsii" / "package-cache"
+    return Path.home() / ".cache" / "aws" / "jsii" / "package-cache"
