@@ -17,9 +17,11 @@ _DATA = _data.load("updates")
 AS_OF: date = _data.as_of("updates")
 
 Effect = Literal["replaced", "refused by the service", "nodes interrupted", "unknown", "in place"]
+Kind = Literal["data", "nodes", "address", "key", "nothing"]
 Path = create_only.Path
 
 _ANY_CUSTOM = "Custom::*"
+_ANY_OF_AWS = "AWS::*"
 _DISTURBED: Final = frozenset(
     {"CronJob", "DaemonSet", "Deployment", "Job", "PersistentVolume", "PersistentVolumeClaim", "Pod", "ReplicaSet"}
     | {"StatefulSet", "StorageClass"}
@@ -30,11 +32,13 @@ _NODE_POOLS: Final = frozenset({"EC2NodeClass", "HyperpodNodeClass", "NodeClass"
 _EVICTS, _LETS_STAY = re.compile("NoExecute|NO_EXECUTE"), re.compile("NoSchedule|NO_SCHEDULE")
 """Effects of taints; a change that names none can be one of a taint that evicts."""
 _MINOR = re.compile(r"(\d+)\.(\d+)")
+SMALLEST_GROWTH: Final = 1.1
+"""By which factor FSx wants the storage of a Windows, ONTAP or OpenZFS file system to grow, at least."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """What a change at ``path``, or below it, does. ``when`` is its circumstance, empty where it always holds.
+    """What a change at ``path``, or below it, does. ``when`` are its circumstances, empty where it always holds.
 
     ``order`` are the values of a property that goes ``forward`` by one at a time, ``default`` the one that it has where
     nothing is stated. ``source`` is an address; ``unsure`` says what is not settled.
@@ -55,7 +59,8 @@ class Update:
             before = self.default if before is None else before
             places = [self.order.index(value) if value in self.order else -1 for value in (before, after)]
             return places[1] == places[0] + 1 and places[0] >= 0
-        return not self.when or self.when in also or self.when in circumstances(before, after)
+        holding = also | circumstances(before, after) if self.when else also
+        return all(each in holding for each in self.when.split(", ") if each)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +97,32 @@ def update(
     ``also`` are circumstances that are not in the values: ``counted`` (a custom resource reads a node count from now
     on), ``handed over`` (a group with nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and
     security groups), ``other zones`` (for subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a
-    manifest that kubectl prunes), ``MIG``, ``not Lustre``, ``SCRATCH_1``, ``EFA``.
+    manifest that kubectl prunes), ``MIG``, ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such
+    size`` (a rule of ``catalog.lustre`` refuses it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and
+    ``replacing`` (what an Auto Scaling group's UpdatePolicy asks for), ``in place upgrade`` and ``online resharding``
+    (other UpdatePolicies), ``on an instance`` (an address that its resource puts there).
     """
     return next(
         (row for row in _rows(resource_type) if path[: len(row.path)] == row.path and row.holds(before, after, also)),
         None,
     )
+
+
+def kind_of(resource_type: str) -> Kind | None:
+    """Give what a type holds that a change can cost, ``nothing`` where it is only settings; None where nobody said."""
+    service = resource_type.rpartition("::")[0]
+    return _KINDS.get(resource_type) or _KINDS.get(f"{service}::*")
+
+
+def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
+    """Whether an attribute (``LatestVersionNumber``) is another one once the property at ``changed`` is updated.
+
+    An attribute of a changed property's own name is (``Value`` of a parameter); the others stand in the table.
+    """
+    steps = tuple(attribute.split("."))
+    if create_only.overlap(steps, changed):
+        return True
+    return any(create_only.overlap(path, changed) for path in _OUTPUTS.get((resource_type, attribute), ()))
 
 
 def is_told(resource_type: str) -> bool:
@@ -121,15 +146,12 @@ def _circumstances(before: Any, after: Any) -> Iterator[str]:
     old, new = _number(before), _number(after)
     if old is not None and new is not None and old != new:
         yield "grows" if new > old else "shrinks"
+        if old < new < old * SMALLEST_GROWTH:
+            yield "grows by little"
     yield from _versions(before, after)
     if isinstance(before, list) and isinstance(after, list) and all(item in after for item in before):
         yield "gains"
-    if after in (False, "false"):
-        yield "to false"
-    if before in (True, "true") and after in (False, "false"):
-        yield "switched off"
-    if before in (None, False, "false") and after in (True, "true", False, "false"):
-        yield "switched on"
+    yield from _switches(before, after)
     if after is not None and (_EVICTS.search(repr(after)) or not _LETS_STAY.search(repr(after))):
         yield "evicting"
     old_objects, new_objects = _objects(before), _objects(after)
@@ -145,6 +167,17 @@ def _circumstances(before: Any, after: Any) -> Iterator[str]:
         yield "workloads"
     if kinds & _NODE_POOLS or any(key[0] in _NODE_POOLS for key in old_objects.keys() ^ new_objects.keys()):
         yield "node pools"
+
+
+def _switches(before: Any, after: Any) -> Iterator[str]:
+    if after in (False, "false"):
+        yield "to false"
+    if before in (True, "true") and after in (False, "false"):
+        yield "switched off"
+    if before in (None, False, "false") and after in (True, "true", False, "false"):
+        yield "switched on"
+    if after == "Suspended" or (before == "Enabled" and after is None):
+        yield "suspended"
 
 
 def loses_objects(before: Any, after: Any) -> bool:
@@ -200,6 +233,8 @@ def _rows(resource_type: str) -> tuple[Update, ...]:
     types = [resource_type]
     if resource_type.startswith("Custom::"):
         types.append(_ANY_CUSTOM)
+    elif resource_type.startswith("AWS::") and resource_type != _ANY_OF_AWS:
+        types.append(_ANY_OF_AWS)
     rows = [row for name in types for row in _DATA["updates"] if row["type"] == name]
     found = [_read(row, path) for row in rows for path in _paths(row.get("path", ""))]
     return tuple(sorted(found, key=lambda row: -len(row.path)))
@@ -219,14 +254,16 @@ def _read(row: dict[str, Any], path: str) -> Update:
 
 
 def _paths(path: str) -> list[str]:
+    if " " in path:
+        return [each for one in path.split() for each in _paths(one)]
     groups = ("InstanceGroups", "RestrictedInstanceGroups")
     if path == "{immutable}":
         return [f"{group}.{name}" for group in groups for name in hyperpod.IMMUTABLE_GROUP_PROPERTIES]
-    if path.endswith("{lustre replaced}"):
+    if path.endswith("{lustre-replaced}"):
         rule = create_only.update_rule("AWS::FSx::FileSystem")
         of_lustre: list[str] = _data.load("lustre")["replacement_properties"]
         top = {each[0] for each in rule.create_only} if rule else set()
-        return [path.replace("{lustre replaced}", name) for name in of_lustre if name not in top]
+        return [path.replace("{lustre-replaced}", name) for name in of_lustre if name not in top]
     return [path.replace("{groups}", group) for group in groups] if "{groups}" in path else [path]
 
 
@@ -242,6 +279,15 @@ STATEFUL: Final[dict[str, Stateful]] = {
     row["type"]: Stateful(holds=row["holds"], deleted=row.get("deleted", "")) for row in _DATA["stateful"]
 }
 """The types that hold data, nodes, an address or a key that others know."""
+
+_KINDS: Final[dict[str, Kind]] = {
+    resource_type: row["kind"] for row in _DATA["kinds"] for resource_type in row["types"].split()
+}
+
+_OUTPUTS: Final[dict[tuple[str, str], tuple[Path, ...]]] = {
+    (row["type"], row["attribute"]): tuple(tuple(each.split(".")) for each in row["path"].split())
+    for row in _DATA["outputs"]
+}
 
 MADE_ANEW: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"]))

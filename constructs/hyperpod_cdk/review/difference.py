@@ -16,6 +16,10 @@ ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
 """What is compared beside the properties. Metadata and DependsOn change nothing that is deployed."""
 
 
+MACRO: Final = "Fn::Transform"
+"""The function that has a macro write what stands around it."""
+
+
 class Missing:
     """Stands for a property that is not there."""
 
@@ -106,7 +110,11 @@ def property_changes(base: Assembly, before: Resource, head: Assembly, after: Re
         return
     old = resolve(base, before.stack, before.properties)
     new = resolve(head, after.stack, after.properties)
-    yield from _changes((), old, new)
+    if isinstance(old, dict) and isinstance(new, dict):
+        yield from _changes((), old, new)
+    elif old != new:
+        # one function stands in place of all properties: a macro writes them
+        yield PropertyChange(steps=(MACRO,), before=old, after=new)
 
 
 def _changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[PropertyChange]:

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-from hyperpod_cdk.catalog import create_only
+from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.rehearsal.embedded.cloudformation.provision import Provisioner
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
@@ -21,7 +22,7 @@ from hyperpod_cdk.review.changes.effects import judge
 from hyperpod_cdk.review.changes.excerpts import differing
 from hyperpod_cdk.review.difference import MISSING, PropertyChange, compare
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, ResourceEffect
-from tests.support.assembly import shipped
+from tests.support.assembly import PROJECT, shipped
 
 if TYPE_CHECKING:
     from hyperpod_cdk.rehearsal.embedded.context import Context
@@ -88,7 +89,7 @@ def groups(*items: dict[str, Any]) -> dict[str, Any]:
 
 FILE_SYSTEMS: list[tuple[dict[str, Any], Effect]] = [
     ({"FileSystemType": "LUSTRE"}, Effect.IN_PLACE),
-    ({"FileSystemType": "ONTAP"}, Effect.UNKNOWN),
+    ({"FileSystemType": "ONTAP"}, Effect.IN_PLACE),
     ({"LustreConfiguration": {"DeploymentType": "SCRATCH_1"}}, Effect.REFUSED),
 ]
 UPLOADS: list[tuple[dict[str, Any], Effect]] = [
@@ -394,6 +395,42 @@ def test_every_property_that_ships_is_replaced_where_the_embedded_cloudformation
                 assert effect is not Effect.REPLACED, where
             judged += 1
     assert judged > 300
+
+
+def test_every_property_that_this_project_emits_has_a_row() -> None:
+    """Of every type, in every environment that ships: create-only by its schema, or told by the table."""
+    emitted: set[tuple[str, tuple[str, ...]]] = set()
+    for file in sorted((PROJECT / "tests" / "stacks" / "golden").glob("*.yaml")):
+        stacks = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        for template in stacks.values():
+            for body in template.get("Resources", {}).values():
+                found = leaves(body.get("Properties", {}))
+                emitted |= {
+                    (body["Type"], tuple(step for step in steps if step[0] != "["))
+                    for steps, _ in found
+                    if steps[0] != "ServiceToken"
+                }
+    assert len(emitted) > 300
+    untold = []
+    for resource_type, path in sorted(emitted):
+        rule = create_only.update_rule(resource_type)
+        if rule is not None and rule.is_create_only(path):
+            continue
+        if all(updates.update(resource_type, path, *sides) is None for sides in (("a", "b"), (None, "b"), ("a", None))):
+            untold.append((resource_type, ".".join(path)))
+    assert untold == []
+
+
+def test_a_silent_schema_is_unknown_where_something_can_be_lost() -> None:
+    silent = updated("AWS::SNS::Topic", {"DisplayName": "a"}, {"DisplayName": "b"})
+    assert (silent.effect, silent.stateful) == (Effect.UNKNOWN, True)
+    assert [each.reason for each in silent.properties] == [
+        "Its schema lets CloudFormation update it, and what the service then does is not in this table."
+    ]
+    unjudged = updated("AWS::Neptune::DBCluster", {"BackupRetentionPeriod": 7}, {"BackupRetentionPeriod": 1})
+    assert (unjudged.effect, unjudged.stateful) == (Effect.UNKNOWN, True)
+    settings = updated("AWS::Events::EventBus", {"Description": "a"}, {"Description": "b"})
+    assert (settings.effect, settings.stateful) == (Effect.IN_PLACE, False)
 
 
 def leaves(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

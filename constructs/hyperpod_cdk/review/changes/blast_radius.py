@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.review.assembly import Assembly, Resource
@@ -14,7 +14,6 @@ from hyperpod_cdk.review.changes.effects import (
     ANOTHER_VPC,
     AUTOSCALED,
     GRAVEST_FIRST,
-    SCHEMA,
     Judged,
     circumstances_of,
     gravest,
@@ -34,6 +33,15 @@ EXPORT: Final = "CloudFormation export"
 """The type of an output that stands for no resource of its own."""
 
 _NESTED: Final = "AWS::CloudFormation::Stack"
+Giving = Literal["all", "perhaps", "updated"]
+"""Which of the values that a resource gives to others are new ones."""
+_GIVES: Final[dict[Giving, str]] = {
+    "all": "is replaced",
+    "perhaps": "may give another value",
+    "updated": "gives another value",
+}
+_GIVEN: Final[dict[Giving, str]] = {"all": "replaced", "perhaps": "perhaps another one", "updated": "another value"}
+_WITH_THE_NEW_ONE: Final = "nothing is updated: the new one is made with it"
 _WORDS: Final = {
     Effect.REPLACED: "replaces it",
     Effect.DELETED: "is deleted",
@@ -121,6 +129,8 @@ class _Review:
         for change in (*changes, *self._switched(changes)):
             self._enter(change)
         self._cascade()
+        for entry in self.entries.values():
+            _spare_the_new_one(entry)
         for entry in list(self.entries.values()):
             self._check_name(entry)
         self._check_moved()
@@ -195,7 +205,7 @@ class _Review:
         if _is_there(self.base, before) is not _is_there(self.head, after):
             reason = "whether it is there depends on a condition that the template does not tell"
             entry.findings.append(_Finding(("Condition",), None, None, Judged(Effect.UNKNOWN, reason, None)))
-        circumstances = circumstances_of(before)
+        circumstances = circumstances_of(before, self.head, after)
         for each in change.properties:
             self._judge(entry, each, circumstances)
         if AUTOSCALED in circumstances and change.properties:
@@ -230,64 +240,74 @@ class _Review:
     # what follows from a replacement
 
     def _cascade(self) -> None:
-        """Judge what refers to a replaced resource as changed, and so on until nothing more follows."""
-        pending: list[tuple[_Entry, bool]] = []
-        for entry in self.entries.values():
-            is_certain = _gives_other_values(entry)
-            if is_certain is not None:
-                pending.append((entry, is_certain))
-        seen: set[tuple[Key, bool]] = set()
-        while pending:
-            entry, is_certain = pending.pop(0)
-            if (entry.key, True) in seen or (entry.key, is_certain) in seen:
-                continue
-            seen.add((entry.key, is_certain))
-            for user in self.uses.of(*entry.key):
-                found = self._follow(entry, user, is_certain=is_certain)
-                if found is not None and found.effect is Effect.REPLACED:
-                    pending.append((found, True))
-                elif found is not None and not is_certain and found.effect is Effect.UNKNOWN:
-                    pending.append((found, False))
+        """Judge what refers to another value now as changed, and so on until nothing more follows.
 
-    def _follow(self, replaced: _Entry, user: Resource, *, is_certain: bool) -> _Entry | None:
-        """Judge what of ``user`` refers to ``replaced``; give its entry if something was found."""
+        A replaced resource gives others for all that it is asked for, an updated one for what its update changes (the
+        version of a launch template, the value of a parameter).
+        """
+        pending = [(entry, _gives_other_values(entry)) for entry in self.entries.values()]
+        seen: set[tuple[Key, Giving]] = set()
+        while pending:
+            entry, giving = pending.pop(0)
+            if giving is None or (entry.key, "all") in seen or (entry.key, giving) in seen:
+                continue
+            seen.add((entry.key, giving))
+            for user in self.uses.of(*entry.key):
+                found = self._follow(entry, user, giving)
+                if found is None:
+                    continue
+                if found.effect is Effect.REPLACED:
+                    pending.append((found, "all"))
+                elif giving == "perhaps" and found.effect is Effect.UNKNOWN:
+                    pending.append((found, "perhaps"))
+                elif giving != "perhaps":
+                    pending.append((found, _gives_other_values(found)))
+
+    def _follow(self, giver: _Entry, user: Resource, giving: Giving) -> _Entry | None:
+        """Judge what of ``user`` refers to what ``giver`` now gives; give its entry if something was found."""
         before = self.base.find(user.stack, user.logical_id)
         if before is None or before.type != user.type or _is_there(self.head, user) is False:
             return None
         entry = self.entries.get((user.stack, user.logical_id)) or _Entry(before, user)
         if entry.fate is not None:
             return None
-        found = list(self._findings(replaced, entry, is_certain=is_certain))
+        found = list(self._findings(giver, entry, giving))
         if not found:
             return None
         entry.findings += found
         self.entries.setdefault(entry.key, entry)
         return entry
 
-    def _findings(self, replaced: _Entry, entry: _Entry, *, is_certain: bool) -> Iterator[_Finding]:
+    def _findings(self, giver: _Entry, entry: _Entry, giving: Giving) -> Iterator[_Finding]:
         told = {each.steps for each in entry.findings}
-        name = replaced.resource.name
-        moves = any(each.steps == ("VpcId",) for each in replaced.findings)
-        circumstances = circumstances_of(entry.resource) | ({ANOTHER_VPC} if moves else set())
-        for steps, reference in self.uses.places(entry.resource, *replaced.key):
-            if any(steps[: len(each)] == each for each in told) or self._is_steady(replaced, reference.attribute):
+        name = giver.resource.name
+        moves = any(each.steps == ("VpcId",) for each in giver.findings)
+        circumstances = self._circumstances(entry) | ({ANOTHER_VPC} if moves else set())
+        for steps, reference in self.uses.places(entry.resource, *giver.key):
+            if any(steps[: len(each)] == each for each in told) or self._is_steady(giver, reference.attribute):
+                continue
+            if giving == "updated" and not _is_updated(giver, reference.attribute):
                 continue
             change = PropertyChange(steps=steps, before=reference, after=reference)
             judged = judge(self.base, self.head, entry.resource.type, change, circumstances)
-            if not is_certain and judged.effect is Effect.IN_PLACE:
+            if giving == "perhaps" and judged.effect is Effect.IN_PLACE:
                 continue
             told.add(steps)
-            what = "is replaced" if is_certain else "may give another value"
-            effect = judged.effect if is_certain else Effect.UNKNOWN
-            reason = f"it refers to {name}, which {what}: {judged.reason}"
+            effect = Effect.UNKNOWN if giving == "perhaps" else judged.effect
             yield _Finding(
                 steps,
                 plain(reference),
-                f"{plain(reference)} ({'replaced' if is_certain else 'perhaps another one'})",
-                Judged(effect, reason, judged.source),
+                f"{plain(reference)} ({_GIVEN[giving]})",
+                replace(judged, effect=effect, reason=f"it refers to {name}, which {_GIVES[giving]}: {judged.reason}"),
                 instance_group_effects.subject(entry.resource.type, change),
                 is_indirect=True,
             )
+
+    def _circumstances(self, entry: _Entry) -> frozenset[str]:
+        before, after = entry.before, entry.after
+        assert before is not None  # noqa: S101 - _follow(): both sides are there
+        assert after is not None  # noqa: S101
+        return circumstances_of(before, self.head, after)
 
     def _is_steady(self, entry: _Entry, attribute: str) -> bool:
         """Whether an attribute is a property that the old and the new one have in common."""
@@ -463,7 +483,7 @@ class _Review:
             yield entry.why
         shown = [each for each in findings if each.judged.effect is not Effect.IN_PLACE] or list(findings)
         for each in shown[:IN_SUMMARY]:
-            yield _clause(each)
+            yield _clause(each, holds_nodes=updates.kind_of(entry.resource.type) == "nodes")
         more = len(findings) - len(shown[:IN_SUMMARY])
         if more:
             yield f"and {more} more {'property changes' if more == 1 else 'properties change'}"
@@ -481,6 +501,19 @@ class _Review:
             yield harmless.sentence
 
 
+def _spare_the_new_one(entry: _Entry) -> None:
+    """Take back what updates would do to a resource that is made anew: nobody updates it."""
+    if entry.effect is not Effect.REPLACED:
+        return
+    grave = (Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN)
+    entry.findings = [
+        replace(each, judged=Judged(Effect.IN_PLACE, _WITH_THE_NEW_ONE, None))
+        if each.judged.is_of_update and each.judged.effect in grave
+        else each
+        for each in entry.findings
+    ]
+
+
 def _has_snapshot(entry: _Entry) -> bool:
     sides = [each.body.get("UpdateReplacePolicy") for each in (entry.before, entry.after) if each is not None]
     return all(each == "Snapshot" for each in sides)
@@ -493,7 +526,7 @@ def _lost(resource_type: str, what: str) -> Iterator[str]:
         yield f"{what}: {holds.deleted or f'with it goes what it holds, {holds.holds}'}"
 
 
-def _clause(finding: _Finding) -> str:
+def _clause(finding: _Finding, *, holds_nodes: bool) -> str:
     path = finding.path
     if finding.subject:
         path = path.partition("]")[2].removeprefix(".")
@@ -507,30 +540,37 @@ def _clause(finding: _Finding) -> str:
         change = f" {after if before is None else before}" if (after or before) else ""
     if finding.subject and not path:
         change = f" ({change.strip()})" if change else ""
-    return f"{subject}{path}{change} {_WORDS[finding.judged.effect]}: {finding.judged.reason}"
+    word = _WORDS[finding.judged.effect]
+    if finding.judged.effect is Effect.INTERRUPTED and not holds_nodes:
+        word = "interrupts it"
+    return f"{subject}{path}{change} {word}: {finding.judged.reason}"
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _gives_other_values(entry: _Entry) -> bool | None:
-    """Whether the attributes of a resource are others afterwards: True, perhaps (False), or no (None)."""
+def _gives_other_values(entry: _Entry) -> Giving | None:
+    """Which of the values that a resource gives are others afterwards: all, perhaps some, those it updates, or none."""
     if not entry.is_update:
         return None
-    effect, resource_type = entry.effect, entry.resource.type
-    if effect is Effect.REPLACED:
-        return True
+    if entry.effect is Effect.REPLACED:
+        return "all"
+    resource_type = entry.resource.type
     rule = create_only.update_rule(resource_type)
     if rule is None and not updates.is_told(resource_type):
-        return False
-    if resource_type == _NESTED:
-        return False
-    if effect is Effect.UNKNOWN and any(
-        each.judged.effect is Effect.UNKNOWN and each.judged.source == SCHEMA for each in entry.findings
-    ):
-        return False
-    return None
+        return "perhaps"
+    if resource_type == _NESTED or any(each.judged.may_replace for each in entry.findings):
+        return "perhaps"
+    return "updated"
+
+
+def _is_updated(entry: _Entry, attribute: str) -> bool:
+    """Whether an update in place changes what an attribute gives."""
+    return bool(attribute) and any(
+        updates.gives_another(entry.resource.type, attribute, tuple(step for step in each.steps if step[0] != "["))
+        for each in entry.findings
+    )
 
 
 def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
@@ -543,7 +583,10 @@ def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
 
 
 def _is_stateful(resource: Resource) -> bool:
-    return resource.type in updates.STATEFUL
+    """Whether a resource holds something that can be lost; one of a type of AWS's that nobody judged may."""
+    if resource.type in updates.STATEFUL:
+        return True
+    return resource.type.startswith("AWS::") and updates.kind_of(resource.type) != "nothing"
 
 
 def _policy(resource: Resource) -> str:

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hyperpod_cdk.catalog import create_only, hyperpod, updates
+from hyperpod_cdk.catalog import create_only, hyperpod, lustre, updates
 from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.difference import MACRO as TRANSFORM
 from hyperpod_cdk.review.difference import MISSING, PropertyChange
 from hyperpod_cdk.review.model import Effect
-from hyperpod_cdk.review.values import Reference, Unknown, resolve
+from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
 
 SCHEMA: Final = "CloudFormation schema"
+MACRO: Final = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-macros.html"
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 EKS: Final = "AWS::EKS::Cluster"
 ANOTHER_VPC: Final = "another VPC"
 AUTOSCALED: Final = "autoscaled"
 PRUNED: Final = "pruned"
+_ADDRESS: Final = "AWS::EC2::EIP"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
 _MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
@@ -35,6 +38,7 @@ GRAVEST_FIRST: Final = (
     Effect.IN_PLACE,
     Effect.ADDED,
 )
+_SILENT: Final = "its schema lets CloudFormation update it, and what the service then does is not in this table"
 _RANK: Final = {effect: rank for rank, effect in enumerate(GRAVEST_FIRST)}
 
 
@@ -45,6 +49,10 @@ class Judged:
     effect: Effect
     reason: str
     source: str | None
+    is_of_update: bool = False
+    """Whether it is what the update of this property does, so that a resource that is made anew is spared it."""
+    may_replace: bool = False
+    """Whether CloudFormation may make another resource in its place."""
 
 
 def gravest(effects: Iterable[Effect]) -> Effect | None:
@@ -69,24 +77,81 @@ def judge(
     A change that the templates do not tell whole, because a value is known at deployment only, is judged as one that
     happens. Whole instance groups that come and go are the caller's.
     """
+    if _is_of_macro(change):
+        return Judged(Effect.UNKNOWN, "a macro writes it during the deployment, and what it writes is not known", MACRO)
     also = circumstances | _also(base, head, resource_type, change)
     if PRUNED in also and not updates.loses_objects(change.before, change.after):
         also -= {PRUNED}
     return _judge(resource_type, change.schema_path, change.before, change.after, also)
 
 
-def circumstances_of(before: Resource) -> frozenset[str]:
-    """The circumstances of the table that a resource as it is deployed brings about for all of its changes."""
+def _is_of_macro(change: PropertyChange) -> bool:
+    """Whether a macro (``Fn::Transform``) stands where a property changes, or writes the properties themselves."""
+    if TRANSFORM in change.steps:
+        return True
+    return any(TRANSFORM in plain(each) for each in (change.before, change.after) if each is not MISSING)
+
+
+def circumstances_of(before: Resource, head: Assembly, after: Resource) -> frozenset[str]:
+    """The circumstances of the table that a resource, as it is and as it is to be, brings about for its changes."""
     properties = before.properties
+    kind = str(properties.get("FileSystemType", "LUSTRE")) if before.type == _FILE_SYSTEM else ""
     found = {
         "files kept": before.type == _DEPLOYMENT and _is_on(properties.get("RetainOnDelete", True)),
-        "not Lustre": before.type == _FILE_SYSTEM and properties.get("FileSystemType", "LUSTRE") != "LUSTRE",
+        "Windows": kind == "WINDOWS",
+        "ONTAP": kind == "ONTAP",
+        "OpenZFS": kind == "OPENZFS",
         "SCRATCH_1": _below(properties, "LustreConfiguration", "DeploymentType") == "SCRATCH_1",
         "EFA": _is_on(_below(properties, "LustreConfiguration", "EfaEnabled")),
+        "no such size": kind == "LUSTRE" and _is_no_size(resolve(head, after.stack, after.properties)),
+        "both closed": before.type == EKS and _is_closed(resolve(head, after.stack, after.properties)),
         PRUNED: before.type == _MANIFEST and bool(properties.get("PruneLabel")),
         AUTOSCALED: before.type == CLUSTER and _below(properties, "AutoScaling", "Mode") not in (None, "Disable"),
+        "on an instance": before.type == _ADDRESS and bool(properties.get("InstanceId")),
+        "rolling": _policy_of(after, "AutoScalingRollingUpdate") is not None,
+        "replacing": _is_on((_policy_of(after, "AutoScalingReplacingUpdate") or {}).get("WillReplace")),
+        "in place upgrade": _is_on(_policy_of(after, "EnableVersionUpgrade")),
+        "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
     }
     return frozenset(name for name, holds in found.items() if holds)
+
+
+def _policy_of(resource: Resource, name: str) -> Any:
+    """What a resource's UpdatePolicy says by a name, None where it says nothing."""
+    policy = resource.body.get("UpdatePolicy")
+    return policy.get(name) if isinstance(policy, dict) else None
+
+
+def _is_no_size(properties: Any) -> bool:
+    """Whether the catalog's rules refuse a Lustre file system's capacity or throughput, as far as both are told."""
+    of_lustre = properties.get("LustreConfiguration") if isinstance(properties, dict) else None
+    if not isinstance(of_lustre, dict) or of_lustre.get("DeploymentType") not in lustre.DEPLOYMENT_TYPES.values():
+        return False
+    if properties.get("StorageType", "SSD") != "SSD":
+        mbps = _whole(of_lustre.get("ThroughputCapacity"))
+        return mbps is not None and lustre.tiering_throughput_problem(mbps) is not None
+    capacity, tier = _whole(properties.get("StorageCapacity")), _whole(of_lustre.get("PerUnitStorageThroughput"))
+    is_persistent = of_lustre["DeploymentType"] == lustre.DEPLOYMENT_TYPE
+    if is_persistent and tier is not None and lustre.throughput_problem(tier) is not None:
+        return True
+    efa = is_persistent and _is_on(of_lustre.get("EfaEnabled"))
+    if capacity is None or (efa and tier is None):
+        return False
+    return lustre.capacity_problem(capacity, throughput_mbps_per_tib=tier or 0, efa=efa) is not None
+
+
+def _whole(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if not isinstance(value, bool) and text.isdecimal() and text.isascii() else None
+
+
+def _is_closed(properties: Any) -> bool:
+    """Whether neither endpoint of an API server is left, as far as the template tells; EKS's defaults count."""
+    config = properties.get("ResourcesVpcConfig") if isinstance(properties, dict) else None
+    if not isinstance(config, dict):
+        return False
+    public, private = config.get("EndpointPublicAccess", True), config.get("EndpointPrivateAccess", False)
+    return public in (False, "false") and private in (False, "false")
 
 
 def _below(properties: Mapping[str, Any], outer: str, inner: str) -> Any:
@@ -165,9 +230,12 @@ def _judge(resource_type: str, path: create_only.Path, before: Any, after: Any, 
     if rule is not None and rule.is_create_only(path) and (row is None or Effect(row.effect) is not Effect.REFUSED):
         return Judged(Effect.REPLACED, "CloudFormation cannot change it in place", SCHEMA)
     if updates.speaks_below(resource_type, path):
-        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None)
+        return Judged(Effect.UNKNOWN, "which of its parts change cannot be told", None, is_of_update=True)
     if row is not None:
-        return Judged(Effect(row.effect), f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence, row.source)
+        reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
+        # what CloudFormation refuses of a create-only property it refuses of a replacement, too
+        is_of_update = rule is None or not rule.is_create_only(path)
+        return Judged(Effect(row.effect), reason, row.source, is_of_update=is_of_update)
     return _by_schema(resource_type, rule, path)
 
 
@@ -181,11 +249,13 @@ def _parts(before: Any, after: Any) -> list[tuple[str, Any, Any]]:
 
 def _by_schema(resource_type: str, rule: create_only.UpdateRule | None, path: create_only.Path) -> Judged:
     if rule is None:
-        return Judged(Effect.UNKNOWN, _unknown(resource_type), None)
+        return Judged(Effect.UNKNOWN, _unknown(resource_type), None, is_of_update=True)
     if rule.is_conditional(path):
         reason = "CloudFormation replaces it under a condition that its schema does not state"
-        return Judged(Effect.UNKNOWN, reason, SCHEMA)
-    return Judged(Effect.IN_PLACE, "its schema lets CloudFormation update it", SCHEMA)
+        return Judged(Effect.UNKNOWN, reason, SCHEMA, is_of_update=True, may_replace=True)
+    if updates.kind_of(resource_type) == "nothing":
+        return Judged(Effect.IN_PLACE, "its schema lets CloudFormation update it", SCHEMA, is_of_update=True)
+    return Judged(Effect.UNKNOWN, _SILENT, SCHEMA, is_of_update=True)
 
 
 def _unknown(resource_type: str) -> str:
