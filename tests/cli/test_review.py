@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -186,9 +187,12 @@ NO_BASE = (
         (("--template", "{half}"), "{half}:1: not JSON: Expecting value; is the file half-written?"),
         (
             ("--template", "{template}", "--out", "x.pdf"),
-            "--out: the name must end with .md or .html or .json, got x.pdf",
+            "--out: the name must end with .md or .html or .json or .svg or .png, got x.pdf",
         ),
-        (("--template", "{template}", "--out", "x"), "--out: the name must end with .md or .html or .json, got x"),
+        (
+            ("--template", "{template}", "--out", "x"),
+            "--out: the name must end with .md or .html or .json or .svg or .png, got x",
+        ),
         (("--template", "{template}", "--out", "gone/x.md"), "--out: there is no folder gone; make it first"),
         (("--template", "{template}", "--out", "{report}"), "--out: {report} is a folder; name a file in it"),
         (
@@ -255,10 +259,28 @@ def test_diagram(called: Run, folder: Path, tmp_path: Path) -> None:
     assert ET.fromstring(file.read_text(encoding="utf-8")).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314 - as above
 
 
+def test_pictures_of_a_review(called: Run, folder: Path, tmp_path: Path) -> None:
+    svg, png = tmp_path / "review.svg", tmp_path / "review.png"
+    assert called("review", "--base", folder, "--head", folder, "--out", svg, "--out", png).exit_code == 0
+    drawn = called("diagram", "two-teams", "--head", folder, "--base", folder).stdout
+    assert svg.read_text(encoding="utf-8") == drawn
+    assert png.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_a_png_without_the_packages_that_draw_it(
+    called: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    done = called("diagram", "--head", folder, "--out", tmp_path / "picture.png")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == "needs the package resvg_py; install it with pip install 'hyperpod-cdk[pictures]'\n"
+    assert not (tmp_path / "picture.png").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("dev", "--out", "x.png"), "--out: the name must end with .svg, got x.png"),
+        (("dev", "--out", "x.pdf"), "--out: the name must end with .svg or .png, got x.pdf"),
         ((), "name the environment, as in 'hyperpod-cdk review ENV'; environments/ holds none"),
         (
             ("dev",),

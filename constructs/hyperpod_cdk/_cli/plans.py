@@ -176,7 +176,7 @@ def record(
         raise typer.Exit(FINDINGS)
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str | bytes) -> None:
     """Write a file so that whoever reads it, and whatever fails, finds the old text or the new one, whole.
 
     A link stays a link. Raises OSError about ``path``, after which the old file stands as it was.
@@ -188,13 +188,13 @@ def write_atomically(path: Path, text: str) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace(target: Path, text: str | bytes) -> None:
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     scratch = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(text.encode() if isinstance(text, str) else text)
             stream.flush()
             os.fsync(stream.fileno())
         scratch.chmod(mode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from hyperpod_cdk._cli.common import (
     assembly_errors,
     aws_errors,
     console,
+    extra,
     os_errors,
     root_of,
     synthesized,
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.model import Report
     from hyperpod_cdk.review.sources import Source
 
-REPORTS = (".md", ".html", ".json")
+PICTURES = (".svg", ".png")
+REPORTS = (".md", ".html", ".json", *PICTURES)
 """What the name of a report ends with: Markdown for a pull request, a page of its own, data."""
 
 ReviewedArgument = Annotated[
@@ -87,7 +89,11 @@ def review(
     region: RegionOption = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", metavar="FILE", help="Report to write: .md, .html or .json; may be given again."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Report to write: .md, .html or .json, or the picture: .svg or .png; may be given again.",
+        ),
     ] = None,
     time_limit: TimeLimitOption = None,
     memory_limit: MemoryLimitOption = None,
@@ -137,7 +143,8 @@ def diagram(
     template: TemplateOption = None,
     region: RegionOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="SVG file to write. Default: standard output.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help=".svg or .png file to write. Default: SVG to standard output."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
@@ -147,7 +154,7 @@ def diagram(
     Without AWS. --head with a cloud assembly that is there already draws it without synthesizing.
     """
     if out is not None:
-        _check_file(out, (".svg",))
+        _check_file(out, PICTURES)
     _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
     with (
         assembly_errors(),
@@ -170,7 +177,7 @@ def diagram(
     if out is None:
         sys.stdout.write(picture)
     else:
-        _write({out: picture})
+        _write({out: _picture(picture, out.suffix)})
         print(f"wrote {out}", file=sys.stderr)
 
 
@@ -305,29 +312,37 @@ def _compared(base: Source, head: Source, project: Path) -> Report:
     )
 
 
-def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str:
+def _picture(svg: str, kind: str) -> str | bytes:
+    if kind == ".svg":
+        return svg
+    from hyperpod_cdk.review.pictures.png import png  # noqa: PLC0415 - as above
+
+    with extra("pictures"):
+        return png(svg)
+
+
+def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str | bytes:
     if kind == ".md":
         from hyperpod_cdk.review.pages.markdown import markdown  # noqa: PLC0415 - as above
 
         return markdown(report)
-    if kind == ".html":
-        from hyperpod_cdk.review.pages.html import html  # noqa: PLC0415 - as above
+    if kind == ".html" or kind in PICTURES:
         from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - as above
-        from hyperpod_cdk.review.pictures.gantt import gantt  # noqa: PLC0415 - as above
 
         shown, before = (head, base) if head.stacks else (base, None)
-        bars = gantt(report.timeline) if report.timeline.steps else None
-        return html(
-            report,
-            diagram=drawn(shown, before if before and before.stacks else None, numbers=report.capacity),
-            gantt=bars,
-        )
+        picture = drawn(shown, before if before and before.stacks else None, numbers=report.capacity)
+        if kind in PICTURES:
+            return _picture(picture, kind)
+        from hyperpod_cdk.review.pages.html import html  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.pictures.gantt import gantt  # noqa: PLC0415 - as above
+
+        return html(report, diagram=picture, gantt=gantt(report.timeline) if report.timeline.steps else None)
     from hyperpod_cdk.review.pages.schema import report_json  # noqa: PLC0415 - as above
 
     return report_json(report)
 
 
-def _write(texts: dict[Path, str]) -> None:
+def _write(texts: Mapping[Path, str | bytes]) -> None:
     for file, text in texts.items():
         with os_errors(file):
             write_atomically(file, text)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hyperpod_cdk.review.pictures.png import png
 from hyperpod_cdk.review.pictures.svg import DARK, LIGHT, SMALLEST_FONT, Picture, number, shortened, text_width
 
 SURFACES = ("page", "frame", "zone", "block", "card", "chip", "added-soft", "changed-soft", "removed-soft")
@@ -110,11 +113,57 @@ def test_a_shortened_text_is_whole_in_its_tooltip() -> None:
 
 def test_a_page_may_force_light_or_dark() -> None:
     text = Picture(10, 10, "x").render()
-    rules = re.findall(r"([^{}>]*)\{--hp-page:(#[0-9a-f]{6})", text)
-    assert rules == [
-        (".hp-picture", LIGHT["page"]),
-        (".hp-picture", DARK["page"]),
-        (".hp-light .hp-picture,.hp-picture.hp-light", LIGHT["page"]),
-        (".hp-dark .hp-picture,.hp-picture.hp-dark", DARK["page"]),
+    rules = re.findall(r"([^{}>]*)\{fill:(#[0-9a-f]{6})\}", text)
+    assert [(selector, colour) for selector, colour in rules if selector.endswith(".t-ink")] == [
+        (".hp-picture .t-ink", LIGHT["ink"]),
+        (".hp-picture .t-ink", DARK["ink"]),
+        (".hp-light .hp-picture .t-ink,.hp-picture.hp-light .t-ink", LIGHT["ink"]),
+        (".hp-dark .hp-picture .t-ink,.hp-picture.hp-dark .t-ink", DARK["ink"]),
     ]
-    assert "@media (prefers-color-scheme:dark){.hp-picture{--hp-page:" in text
+    assert f"@media (prefers-color-scheme:dark){{.hp-picture .t-page{{fill:{DARK['page']}}}" in text
+
+
+def test_a_viewer_that_knows_no_variables_shows_colours() -> None:
+    text = Picture(10, 10, "x", rules={"own": "fill:{added};stroke-width:2"}).render()
+    assert f".hp-picture .own{{fill:{LIGHT['added']};stroke-width:2}}" in text
+    assert "var(" not in text
+
+
+def test_a_png_has_the_colours_and_texts_of_the_picture() -> None:
+    picture = Picture(40, 20, "x")
+    picture.rect(0, 0, 20, 20, kind="nodes")
+    picture.text(22, 15, "\u2588", size=14, kind="removed")
+    drawn = png(picture.render())
+    assert drawn == png(picture.render())
+    pixels = read_png(drawn)
+    assert (len(pixels[0]), len(pixels)) == (80, 40)
+    assert pixels[20][10] == LIGHT["nodes"]
+    assert pixels[2][70] == LIGHT["page"]
+    assert any(pixel == LIGHT["removed"] for row in pixels for pixel in row)
+
+
+def read_png(data: bytes) -> list[list[str]]:
+    """Return the colours of a PNG of 8-bit RGBA, row by row."""
+    width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
+    assert (data[:8], depth, kind) == (b"\x89PNG\r\n\x1a\n", 8, 6)
+    at, packed = 8, b""
+    while at < len(data):
+        (length,), name = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+        packed += data[at + 8 : at + 8 + length] if name == b"IDAT" else b""
+        at += length + 12
+    raw, stride, before, rows = zlib.decompress(packed), width * 4, bytearray(width * 4), []
+    for y in range(height):
+        method, line = raw[y * (stride + 1)], bytearray(raw[y * (stride + 1) + 1 : (y + 1) * (stride + 1)])
+        for x in range(stride):
+            left, up = (line[x - 4] if x >= 4 else 0), before[x]
+            corner = before[x - 4] if x >= 4 else 0
+            line[x] = (line[x] + (0, left, up, (left + up) // 2, paeth(left, up, corner))[method]) & 255
+        rows.append([f"#{line[x]:02x}{line[x + 1]:02x}{line[x + 2]:02x}" for x in range(0, stride, 4)])
+        before = line
+    return rows
+
+
+def paeth(left: int, up: int, corner: int) -> int:
+    """Return the neighbour that PNG's fourth filter predicts from (RFC 2083, 6.6)."""
+    guess = left + up - corner
+    return min((left, up, corner), key=lambda each: abs(guess - each))

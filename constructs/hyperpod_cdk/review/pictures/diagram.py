@@ -32,15 +32,15 @@ ZONES_IN_A_ROW: Final = 4
 _MARGIN: Final = 24
 _GAP: Final = 12
 _CONTROL_CARDS: Final = 3
-_RULES: Final = (
-    ".hp-picture .frame,.hp-picture .zone,.hp-picture .block,.hp-picture .card{stroke:var(--hp-line);stroke-width:1}"
-    ".hp-picture .card-added{fill:var(--hp-added-soft);stroke:var(--hp-added);stroke-width:1.5}"
-    ".hp-picture .card-changed{fill:var(--hp-changed-soft);stroke:var(--hp-changed);stroke-width:1.5}"
-    ".hp-picture .card-removed{fill:var(--hp-removed-soft);stroke:var(--hp-removed);stroke-width:1.5;"
-    "stroke-dasharray:5 4}"
-    ".hp-picture .bar{fill:var(--hp-line)}.hp-picture .bar-used{fill:var(--hp-network)}"
-    ".hp-picture .rule{stroke:var(--hp-line);stroke-width:1}"
-)
+_RULES: Final = {
+    **dict.fromkeys(("frame", "zone", "block", "card"), "stroke:{line};stroke-width:1"),
+    "card-added": "fill:{added-soft};stroke:{added};stroke-width:1.5",
+    "card-changed": "fill:{changed-soft};stroke:{changed};stroke-width:1.5",
+    "card-removed": "fill:{removed-soft};stroke:{removed};stroke-width:1.5;stroke-dasharray:5 4",
+    "bar": "fill:{line}",
+    "bar-used": "fill:{network}",
+    "rule": "stroke:{line};stroke-width:1",
+}
 
 
 def diagram(head: Assembly, base: Assembly | None = None, *, numbers: Capacity | None = None) -> str:

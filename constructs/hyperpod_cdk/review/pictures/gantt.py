@@ -22,13 +22,16 @@ _TOP: Final = 92
 _ROW: Final = 25
 _BAR: Final = 13
 _EDGE: Final = 20
-_RULES: Final = (
-    ".hp-picture .grid{stroke:var(--hp-line);stroke-width:1;stroke-dasharray:2 4}"
-    ".hp-picture .band{fill:var(--hp-frame)}"
-    ".hp-picture .low{fill:var(--hp-network)}.hp-picture .high{fill:var(--hp-network);opacity:.32}"
-    ".hp-picture .low-critical{fill:var(--hp-nodes)}.hp-picture .high-critical{fill:var(--hp-nodes);opacity:.36}"
-    ".hp-picture .low-delete{fill:var(--hp-removed)}.hp-picture .high-delete{fill:var(--hp-removed);opacity:.34}"
-)
+_RULES: Final = {
+    "grid": "stroke:{line};stroke-width:1;stroke-dasharray:2 4",
+    "band": "fill:{frame}",
+    "low": "fill:{network}",
+    "high": "fill:{network};opacity:.32",
+    "low-critical": "fill:{nodes}",
+    "high-critical": "fill:{nodes};opacity:.36",
+    "low-delete": "fill:{removed}",
+    "high-delete": "fill:{removed};opacity:.34",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

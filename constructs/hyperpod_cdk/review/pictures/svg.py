@@ -126,25 +126,27 @@ def _character(character: str, *, bold: bool) -> int:
 class Picture:
     """An SVG that scales with its page, follows the reader's light or dark and needs nothing from elsewhere.
 
-    ``title`` is what a screen reader says. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the
-    picture or around it.
+    ``title`` is what a screen reader says. ``rules`` are the declarations of further classes, with a palette's role
+    in braces for its colour. A page forces one side with the class ``hp-light`` or ``hp-dark`` on the picture or
+    around it; a viewer that knows neither media queries nor these shows the light side.
     """
 
-    def __init__(self, width: float, height: float, title: str, *, rules: str = "") -> None:
+    def __init__(self, width: float, height: float, title: str, *, rules: Mapping[str, str] | None = None) -> None:
         self.root = ET.Element(
             "svg",
             {
                 "xmlns": "http://www.w3.org/2000/svg",
                 "viewBox": f"0 0 {number(width)} {number(height)}",
-                "width": "100%",
+                "width": number(width),
+                "height": number(height),
                 "class": "hp-picture",
                 "role": "img",
                 "aria-label": clean(title),
-                "style": f"max-width: {number(width)}px",
+                "style": "max-width:100%;height:auto",
             },
         )
         self._into = self.root
-        self.add("style").text = _STYLE + rules
+        self.add("style").text = _STYLE + themed(rules or {})
         self.rect(0, 0, width, height, kind="page")
 
     def add(self, tag: str, attributes: Mapping[str, str | float] | None = None, *, title: str = "") -> ET.Element:
@@ -225,15 +227,38 @@ def clean(words: str) -> str:
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def _variables(palette: Mapping[str, str]) -> str:
-    return "".join(f"--hp-{role}:{colour};" for role, colour in palette.items())
+_FILLS: Final = {role: f"fill:{{{role}}}" for role in LIGHT}
+_PLACE: Final = re.compile(r"\{([a-z-]+)\}")
+
+
+def themed(rules: Mapping[str, str]) -> str:
+    """Give the style sheet of some classes for a light and a dark page.
+
+    ``rules`` are declarations by class, with a role of the palettes in braces for its colour. The colours are written
+    out: viewers other than browsers know no variables and take what they do not know for black.
+    """
+    light, dark = (_declared(rules, palette) for palette in (LIGHT, DARK))
+    themed_only = {kind: each for kind, each in dark.items() if each != light[kind]}
+    return (
+        _sheet(light, ".hp-picture ")
+        + f"@media (prefers-color-scheme:dark){{{_sheet(themed_only, '.hp-picture ')}}}"
+        + _sheet({kind: light[kind] for kind in themed_only}, ".hp-light .hp-picture ", ".hp-picture.hp-light ")
+        + _sheet(themed_only, ".hp-dark .hp-picture ", ".hp-picture.hp-dark ")
+    )
+
+
+def _declared(rules: Mapping[str, str], palette: Mapping[str, str]) -> dict[str, str]:
+    return {kind: _PLACE.sub(lambda found: palette[found[1]], each) for kind, each in rules.items()}
+
+
+def _sheet(declared: Mapping[str, str], *before: str) -> str:
+    return "".join(
+        f"{','.join(f'{each}.{kind}' for each in before)}{{{declarations}}}" for kind, declarations in declared.items()
+    )
 
 
 _STYLE: Final = (
-    f".hp-picture{{{_variables(LIGHT)}font-family:{FONTS};display:block}}"
-    f"@media (prefers-color-scheme:dark){{.hp-picture{{{_variables(DARK)}}}}}"
-    f".hp-light .hp-picture,.hp-picture.hp-light{{{_variables(LIGHT)}}}"
-    f".hp-dark .hp-picture,.hp-picture.hp-dark{{{_variables(DARK)}}}"
-    + "".join(f".hp-picture .t-{role}{{fill:var(--hp-{role})}}" for role in LIGHT)
-    + "".join(f".hp-picture .{role}{{fill:var(--hp-{role})}}" for role in LIGHT)
+    f".hp-picture{{font-family:{FONTS};display:block}}"
+    + themed({f"t-{role}": fill for role, fill in _FILLS.items()})
+    + themed(_FILLS)
 )
