@@ -350,7 +350,7 @@ def test_the_gates_code_gets_its_own_error_for_a_quota_that_is_not_there() -> No
 
 
 def test_a_kind_of_use_that_there_is_not_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(ValueError, match=r'^no such kind of use: "unicorns"; the kinds are hyperpod_instances, '):
         opened({}).usage("unicorns")
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from hyperpod_cdk._handlers.quota_gate.comparison import Usage
 from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks.answers import (
     QUESTIONS,
@@ -122,7 +123,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                 ]
             }
         },
-        1.0,
+        Usage(at_least=1),
     ),
     "quota_requests": (
         ("ec2", "L-1"),
@@ -1312,6 +1313,10 @@ def test_an_answer_that_lost_its_members_is_no_answer(question: str, aws_with: O
     arguments, script, _ = CASES[question]
     aws = aws_with({name: {} for name in script})
     if question == "policy_exists":  # whatever GetPolicy gives, the policy is there
+        return
+    if question == "usage":  # what was not read is a part of its answer
+        (unread,) = aws.usage("vpcs").unread
+        assert unread.reason == "the answer to ec2:DescribeVpcs cannot be read: 'Vpcs' is missing"
         return
     with pytest.raises(NotAnswered, match=r"^the answer to .* cannot be read: '[\w-]+' is missing$"):
         getattr(aws, question)(*arguments)

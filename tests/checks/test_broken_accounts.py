@@ -54,6 +54,8 @@ NOT_NEEDED = {
     "ec2:DescribeAvailabilityZones": {"instance_types_are_offered_in_their_zones"},
     # the plan has as many instances as the file takes, whoever else there is
     "sagemaker:ListClusters": {"training_plan_is_used_in_full"},
+    # the subnets tell the zones of NAT gateways and interfaces, of which there are none of others
+    "ec2:DescribeSubnets": {"network_quotas_cover_the_network"},
 }
 """Checks that ask something beside, and pass without the answer where it changes nothing."""
 
@@ -158,13 +160,14 @@ def test_a_token_that_expires_in_the_middle_passes_nothing_unasked(after: int) -
 
 @pytest.mark.parametrize("kind", ["truncated", "server_error", "garbage", "no_endpoint", "access_denied"])
 def test_a_list_whose_second_page_fails_is_no_list(kind: str) -> None:
-    lists = [("sagemaker", "ListClusters"), ("ec2", "DescribeSubnets"), ("eks", "DescribeAddonVersions")]
+    lists = [("sagemaker", "ListClusters"), ("ec2", "DescribeVpcs"), ("eks", "DescribeAddonVersions")]
     lists += [("servicequotas", "ListServiceQuotas"), ("ec2", "DescribeInstanceTypeOfferings")]
     others = [
         {"name": f"other-{n}", "groups": [{"name": "g", "instance_type": "ml.c5.large", "count": 1}]} for n in "ab"
     ]
     faults = [{"service": service, "operation": name, "kind": kind, "after": 1} for service, name in lists]
-    report = run(PROD, account={"clusters": others, "page_size": 1, "faults": faults}, patience=IMPATIENT).report
+    account = {"clusters": others, "in_use": {"vpcs": 2}, "page_size": 1, "faults": faults}
+    report = run(PROD, account=account, patience=IMPATIENT).report
     assert told(report) == []
     assert "cluster_size_quotas_cover_the_cluster" in skipped(report)
     assert "network_quotas_cover_the_network" in skipped(report)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Reading, Requirement, judge
+from hyperpod_cdk._handlers.quota_gate.comparison import Reading, Requirement, Usage, judge
 from hyperpod_cdk.checks.capacity import largest_groups, largest_mix
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.quotas import Compared
@@ -43,7 +43,7 @@ def compared(case: Case, **readings: float | Reading) -> list[Compared]:
         ({P5: 8.0, PER_CLUSTER: 20.0}, (18, PER_CLUSTER), (8, P5)),
         ({P5: 1.0, M5: 1.0}, (1, M5), (1, P5)),
         ({P5: 0.0, M5: 0.0}, (0, M5), (0, P5)),
-        ({P5: Reading(value=8, used=3), M5: 2.0}, (2, M5), (5, P5)),
+        ({P5: Reading(value=8, used=Usage(at_least=3)), M5: 2.0}, (2, M5), (5, P5)),
         # 84 interfaces are taken, 64 of them by two p5: 20 + 32 a node
         ({INTERFACES: 20.0 + 32 * 7, M5: 3.0}, (3, M5), (7, INTERFACES)),
         ({INTERFACES: 19.0 + 32 * 7, M5: 3.0}, (3, M5), (6, INTERFACES)),
@@ -115,7 +115,7 @@ def test_the_mix(case_of: CaseOf, readings: dict[str, float | Reading], times: i
 @settings(max_examples=15, deadline=None)
 @given(quota=st.integers(1, 30), total=st.integers(3, 40), used=st.integers(0, 10))
 def test_the_largest_group_fits_and_one_more_does_not(case_of: CaseOf, quota: int, total: int, used: int) -> None:
-    readings: dict[str, float | Reading] = {P5: Reading(value=quota, used=used), TOTAL: float(total)}
+    readings: dict[str, float | Reading] = {P5: Reading(value=quota, used=Usage(at_least=used)), TOTAL: float(total)}
     case = case_of()
     count = largest_groups(case.environment, compared(case, **readings))[1].count
     assert count is not None

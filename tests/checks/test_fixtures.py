@@ -64,7 +64,9 @@ def test_a_check_runs_as_in_preflight(case_of: CaseOf, fake_aws: FakeAws, run_ch
         by_hand="",
     )
     result = run_check(check, case_of(), fake_aws)
-    assert [each.as_dict() for each in result.skipped] == [{"reason": "not set in this test", "action": "", "path": ""}]
+    assert [each.as_dict() for each in result.skipped] == [
+        {"reason": "not set in this test", "action": "", "path": "", "aws_said": ""}
+    ]
     fake_aws.answers.caller = Caller(account="1", arn="a")
     with pytest.raises(UndeclaredQuestionError, match="asks zones, which its card does not list"):
         run_check(check, case_of(), fake_aws)

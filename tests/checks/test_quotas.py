@@ -165,6 +165,7 @@ def test_one_type_that_cannot_be_read_hides_no_other(case_of: CaseOf, fake_aws: 
             "reason": 'the quota "ml.m5.2xlarge for cluster usage" could not be read in us-east-1: not allowed',
             "action": "servicequotas:GetServiceQuota",
             "path": "hyperpod.instance_groups[0].count",
+            "aws_said": "",
         }
     ]
     assert result.status is Status.FAILED
@@ -239,6 +240,7 @@ def test_clusters_of_others_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, r
             "reason": f'what others use of the quota "{TOTAL}" could not be read in us-east-1: not allowed',
             "action": "sagemaker:ListClusters",
             "path": "hyperpod.instance_groups",
+            "aws_said": "",
         }
     ]
 
@@ -603,10 +605,13 @@ def test_every_quota_is_a_detail(case_of: CaseOf, fake_aws: FakeAws, run_check: 
         "needed": 2,
         "spare": 1,
         "used_by_others": 3,
+        "used_by_others_at_least": 3,
         "value": 8,
         "is_default": False,
         "verdict": "passed",
         "message": "needs 2 ml.p5.48xlarge for cluster usage while others use 3, quota is 8 in us-east-1",
+        "unread": "",
+        "aws_said": "",
         "path": "hyperpod.instance_groups[1].count",
     }
 
@@ -615,8 +620,9 @@ def test_comparisons_keep_what_could_not_be_read(case_of: CaseOf, fake_aws: Fake
     case = case_of()
     first = required_quotas(case.environment)[0]
     (compared,) = compare(case.environment, fake_aws, [first])
-    assert (compared.code, compared.request, compared.reading.value, compared.reading.used) == ("", None, None, None)
+    assert (compared.code, compared.request, compared.reading.value) == ("", None, None)
+    assert not compared.reading.used.is_whole
     data = as_dict(compared)
-    assert (data["code"], data["value"], data["verdict"]) == (first.code, None, "skipped")
+    assert (data["code"], data["value"], data["used_by_others"], data["verdict"]) == (first.code, None, None, "skipped")
     (compared,) = compare(case.environment, fake_aws, [replace(first, usage="")])
     assert as_dict(compared)["used_by_others"] is None

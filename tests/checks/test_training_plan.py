@@ -165,7 +165,7 @@ def test_no_answer_about_the_plan_skips(check_plan: Callable[..., Result], name:
     result = check_plan(name, missing)
     assert result.status is Status.SKIPPED
     assert [each.as_dict() for each in result.skipped] == [
-        {"reason": missing.reason, "action": missing.action, "path": f"{GROUP}.training_plan_arn"}
+        {"reason": missing.reason, "action": missing.action, "path": f"{GROUP}.training_plan_arn", "aws_said": ""}
     ]
 
 
@@ -447,7 +447,12 @@ def test_clusters_that_are_not_known(check_plan: Callable[..., Result], aws: Fak
     aws.answers.hyperpod_clusters = NotAnswered("not allowed to list clusters", action="sagemaker:ListClusters")
     fits = check_plan(CHECKS[5], plan())
     assert [each.as_dict() for each in fits.skipped] == [
-        {"reason": "not allowed to list clusters", "action": "sagemaker:ListClusters", "path": f"{GROUP}.count"}
+        {
+            "reason": "not allowed to list clusters",
+            "action": "sagemaker:ListClusters",
+            "path": f"{GROUP}.count",
+            "aws_said": "",
+        }
     ]
     # more than the plan has is wrong whoever else uses it
     assert check_plan(CHECKS[5], plan(), count=3).status is Status.FAILED

@@ -13,11 +13,14 @@ from hyperpod_cdk._handlers.quota_gate import comparison
 from hyperpod_cdk._handlers.quota_gate.comparison import (
     Reading,
     Requirement,
+    Unread,
+    Usage,
+    Verdict,
     asked_for,
     from_properties,
     judge,
+    most_left,
     number,
-    room,
     to_properties,
 )
 from hyperpod_cdk.catalog import quotas
@@ -49,7 +52,8 @@ VPC = Requirement(
     unit="VPC",
     path="network",
 )
-WORSE = {"passed": 0, "warning": 1, "error": 2}
+WORSE = {"passed": 0, "skipped": 1, "warning": 2, "error": 3}
+UNREAD = Usage(unread=(Unread(kind="VPC", reason="throttled"),))
 
 
 def message(requirement: Requirement, reading: Reading, environment_name: str = "prod") -> tuple[str, str]:
@@ -144,18 +148,18 @@ def message(requirement: Requirement, reading: Reading, environment_name: str = 
     ],
 )
 def test_need_against_quota(value: float, used: float, severity: str, said: str) -> None:
-    assert message(NODES, Reading(value=value, used=used)) == (severity, said)
+    assert message(NODES, Reading(value=value, used=Usage(at_least=used))) == (severity, said)
 
 
 def test_a_missing_applied_value_is_the_default_and_says_so() -> None:
-    assert message(VPC, Reading(value=5, is_default=True, used=5)) == (
+    assert message(VPC, Reading(value=5, is_default=True, used=Usage(at_least=5))) == (
         "error",
         (
             'needs 1 VPC while others use 5, quota "VPCs per Region" is at its default of 5 in us-east-1; '
             "free 1 of those in use or run 'hyperpod-cdk quotas request prod'"
         ),
     )
-    assert message(VPC, Reading(value=5, is_default=True, used=4))[0] == "passed"
+    assert message(VPC, Reading(value=5, is_default=True, used=Usage(at_least=4)))[0] == "passed"
 
 
 def test_a_default_that_is_not_to_be_trusted_warns() -> None:
@@ -198,7 +202,7 @@ def test_the_fix(environment_name: str, adjustable: bool, fix: str) -> None:  # 
 def test_a_quota_that_was_not_read_is_skipped() -> None:
     verdict = judge(
         VPC,
-        Reading(value=None, used=0, problem="not allowed", action="servicequotas:GetServiceQuota"),
+        Reading(value=None, problem="not allowed", action="servicequotas:GetServiceQuota"),
         region="us-east-1",
     )
     assert (verdict.severity, verdict.action, verdict.path) == ("skipped", "servicequotas:GetServiceQuota", "network")
@@ -207,7 +211,7 @@ def test_a_quota_that_was_not_read_is_skipped() -> None:
 
 
 def test_use_that_was_not_read_is_skipped_unless_the_need_alone_is_too_much() -> None:
-    unread = Reading(value=5, used=None, problem="throttled")
+    unread = Reading(value=5, used=UNREAD)
     assert message(VPC, unread) == (
         "skipped",
         'what others use of the quota "VPCs per Region" could not be read in us-east-1: throttled',
@@ -218,15 +222,32 @@ def test_use_that_was_not_read_is_skipped_unless_the_need_alone_is_too_much() ->
 
 @pytest.mark.parametrize(
     ("value", "used", "wanted"),
-    [(16, 0, 17), (17, 0, None), (20, 4, 21), (21, 4, None), (None, 0, None), (0, None, None)],
+    [
+        (16, Usage(), 17),
+        (17, Usage(), None),
+        (20, Usage(at_least=4), 21),
+        (21, Usage(at_least=4), None),
+        (None, Usage(), None),
+        (0, UNREAD, None),
+    ],
 )
-def test_what_is_asked_for(value: float | None, used: float | None, wanted: float | None) -> None:
+def test_what_is_asked_for(value: float | None, used: Usage, wanted: float | None) -> None:
     assert asked_for(NODES, Reading(value=value, used=used)) == wanted
 
 
-@pytest.mark.parametrize(("value", "used", "left"), [(5, 3, 2), (5, 5, 0), (5, 9, 0), (None, 0, None), (5, None, None)])
-def test_what_others_leave(value: float | None, used: float | None, left: float | None) -> None:
-    assert room(Reading(value=value, used=used)) == left
+@pytest.mark.parametrize(
+    ("value", "used", "left"),
+    [
+        (5, Usage(at_least=3), 2),
+        (5, Usage(at_least=5), 0),
+        (5, Usage(at_least=9), 0),
+        (None, Usage(), None),
+        (5, UNREAD, 5),
+        (5, Usage(at_least=2, unread=UNREAD.unread), 3),
+    ],
+)
+def test_the_most_that_others_leave(value: float | None, used: Usage, left: float | None) -> None:
+    assert most_left(Reading(value=value, used=used)) == left
 
 
 @pytest.mark.parametrize(
@@ -238,6 +259,19 @@ def test_numbers(value: float, text: str) -> None:
 
 amounts = st.integers(0, 10**6).map(float)
 words = st.text(max_size=30)
+usages = st.builds(
+    Usage,
+    at_least=amounts,
+    unread=st.lists(
+        st.builds(
+            Unread,
+            kind=st.sampled_from(["VPC", "HyperPod cluster"]),
+            name=st.sampled_from(["", "lab", "shared"]),
+            reason=st.sampled_from(["throttled", "no permission for ec2:DescribeVpcs"]),
+        ),
+        max_size=3,
+    ).map(tuple),
+)
 requirements = st.builds(
     Requirement,
     key=words,
@@ -313,27 +347,87 @@ def test_more_quota_is_never_worse(
     used: float,
     is_default: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    small = judge(requirement, Reading(value=value, used=used, is_default=is_default), region="r")
-    large = judge(requirement, Reading(value=value + more, used=used, is_default=is_default), region="r")
+    small = judge(requirement, Reading(value=value, used=Usage(at_least=used), is_default=is_default), region="r")
+    large = judge(
+        requirement, Reading(value=value + more, used=Usage(at_least=used), is_default=is_default), region="r"
+    )
     assert WORSE[large.severity] <= WORSE[small.severity]
 
 
 @given(requirements, amounts, amounts)
 def test_what_is_asked_for_passes_once_granted(requirement: Requirement, value: float, used: float) -> None:
-    reading = Reading(value=value, used=used)
+    reading = Reading(value=value, used=Usage(at_least=used))
     wanted = asked_for(requirement, reading)
     granted = reading if wanted is None else replace(reading, value=wanted)
     assert judge(requirement, granted, region="r").severity == "passed"
     assert wanted is None or wanted > value
 
 
-@given(requirements, st.none() | amounts, st.none() | amounts)
-def test_a_message_is_one_line_in_our_voice(requirement: Requirement, value: float | None, used: float | None) -> None:
+@given(requirements, st.none() | amounts, usages)
+def test_a_message_is_one_line_in_our_voice(requirement: Requirement, value: float | None, used: Usage) -> None:
     plain: Any = replace(requirement, name="a quota", unit="things", lever="the count", unsure_default="", spare_for="")
     said = judge(plain, Reading(value=value, used=used), region="us-east-1", environment_name="prod").message
     assert "\n" not in said
     assert said[0].islower()
     assert not said.endswith(".")
+
+
+@given(requirements, st.none() | amounts, usages, amounts, st.booleans())
+def test_what_was_not_read_is_never_passed_and_hides_nothing(
+    requirement: Requirement,
+    value: float | None,
+    used: Usage,
+    rest: float,
+    is_default: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """Whatever the unread part holds: no verdict is milder than the read part proves, none says more than was seen."""
+    reading = Reading(value=value, used=used, is_default=is_default)
+    verdict = judge(requirement, reading, region="r")
+    seen_alone = judge(requirement, replace(reading, used=Usage(at_least=used.at_least)), region="r")
+    truth = judge(requirement, replace(reading, used=Usage(at_least=used.at_least + rest)), region="r")
+    assert WORSE[verdict.severity] >= WORSE[seen_alone.severity]
+    assert WORSE[truth.severity] >= WORSE[verdict.severity] or verdict.severity == "skipped"
+    if not used.is_whole:
+        assert verdict.severity != "passed"
+        assert verdict.unread or verdict.severity == truth.severity
+    assert (verdict.severity == "skipped") <= bool(verdict.unread)
+
+
+def test_a_lower_bound_refuses_and_says_what_is_missing() -> None:
+    unread = tuple(Unread(kind="HyperPod cluster", name=name, reason="throttled") for name in ("lab", "shared"))
+    verdict = judge(replace(VPC, needed=2), Reading(value=8, used=Usage(at_least=7, unread=unread)), region="us-east-1")
+    assert (verdict.severity, verdict.unread) == ("error", "")
+    assert verdict.message == (
+        "needs 2 VPC while others use at least 7 (2 HyperPod clusters could not be read), "
+        'quota "VPCs per Region" is 8 in us-east-1; free 1 of those in use or ask Service Quotas for more'
+    )
+
+
+def test_a_lower_bound_that_leaves_enough_is_skipped_with_what_was_seen() -> None:
+    unread = Unread(
+        kind="HyperPod cluster", name="lab", reason="no permission", action="sagemaker:DescribeCluster", said="No."
+    )
+    verdict = judge(VPC, Reading(value=8, used=Usage(at_least=7, unread=(unread,))), region="us-east-1")
+    assert verdict == Verdict(
+        severity="skipped",
+        message=verdict.unread,
+        path="network",
+        unread='what others use of the quota "VPCs per Region" could not be read in full in us-east-1: at least 7 of 8'
+        " are in use, HyperPod cluster lab could not be read: no permission",
+        action="sagemaker:DescribeCluster",
+        said="No.",
+    )
+
+
+def test_a_warning_stands_beside_what_was_not_read() -> None:
+    verdict = judge(NODES, Reading(value=16, used=UNREAD), region="us-east-1")
+    assert verdict.severity == "warning"
+    assert "which leaves at most 0 of 1 more for replacing a faulty node; lower the count to at most 15" in (
+        verdict.message
+    )
+    assert verdict.unread == (
+        'what others use of the quota "ml.p5.48xlarge for cluster usage" could not be read in us-east-1: throttled'
+    )
 
 
 names = st.one_of(

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk._handlers import answering
 from hyperpod_cdk._handlers.quota_gate import index
-from hyperpod_cdk._handlers.quota_gate.calling import Refused
 from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
-from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota
+from hyperpod_cdk._handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
 
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-foundation/0a1b2c3d-guid"
 P5_CODE, VPC_CODE = "L-P5", "L-VPC"
@@ -90,15 +89,19 @@ class FakeApi:
         name = {P5_CODE: "ml.p5.48xlarge for cluster usage", VPC_CODE: "VPCs per Region"}[code]
         return {"Quota": {"QuotaName": name, "QuotaCode": code, "Value": self.applied[code], "Adjustable": True}}
 
-    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
         self.asked.append(operation)
         assert (service, operation, key, params) == ("ec2", "describe_vpcs", "Vpcs", {})
-        if operation in self.errors:
-            raise self.errors[operation]
-        return [
+        error = self.errors.get(operation)
+        if isinstance(error, NotAnswered):
+            return Listed(items=(), missing=error)
+        if error is not None:
+            raise error
+        items = [
             {"VpcId": f"vpc-{n}", "Tags": [{"Key": "aws:cloudformation:stack-name", "Value": stack}]}
             for n, stack in enumerate(self.vpc_stacks)
         ]
+        return Listed(items=items)
 
     def each(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [function(item) for item in items]
@@ -206,8 +209,9 @@ def test_the_stacks_own_use_does_not_count() -> None:
 
 def test_vpcs_that_another_account_shares_do_not_count() -> None:
     class Shared(FakeApi):
-        def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-            return [{**vpc, "OwnerId": "444455556666"} for vpc in super().pages(service, operation, key, **params)]
+        def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+            listed = super().listed(service, operation, key, **params)
+            return Listed(items=[{**vpc, "OwnerId": "444455556666"} for vpc in listed.items])
 
     assert answer_to(event(), Shared(vpc_stacks=["other"] * 5))["Status"] == "SUCCESS"
 
@@ -233,7 +237,7 @@ def test_warn_mode_only_tells() -> None:
 
 
 def test_what_could_not_be_read_is_said_and_refuses_nothing() -> None:
-    denied = Refused("no permission for ec2:DescribeVpcs", action="ec2:DescribeVpcs")
+    denied = NotAnswered("no permission for ec2:DescribeVpcs", action="ec2:DescribeVpcs")
     answer = answer_to(event(), FakeApi(errors={"describe_vpcs": denied}))
     assert answer["Status"] == "SUCCESS"
     assert answer["Data"] == {
@@ -248,13 +252,13 @@ def test_what_could_not_be_read_is_said_and_refuses_nothing() -> None:
 
 def test_what_could_not_be_read_hides_nothing_else() -> None:
     wanted = properties(p5(16), vpcs())
-    answer = answer_to(event(wanted=wanted), FakeApi(errors={"describe_vpcs": Refused("Rate exceeded")}))
+    answer = answer_to(event(wanted=wanted), FakeApi(errors={"describe_vpcs": NotAnswered("Rate exceeded")}))
     assert answer["Status"] == "FAILED"
     assert answer["Reason"] == f"1 of 2 quotas does not suffice in us-east-1\n{P5_FINDING}"
 
 
 def test_no_quota_can_be_read() -> None:
-    answer = answer_to(event(), FakeApi(errors={"get_service_quota": Refused("Rate exceeded")}))
+    answer = answer_to(event(), FakeApi(errors={"get_service_quota": NotAnswered("Rate exceeded")}))
     assert answer["Status"] == "SUCCESS"
     assert answer["Data"]["Compared"] == "0"
     assert answer["Data"]["Skipped"] == (
@@ -308,7 +312,7 @@ class TestUpdate:
 
     def test_without_leave_to_ask_for_a_rollback_nothing_is_refused(self) -> None:
         # taking back an update that lowered p5 looks like growth
-        api = FakeApi(errors={"describe_stacks": Refused("no permission", action="cloudformation:DescribeStacks")})
+        api = FakeApi(errors={"describe_stacks": NotAnswered("no permission", action="cloudformation:DescribeStacks")})
         answer = answer_to(event("Update", properties(p5(16)), OldResourceProperties=properties(p5(8))), api)
         assert answer["Status"] == "SUCCESS"
         assert answer["Data"] == {
@@ -538,7 +542,7 @@ PROPERTIES = JSON | st.fixed_dictionaries(
     request_type=st.sampled_from(["Create", "Update", "Delete"]) | JSON,
     wanted=PROPERTIES,
     old=PROPERTIES,
-    error=st.none() | st.sampled_from([Refused("no"), KeyError("x"), SystemExit(1), MemoryError()]),
+    error=st.none() | st.sampled_from([NotAnswered("no"), KeyError("x"), SystemExit(1), MemoryError()]),
     failing=st.sampled_from(["get_service_quota", "describe_vpcs", "describe_stacks"]),
     status=st.sampled_from(["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"]),
 )

@@ -12,8 +12,8 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 
 from hyperpod_cdk._handlers.quota_gate import calling, reading
-from hyperpod_cdk._handlers.quota_gate.calling import Boto3Api, Refused
-from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota
+from hyperpod_cdk._handlers.quota_gate.calling import Boto3Api
+from hyperpod_cdk._handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
 
 
 @dataclass
@@ -85,14 +85,16 @@ def test_a_question_is_asked_once() -> None:
 def test_a_question_from_several_threads_is_asked_once() -> None:
     client = FakeClient([[{"Vpcs": [1]}, {"Vpcs": [2]}]])
     api = api_of(client)
-    assert api.each(lambda _n: api.pages("ec2", "describe_vpcs", "Vpcs"), range(20)) == [[1, 2]] * 20
+    asked = api.each(lambda _n: api.listed("ec2", "describe_vpcs", "Vpcs"), range(20))
+    assert asked == [Listed(items=[1, 2])] * 20
     assert client.asked == [{}]
 
 
 @pytest.mark.parametrize("paginates", [True, False])
 def test_items_of_all_pages(paginates: bool) -> None:  # noqa: FBT001 - a parameter
     answers: list[Any] = [[{"Vpcs": [1]}, {}, {"Vpcs": [2]}]] if paginates else [{"Vpcs": [1, 2]}]
-    assert api_of(FakeClient(answers, paginates=paginates)).pages("ec2", "describe_vpcs", "Vpcs") == [1, 2]
+    listed = api_of(FakeClient(answers, paginates=paginates)).listed("ec2", "describe_vpcs", "Vpcs")
+    assert listed == Listed(items=[1, 2])
 
 
 def test_a_quota_that_is_not_there() -> None:
@@ -118,7 +120,7 @@ def test_a_quota_that_is_not_there() -> None:
     ],
 )
 def test_what_cannot_be_asked(error: Exception, reason: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(NotAnswered) as caught:
         api_of(FakeClient([error])).call("service-quotas", "get_service_quota")
     assert (caught.value.reason, caught.value.action) == (reason, "")
 
@@ -135,7 +137,7 @@ def test_a_role_without_the_permission_is_given_up_after_a_while() -> None:
     time = Time()
     api = api_of(FakeClient([client_error("AccessDeniedException")]), time)
     for code in ("L-1", "L-2", "L-3"):
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(NotAnswered) as caught:
             api.call("service-quotas", "get_service_quota", QuotaCode=code)
         assert caught.value.reason == "no permission for servicequotas:GetServiceQuota"
         assert caught.value.action == "servicequotas:GetServiceQuota"
@@ -144,9 +146,9 @@ def test_a_role_without_the_permission_is_given_up_after_a_while() -> None:
 
 def test_the_action_is_in_iams_words() -> None:
     api = api_of(FakeClient([client_error("UnauthorizedOperation", "DescribeVpcs")]))
-    with pytest.raises(Refused) as caught:
-        api.pages("ec2", "describe_vpcs", "Vpcs")
-    assert caught.value.action == "ec2:DescribeVpcs"
+    missing = api.listed("ec2", "describe_vpcs", "Vpcs").missing
+    assert missing is not None
+    assert (missing.action, missing.said) == ("ec2:DescribeVpcs", "in AWS's words")
 
 
 class TestEach:
@@ -190,13 +192,14 @@ def questions() -> list[tuple[str, str]]:
             made.add((service, operation))
             if service == "service-quotas":
                 raise NoSuchQuota(str(params))
-            return {"Addresses": []}
+            return {}
 
-        def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
             made.add((service, operation))
             assert key
             assert params is not None
-            return [{"ClusterName": "other"}] if (service, operation) == ("sagemaker", "list_clusters") else []
+            is_clusters = (service, operation) == ("sagemaker", "list_clusters")
+            return Listed(items=[{"ClusterName": "other"}] if is_clusters else [])
 
         def each(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
             return [function(item) for item in items]

@@ -8,9 +8,23 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hyperpod_cdk._handlers.quota_gate import reading
-from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, NotTold, Own, calls_of, read_quota, used
+from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
+from hyperpod_cdk._handlers.quota_gate.reading import (
+    Listed,
+    NoSuchQuota,
+    NotAnswered,
+    NotFound,
+    NotTold,
+    Own,
+    calls_of,
+    is_gone,
+    read_quota,
+    used,
+)
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -43,20 +57,19 @@ class FakeApi:
         self._note(f"{service}:{operation}")
         if operation == "describe_cluster":
             return self.clusters[params["ClusterName"]]
-        if operation == "describe_addresses":
-            return {"Addresses": self.lists[operation]}
         rows = {"get_service_quota": self.applied, "get_aws_default_service_quota": self.defaults}[operation]
         for each in rows:
             if each["QuotaCode"] == params["QuotaCode"]:
                 return {"Quota": each}
         raise NoSuchQuota(params["QuotaCode"])
 
-    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
         self._note(f"{service}:{operation}")
         if service == "service-quotas":
             assert (key, params) == ("Quotas", {"ServiceCode": "sagemaker"})
-            return {"list_service_quotas": self.applied, "list_aws_default_service_quotas": self.defaults}[operation]
-        return self.lists[operation]
+            rows = {"list_service_quotas": self.applied, "list_aws_default_service_quotas": self.defaults}[operation]
+            return Listed(items=rows)
+        return Listed(items=self.lists[operation])
 
     def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
         return [function(item) for item in items]
@@ -179,15 +192,15 @@ CLUSTERS = FakeApi(
     ],
 )
 def test_instances_in_other_clusters(kind: str, count: int) -> None:
-    assert used(CLUSTERS, kind, OWN) == count
+    assert used(CLUSTERS, kind, OWN) == Usage(at_least=count)
 
 
 @pytest.mark.parametrize(("status", "count"), [("Failed", 2), ("Deleting", 2), ("InService", 16), ("Creating", 16)])
 def test_no_instance_comes_to_a_cluster_that_ends(status: str, count: int) -> None:
     cluster = {"ClusterStatus": status, "InstanceGroups": [group("ml.p5.48xlarge", 2, 16)]}
     api = FakeApi(lists={"list_clusters": [{"ClusterName": "lab"}]}, clusters={"lab": cluster})
-    assert used(api, "hyperpod_instances:ml.p5.48xlarge", OWN) == count
-    assert used(api, "hyperpod_instances", OWN) == count
+    assert used(api, "hyperpod_instances:ml.p5.48xlarge", OWN) == Usage(at_least=count)
+    assert used(api, "hyperpod_instances", OWN) == Usage(at_least=count)
 
 
 NODES_STAND_IN = {"Subnets": ["subnet-5", "subnet-4"], "SecurityGroupIds": ["sg-nodes", "sg-eks"]}
@@ -216,7 +229,7 @@ def test_the_nodes_of_the_environment_in_a_vpc_of_others_are_its_own(own_cluster
         clusters={"prod": {"VpcConfig": NODES_STAND_IN, "InstanceGroups": groups}},
     )
     own = Own(stacks=("prod-foundation",), hyperpod_cluster=own_cluster)
-    assert used(api, "network_interfaces_beside_nodes", own) == count
+    assert used(api, "network_interfaces_beside_nodes", own) == Usage(at_least=count)
     made = {"sagemaker:describe_cluster"} & set(api.asked)
     assert made == ({"sagemaker:describe_cluster"} if own_cluster == "prod" else set())
 
@@ -224,8 +237,8 @@ def test_the_nodes_of_the_environment_in_a_vpc_of_others_are_its_own(own_cluster
 def test_a_vpc_that_another_account_shares_takes_nothing_of_the_quota() -> None:
     vpcs = [{"OwnerId": "111122223333"}, {"OwnerId": "444455556666"}, tagged("prod-foundation", OwnerId="111122223333")]
     api = FakeApi(lists={"describe_vpcs": vpcs})
-    assert used(api, "vpcs", Own(stacks=("prod-foundation",), account="111122223333")) == 1
-    assert used(api, "vpcs", Own(stacks=("prod-foundation",))) == 2
+    assert used(api, "vpcs", Own(stacks=("prod-foundation",), account="111122223333")) == Usage(at_least=1)
+    assert used(api, "vpcs", Own(stacks=("prod-foundation",))) == Usage(at_least=2)
 
 
 def test_the_group_that_eks_makes_for_the_environments_cluster_is_its_own() -> None:
@@ -233,7 +246,7 @@ def test_the_group_that_eks_makes_for_the_environments_cluster_is_its_own() -> N
         {"VpcId": "vpc-a", "Tags": [{"Key": "aws:eks:cluster-name", "Value": name}]} for name in ("prod-eks", "lab")
     ]
     api = FakeApi(lists={"describe_security_groups": groups, "describe_vpcs": []})
-    assert used(api, "security_groups", OWN) == 1
+    assert used(api, "security_groups", OWN) == Usage(at_least=1)
 
 
 def test_the_environments_own_cluster_is_not_even_described() -> None:
@@ -355,7 +368,7 @@ KINDS: Mapping[str, float] = {
 @pytest.mark.parametrize(("kind", "count"), KINDS.items())
 def test_use_of_others(kind: str, count: float) -> None:
     api = FakeApi(lists=THINGS)
-    assert used(api, kind, OWN) == count
+    assert used(api, kind, OWN) == Usage(at_least=count)
 
 
 def test_file_systems_of_restricted_groups() -> None:
@@ -372,7 +385,7 @@ def test_file_systems_of_restricted_groups() -> None:
     growing = {"CurrentFSxLustreConfig": system(1200), "DesiredFSxLustreConfig": system(2400)}
     clusters = {"prod": cluster(9600, {}), "nova": cluster(1200, growing), "plain": {}}
     api = FakeApi(lists={"list_clusters": [{"ClusterName": name} for name in clusters]}, clusters=clusters)
-    assert used(api, "restricted_lustre_tib", OWN) == 3600 / 1024
+    assert used(api, "restricted_lustre_tib", OWN) == Usage(at_least=3600 / 1024)
     assert set(calls_of("restricted_lustre_tib")) == {"sagemaker:ListClusters", "sagemaker:DescribeCluster"}
 
 
@@ -394,8 +407,203 @@ def test_an_unknown_kind() -> None:
 
 
 def test_without_own_things_everything_counts() -> None:
-    assert used(FakeApi(lists=THINGS), "vpcs", Own()) == 4
+    assert used(FakeApi(lists=THINGS), "vpcs", Own()) == Usage(at_least=4)
 
 
 def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+NOT_READ = NotAnswered("throttled")
+RICH_CLUSTERS: Mapping[str, Mapping[str, Any]] = {
+    **CLUSTERS.clusters,
+    "prod": {"VpcConfig": NODES_STAND_IN, "InstanceGroups": [group("ml.p5.48xlarge", 2, 2)]},
+    "restricted": {
+        "RestrictedInstanceGroups": [
+            group("ml.p5.48xlarge", 2, 2, EnvironmentConfig={"FSxLustreConfig": {"SizeInGiB": 1200}})
+        ]
+    },
+}
+
+
+def whole_account() -> dict[str, list[Any]]:
+    """Some of everything, of the environment and of others."""
+    block = {"InstanceType": "ml.p5.48xlarge", "TotalInstanceCount": 4}
+    lustre = {"FileSystemType": "LUSTRE", "StorageCapacity": 1200}
+    return {
+        "list_clusters": [{"ClusterName": name} for name in RICH_CLUSTERS],
+        "list_training_plans": [{"Status": "Active", "ReservedCapacitySummaries": [block]}, {"Status": "Expired"}],
+        "describe_vpcs": [
+            {"VpcId": "vpc-a", "CidrBlockAssociationSet": [BLOCK, BLOCK]},
+            tagged("prod-foundation", VpcId="vpc-own"),
+            {"VpcId": "vpc-b"},
+        ],
+        "describe_subnets": SUBNETS,
+        "describe_addresses": [{}, tagged("prod-foundation"), {}],
+        "describe_internet_gateways": [{}, tagged("prod-foundation")],
+        "describe_nat_gateways": [
+            {"State": "available", "SubnetId": name} for name in ("subnet-5", "subnet-4", "subnet-own", "subnet-5")
+        ],
+        "describe_network_interfaces": [
+            *INTERFACES,
+            *({"VpcId": vpc, "SubnetId": "subnet-5"} for vpc in ("vpc-a", "vpc-own", "vpc-b")),
+        ],
+        "describe_security_groups": [{"VpcId": vpc} for vpc in ("vpc-a", "vpc-own", "vpc-b")],
+        "describe_vpc_endpoints": [
+            {"VpcEndpointType": kind, "VpcId": vpc} for kind in ("Gateway", "Interface") for vpc in ("vpc-a", "vpc-b")
+        ],
+        "eks_list_clusters": ["prod-eks", "lab", "shared"],
+        "describe_file_systems": [
+            {**lustre, "LustreConfiguration": {"DeploymentType": "PERSISTENT_2", "ThroughputCapacity": 4000}},
+            tagged("prod-storage", **lustre, LustreConfiguration={"DeploymentType": "PERSISTENT_2"}),
+            {**lustre, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}},
+            {"FileSystemType": "ONTAP"},
+        ],
+    }
+
+
+@dataclass
+class FailingApi:
+    """The account above, of which some calls fail: whole lists, lists after some items, single clusters, garbled items.
+
+    ``cut`` is after how many items a list breaks off, by operation; ``clusters`` what becomes of describing one.
+    """
+
+    cut: Mapping[str, int] = field(default_factory=dict)
+    clusters: Mapping[str, Exception | None] = field(default_factory=dict)
+    garbled: frozenset[str] = frozenset()
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        assert (service, operation) == ("sagemaker", "describe_cluster")
+        name = params["ClusterName"]
+        error = self.clusters.get(name)
+        if error is not None:
+            raise error
+        return {"InstanceGroups": [None]} if name in self.garbled else RICH_CLUSTERS[name]
+
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+        assert key
+        assert not params
+        name = "eks_list_clusters" if service == "eks" else operation
+        items = whole_account()[name]
+        if name not in self.cut:
+            return Listed(items=items)
+        return Listed(items=items[: self.cut[name]], missing=NOT_READ)
+
+    def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
+        return [function(item) for item in items]
+
+
+EVERY_KIND = [
+    "hyperpod_instances",
+    "hyperpod_instances:ml.p5.48xlarge",
+    "hyperpod_instances:ml.c5.large",
+    "hyperpod_spot_instances:ml.g5.12xlarge",
+    "reserved_instances:ml.p5.48xlarge",
+    "training_plans",
+    "vpcs",
+    "elastic_ips",
+    "internet_gateways",
+    "nat_gateways:use1-az5",
+    "network_interfaces",
+    "network_interfaces:use1-az5",
+    "network_interfaces_beside_nodes",
+    "security_groups",
+    "gateway_endpoints",
+    "interface_endpoints:vpc-a",
+    "subnets:vpc-a",
+    "cidrs:vpc-a",
+    "eks_clusters",
+    "lustre_file_systems:PERSISTENT_2",
+    "lustre_capacity_gib:PERSISTENT_2",
+    "lustre_tiering_mbps",
+    "lustre_read_cache_gib",
+    "restricted_lustre_tib",
+]
+FAILURES = st.builds(
+    FailingApi,
+    cut=st.dictionaries(st.sampled_from(sorted(whole_account())), st.integers(0, 3), max_size=6),
+    clusters=st.dictionaries(st.sampled_from(sorted(RICH_CLUSTERS)), st.sampled_from([NOT_READ, None]), max_size=4),
+    garbled=st.frozensets(st.sampled_from(sorted(RICH_CLUSTERS)), max_size=2),
+)
+
+
+def test_the_table_has_every_kind() -> None:
+    assert {kind.partition(":")[0] for kind in EVERY_KIND} == set(reading._COUNTS)
+    assert all(used(FailingApi(), kind, OWN).is_whole for kind in EVERY_KIND)
+    # what no test of failures could notice
+    empty = {"hyperpod_spot_instances:ml.p5.48xlarge", "lustre_read_cache_gib"}
+    assert {kind for kind in EVERY_KIND if not used(FailingApi(), kind, OWN).at_least} <= empty
+
+
+@settings(deadline=None, max_examples=150)
+@given(api=FAILURES, kind=st.sampled_from(EVERY_KIND))
+def test_whatever_fails_the_count_is_a_lower_bound_that_says_so(api: FailingApi, kind: str) -> None:
+    truth = used(FailingApi(), kind, OWN).at_least
+    found = used(api, kind, OWN)
+    assert found.at_least <= truth
+    assert found.at_least == truth or not found.is_whole
+
+
+@settings(deadline=None, max_examples=60)
+@given(kind=st.sampled_from(EVERY_KIND), gone=st.sampled_from(sorted(RICH_CLUSTERS)))
+def test_what_is_gone_since_it_was_listed_is_not_there(kind: str, gone: str) -> None:
+    found = used(FailingApi(clusters={gone: NotFound(gone)}), kind, OWN)
+    assert found.is_whole
+    # the interfaces of the environment's own nodes are told by its cluster
+    assert found.at_least <= used(FailingApi(), kind, OWN).at_least or gone == OWN.hyperpod_cluster
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "is_absent"),
+    [
+        # botocore's model of DescribeCluster and DescribeTrainingPlan
+        ("ResourceNotFound", "Cluster with name lab not found", True),
+        ("ValidationException", 'Could not find cluster "lab".', True),
+        ("ValidationException", "1 validation error detected: Value at 'clusterName' failed", False),
+        ("AccessDeniedException", "User is not authorized; the cluster may not exist", False),
+        ("ThrottlingException", "Rate exceeded", False),
+    ],
+)
+def test_what_sagemaker_says_of_what_is_not_there(code: str, message: str, is_absent: bool) -> None:  # noqa: FBT001 - a parameter of the table
+    assert is_gone(code, message) is is_absent
+
+
+def test_one_cluster_that_cannot_be_described_leaves_the_others_counted() -> None:
+    api = FailingApi(
+        clusters={"restricted": NotAnswered("no permission", action="sagemaker:DescribeCluster", said="X")}
+    )
+    found = used(api, "hyperpod_instances:ml.p5.48xlarge", OWN)
+    assert found == Usage(
+        at_least=5,
+        unread=(
+            Unread(
+                kind="HyperPod cluster",
+                name="restricted",
+                reason="no permission",
+                action="sagemaker:DescribeCluster",
+                said="X",
+            ),
+        ),
+    )
+    assert found.what_is_unread == "HyperPod cluster restricted could not be read"
+
+
+def test_a_list_that_does_not_matter_is_not_missed() -> None:
+    nothing_there = FailingApi(cut={"describe_subnets": 0, "describe_nat_gateways": 0})
+    assert used(nothing_there, "nat_gateways:use1-az5", OWN).what_is_unread == (
+        "the list of NAT gateways could not be read"
+    )
+    assert used(FailingApi(cut={"describe_subnets": 0}), "network_interfaces", OWN).is_whole
+
+
+def test_an_applied_value_behind_a_page_that_did_not_come_is_not_the_default() -> None:
+    class Cut(FakeApi):
+        def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+            whole = super().listed(service, operation, key, **params)
+            return Listed(items=whole.items, missing=NOT_READ) if operation == "list_service_quotas" else whole
+
+    with pytest.raises(NotAnswered, match=r"^throttled$"):
+        read_quota(Cut(applied=[row("another", "L-2")], defaults=[row(P5, "L-1", 9.0)]), "sagemaker", P5)
+    found = read_quota(Cut(applied=[row(P5, "L-1", 8.0)], defaults=[row(P5, "L-1", 9.0)]), "sagemaker", P5)
+    assert (found.value, found.is_default) == (8.0, False)

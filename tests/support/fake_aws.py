@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
+from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
     BackupAnswer,
@@ -59,7 +60,7 @@ class Answers:
 
     caller: Whole[Caller] = field(default_factory=_unset)
     quota: By[str, QuotaValue | None] = field(default_factory=dict)  # name
-    usage: By[str, float] = field(default_factory=dict)  # kind
+    usage: By[str, float | Usage] = field(default_factory=dict)  # kind; a number is all there is
     quota_requests: By[tuple[str, str], tuple[QuotaRequest, ...]] = field(default_factory=dict)  # (service, code)
     training_plan: By[str, TrainingPlan | None] = field(default_factory=dict)  # ARN
     # all there are; those of the type, count and duration that was asked for are given
@@ -121,9 +122,14 @@ class FakeAws:
         self.asked.append(("quota", service, name, code))
         return _by_key(self.answers.quota, name)
 
-    def usage(self, kind: str) -> float:
+    def usage(self, kind: str) -> Usage:
         self.asked.append(("usage", kind))
-        return _by_key(self.answers.usage, kind)
+        try:
+            found = cast("float | Usage", _by_key(self.answers.usage, kind))
+        except NotAnswered as missing:
+            unread = Unread(kind="thing", reason=missing.reason, action=missing.action, said=missing.said)
+            return Usage(unread=(unread,))
+        return found if isinstance(found, Usage) else Usage(at_least=found)
 
     def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
         self.asked.append(("quota_requests", service, code))

@@ -12,11 +12,15 @@ _TIMES = re.compile(r", \d+ times(?=$|;)")
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """What could not be asked: what is left out because of it, the whole sentence, the IAM action that was missing."""
+    """What could not be asked: what is left out because of it, the whole sentence, the IAM action that was missing.
+
+    ``said`` is AWS's own sentence, empty where the sentence holds it or AWS wrote none.
+    """
 
     what: str
     reason: str
     action: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +36,19 @@ class Cause:
         """What is left out, each once."""
         return tuple(dict.fromkeys(gap.what for gap in self.gaps))
 
+    @property
+    def said(self) -> str:
+        """AWS's own sentence about the first of them."""
+        return next((gap.said for gap in self.gaps if gap.said), "")
+
     def __str__(self) -> str:
-        return f"{self.reason}; allow {self.action}" if self.action and self.action not in self.reason else self.reason
+        allow = f"; allow {self.action}" if self.action and self.action not in self.reason else ""
+        return f"{self.reason}{allow}{quoted(self.said)}"
+
+
+def quoted(said: str) -> str:
+    """Give AWS's own sentence as the end of ours; empty where AWS wrote none."""
+    return f'; AWS says: "{said}"' if said else ""
 
 
 def causes(gaps: Sequence[Gap]) -> list[Cause]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hyperpod_cdk._cli.causes import Cause, Gap, causes
+from hyperpod_cdk._cli.causes import Cause, Gap, causes, quoted
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
 from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
@@ -103,7 +103,7 @@ def _skipped(results: Sequence[Result], *, verbose: bool) -> list[str]:
     if verbose:
         return [f"{check.title}: {_reason(each)}" for check, each in found]
     areas = {check.title: check.area for check, _ in found}
-    gaps = [Gap(what=check.title, reason=_placed(each), action=each.action) for check, each in found]
+    gaps = [Gap(what=check.title, reason=_placed(each), action=each.action, said=each.said) for check, each in found]
     return [f"{_checks(cause, areas)}: {cause}" for cause in causes(gaps)]
 
 
@@ -120,7 +120,8 @@ def _placed(each: Skipped) -> str:
 
 def _reason(each: Skipped) -> str:
     text = _placed(each)
-    return f"{text}; allow {each.action}" if each.action and each.action not in text else text
+    allow = f"; allow {each.action}" if each.action and each.action not in text else ""
+    return f"{text}{allow}{quoted(each.said)}"
 
 
 def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:

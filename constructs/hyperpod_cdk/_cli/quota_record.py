@@ -102,7 +102,9 @@ def _recorded(members: Sequence[Compared]) -> RecordedQuota:
         code=first.code,
         value=first.reading.value or 0.0,
         is_default=first.reading.is_default,
-        used={each.requirement.key: each.reading.used for each in members},
+        used={
+            each.requirement.key: each.reading.used.at_least if each.reading.used.is_whole else None for each in members
+        },
     )
 
 

@@ -13,7 +13,7 @@ from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
 from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
 from hyperpod_cdk.checks.capacity import Largest, LargestMix, largest_groups, largest_mix
-from hyperpod_cdk.checks.quotas import Compared, as_dict, compare
+from hyperpod_cdk.checks.quotas import Compared, as_dict, compare, usage_shown
 from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.findings import Finding, Severity, by_place
@@ -127,7 +127,7 @@ def _quotas(compared: Sequence[Compared]) -> list[tuple[str, ...]]:
                 each.verdict.severity,
                 number(need.needed),
                 number(need.spare) if need.spare else "",
-                "" if not need.usage else "unknown" if reading.used is None else number(reading.used),
+                usage_shown(reading.used) if need.usage else "",
                 f"{value} (default)" if reading.is_default else value,
                 f"{need.name}{place}",
             )

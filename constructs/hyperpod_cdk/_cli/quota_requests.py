@@ -127,9 +127,14 @@ def plan(environment: Environment, aws: Aws) -> Plan:
 def unread(compared: Sequence[Compared]) -> list[str]:
     """Give why quotas could not be compared: a line for each reason."""
     gaps = [
-        Gap(what=each.requirement.name, reason=each.verdict.message, action=each.verdict.action)
+        Gap(
+            what=each.requirement.name,
+            reason=each.verdict.unread,
+            action=each.verdict.action,
+            said=each.verdict.said,
+        )
         for each in compared
-        if each.verdict.severity == "skipped"
+        if each.verdict.unread
     ]
     return [
         f"{len(cause.what)} quotas could not be compared: {cause}" if len(cause.what) > 1 else str(cause)

@@ -30,8 +30,8 @@ from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
-    from hyperpod_cdk._handlers.quota_gate.reading import Api
     from hyperpod_cdk.review.assembly import Assembly
+    from hyperpod_cdk.review.deployed import Api
     from hyperpod_cdk.review.isolation import Limits
     from hyperpod_cdk.review.model import Report
     from hyperpod_cdk.review.sources import Source

@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-
-class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a fault of the program
-    """AWS gave no answer: no permission, throttled, no such service there, offline. Never a pass.
-
-    ``reason`` is a sentence without a full stop; ``action`` is the IAM action that was missing, or empty.
-    """
-
-    def __init__(self, reason: str, *, action: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.action = action
+from hyperpod_cdk._handlers.quota_gate.comparison import Usage
+from hyperpod_cdk._handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
 
 
 class AwsAccessError(Exception):
@@ -399,8 +390,11 @@ class Aws(Protocol):
         """The value of the quota whose normalised name is ``name``; ``code`` is a hint. None: no quota of that name."""
         ...
 
-    def usage(self, kind: str) -> float:
-        """How much of a countable thing others than this environment use; kinds are those of the quota gate."""
+    def usage(self, kind: str) -> Usage:
+        """How much of a countable thing others than this environment use; kinds are those of the quota gate.
+
+        The one question that raises no NotAnswered: what was not read is a part of the answer.
+        """
         ...
 
     def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:

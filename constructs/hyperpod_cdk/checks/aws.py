@@ -25,7 +25,16 @@ from botocore.model import ServiceId
 from botocore.parsers import ResponseParserError
 from botocore.signers import RequestSigner
 
-from hyperpod_cdk._handlers.quota_gate.reading import NoSuchQuota, Own, calls_of, read_quota, used
+from hyperpod_cdk._handlers.quota_gate.comparison import Usage
+from hyperpod_cdk._handlers.quota_gate.reading import (
+    Listed,
+    NoSuchQuota,
+    NotFound,
+    Own,
+    is_gone,
+    read_quota,
+    used,
+)
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
@@ -172,7 +181,6 @@ _ACCESS_SENTENCES: tuple[tuple[Any, str], ...] = (
     (_NO_CREDENTIALS, "no AWS credentials: {error}; mend the profile"),
     (_NOT_REACHED, "AWS is out of reach: {error}; check the network, its proxy and AWS_ENDPOINT_URL"),
 )
-_GONE = re.compile(r"not found|not be found|not exist|not find", re.IGNORECASE)
 _LARGEST_PAGE = 1000
 _LONGEST_REASON = 300
 
@@ -199,8 +207,8 @@ class Call:
 class _Refused(NotAnswered):
     """An error of AWS with its code. A question for which the code is an answer turns it into one."""
 
-    def __init__(self, reason: str, *, action: str = "", code: str = "", message: str = "") -> None:
-        super().__init__(reason, action=action)
+    def __init__(self, reason: str, *, action: str = "", said: str = "", code: str = "", message: str = "") -> None:
+        super().__init__(reason, action=action, said=said)
         self.code = code
         self.message = message
 
@@ -310,7 +318,7 @@ class LiveAws:
         return max((call.depth for call in self._calls), default=0)
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call, once in a run; raises NoSuchQuota for NoSuchResourceException, else NotAnswered.
+        """Make one call, once in a run; raises NoSuchQuota or NotFound for what is not there, else NotAnswered.
 
         ``service`` and ``operation`` are boto3's names: ``ec2``, ``describe_vpcs``.
         """
@@ -319,13 +327,26 @@ class LiveAws:
         except _Refused as refused:
             if refused.code == "NoSuchResourceException":
                 raise NoSuchQuota(refused.reason) from None
+            if service == "sagemaker" and _is_missing_from_sagemaker(refused):
+                raise NotFound(refused.reason) from None
             raise
 
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+        """Make a call as often as there are pages, once in a run; give the items of ``key`` of those that came."""
+
+        def ask() -> Listed:
+            items: list[Any] = []
+            try:
+                items.extend(self._pages(service, operation, key, params))
+            except NotAnswered as missing:
+                return Listed(items=items, missing=missing)
+            return Listed(items=items)
+
+        return self._once(("listed", service, operation, _frozen(params)), ask)
+
     def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Make a call as often as there are pages, once in a run; give the items of ``key`` of all of them."""
-        return self._once(
-            ("pages", service, operation, _frozen(params)), lambda: list(self._pages(service, operation, key, params))
-        )
+        """Give the items of ``key`` of all pages; raises NotAnswered where one did not come."""
+        return self.listed(service, operation, key, **params).whole()
 
     def each(self, function: Callable[[ItemT], AnswerT], items: Iterable[ItemT]) -> list[AnswerT]:
         """Call ``function`` with each item side by side; results in order, the first error raised."""
@@ -354,10 +375,8 @@ class LiveAws:
                 adjustable=found.is_adjustable,
             )
 
-    def usage(self, kind: str) -> float:
-        calls = ", ".join(calls_of(kind))
-        with _read(calls):
-            return used(self, kind, self._own)
+    def usage(self, kind: str) -> Usage:
+        return used(self, kind, self._own)
 
     def quota_requests(self, service: str, code: str) -> tuple[QuotaRequest, ...]:
         operation = "list_requested_service_quota_change_history_by_quota"
@@ -1060,7 +1079,9 @@ def _denied(name: str, code: str, message: str) -> NotAnswered:
     blamed = _POLICY_TO_BLAME.search(message)
     because = f" ({'explicit deny in' if 'explicit deny' in message else 'no'} {blamed[1]})" if blamed else ""
     alternative = ", or the bucket is somebody else's" if name == "s3:HeadBucket" else ""
-    return _Refused(f"no permission for {action}{because}{alternative}", action=action, code=code, message=message)
+    return _Refused(
+        f"no permission for {action}{because}{alternative}", action=action, code=code, message=message, said=message
+    )
 
 
 def _newest_first(rows: Iterable[Mapping[str, Any]]) -> tuple[QuotaRequest, ...]:
@@ -1070,10 +1091,7 @@ def _newest_first(rows: Iterable[Mapping[str, Any]]) -> tuple[QuotaRequest, ...]
 
 
 def _is_missing_from_sagemaker(refused: _Refused) -> bool:
-    # several of SageMaker's Describe operations say ValidationException for what is not there
-    return refused.code in {"ResourceNotFound", "ResourceNotFoundException"} or (
-        refused.code == "ValidationException" and _GONE.search(refused.message) is not None
-    )
+    return is_gone(refused.code, refused.message)
 
 
 def _is_missing_from_eks(refused: _Refused) -> bool:

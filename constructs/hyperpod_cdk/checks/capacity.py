@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hyperpod_cdk._handlers.quota_gate.comparison import room
+from hyperpod_cdk._handlers.quota_gate.comparison import most_left
 from hyperpod_cdk.checks.quotas import Compared
 from hyperpod_cdk.checks.requirements import per_node
 from hyperpod_cdk.config import Environment
@@ -97,9 +97,10 @@ def _limit(
     limits: list[tuple[int, str]] = []
     unread = []
     for key, takes in each_takes.items():
-        name, available = by_key[key].requirement.name, room(by_key[key].reading)
-        if available is None:
+        name, available = by_key[key].requirement.name, most_left(by_key[key].reading)
+        if available is None or not by_key[key].reading.used.is_whole:
             unread.append(name)
+        if available is None:
             continue
         rest = by_key[key].requirement.needed - taken[key]
         limits.append((max(0, math.floor((available - rest) / takes)), name))

@@ -44,15 +44,16 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Skipped:
-    """What could not be compared: why, and the IAM action that was missing where that was the reason."""
+    """What could not be compared: why, the IAM action that was missing where that was the reason, AWS's own words."""
 
     reason: str
     action: str = ""
     path: str = ""
+    said: str = ""
 
     def as_dict(self) -> dict[str, str]:
         """Give it as plain data for ``--format json``."""
-        return {"reason": self.reason, "action": self.action, "path": self.path}
+        return {"reason": self.reason, "action": self.action, "path": self.path, "aws_said": self.said}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,10 @@ from functools import partial
 from typing import TypeAlias, cast
 
 from hyperpod_cdk._handlers.quota_gate.comparison import (
+    NOTHING_USED,
     Reading,
     Requirement,
+    Usage,
     Verdict,
     asked_for,
     judge,
@@ -49,8 +51,8 @@ _NETWORK = (
     "usage:cidrs",
 )
 _SKIPS = (
-    "AWS did not tell a quota, or what others use of it; that one alone is skipped, and not even that where need"
-    " already exceeds the quota."
+    "AWS did not tell a quota, or not all that others use of it; that one alone is skipped, and not even that where"
+    " what was read leaves too little. What is gone a moment after it was listed is not there."
 )
 _SHOW_ALL = "hyperpod-cdk quotas show prod"
 
@@ -73,14 +75,14 @@ class Compared:
 def compare(environment: Environment, aws: Aws, requirements: Iterable[Requirement]) -> tuple[Compared, ...]:
     """Read every quota, and what others use, side by side and judge each; nothing is raised for what AWS refuses."""
     needs = tuple(requirements)
-    questions: list[Callable[[], QuotaValue | float | None]] = [
+    questions: list[Callable[[], QuotaValue | Usage | None]] = [
         *(partial(aws.quota, need.service, need.name, need.code or None) for need in needs),
         *(partial(_used, aws, need) for need in needs),
     ]
     answers = together(lambda ask: ask(), questions)
     compared = []
     for need, quota, used in zip(needs, answers[: len(needs)], answers[len(needs) :], strict=True):
-        reading = _reading(need, cast("_Quota", quota), cast("float | NotAnswered", used))
+        reading = _reading(need, cast("_Quota", quota), cast("Usage", used))
         verdict = judge(need, reading, region=environment.region, environment_name=environment.name)
         code = quota.code if isinstance(quota, QuotaValue) else ""
         compared.append(Compared(requirement=need, reading=reading, verdict=verdict, code=code))
@@ -220,59 +222,58 @@ def _found(case: Case, aws: Aws, kind: str) -> Iterator[Found]:
                 yield error(verdict.path, verdict.message)
             case "warning":
                 yield warning(verdict.path, verdict.message)
-            case "skipped":
-                yield Skipped(reason=verdict.message, action=verdict.action, path=verdict.path)
+        if verdict.unread:
+            yield Skipped(reason=verdict.unread, action=verdict.action, said=verdict.said, path=verdict.path)
         yield _detail(each)
 
 
 def _detail(compared: Compared) -> Detail:
     need, reading = compared.requirement, compared.reading
+    value = "unknown" if reading.value is None else number(reading.value)
     shown = [
         f"needed {number(need.needed)}",
         *([f"spare {number(need.spare)}"] if need.spare else []),
-        *([f"used by others {_shown(reading.used)}"] if need.usage else []),
-        f"quota {_shown(reading.value)}{' (default)' if reading.is_default else ''}",
+        *([f"used by others {usage_shown(reading.used)}"] if need.usage else []),
+        f"quota {value}{' (default)' if reading.is_default else ''}",
     ]
     return Detail(text=f"{need.name}: {', '.join(shown)}: {compared.verdict.severity}", data=as_dict(compared))
 
 
 def as_dict(compared: Compared) -> dict[str, object]:
-    """Give a comparison as plain data, for JSON; numbers that were not read are null."""
-    need, reading = compared.requirement, compared.reading
+    """Give a comparison as plain data, for JSON; numbers that were not read, or not in full, are null."""
+    need, reading, verdict = compared.requirement, compared.reading, compared.verdict
+    used = reading.used
     return {
         "quota": need.name,
         "service": need.service,
         "code": compared.code or need.code,
         "needed": need.needed,
         "spare": need.spare,
-        "used_by_others": reading.used if need.usage else None,
+        "used_by_others": used.at_least if need.usage and used.is_whole else None,
+        "used_by_others_at_least": used.at_least if need.usage else None,
         "value": reading.value,
         "is_default": reading.is_default,
-        "verdict": compared.verdict.severity,
-        "message": compared.verdict.message,
+        "verdict": verdict.severity,
+        "message": verdict.message,
+        "unread": verdict.unread,
+        "aws_said": verdict.said,
         "path": need.path,
     }
 
 
-def _used(aws: Aws, need: Requirement) -> float:
-    return aws.usage(need.usage) if need.usage else 0.0
+def usage_shown(used: Usage) -> str:
+    """Write what others use: a number, "at least" one where not all was read, "unknown" where nothing was."""
+    if used.is_whole:
+        return number(used.at_least)
+    return f"at least {number(used.at_least)}" if used.at_least else "unknown"
 
 
-def _shown(value: float | None) -> str:
-    return "unknown" if value is None else number(value)
+def _used(aws: Aws, need: Requirement) -> Usage:
+    return aws.usage(need.usage) if need.usage else NOTHING_USED
 
 
-def _reading(need: Requirement, quota: _Quota, used: float | NotAnswered) -> Reading:
-    by_others = None if isinstance(used, NotAnswered) else used
+def _reading(need: Requirement, quota: _Quota, used: Usage) -> Reading:
     if quota is None or isinstance(quota, NotAnswered):
         missing = quota or NotAnswered(f"{need.service} has no quota of this name here")
-        return Reading(value=None, used=by_others, problem=missing.reason, action=missing.action)
-    problem, action = (used.reason, used.action) if isinstance(used, NotAnswered) else ("", "")
-    return Reading(
-        value=quota.value,
-        is_default=quota.is_default,
-        used=by_others,
-        problem=problem,
-        action=action,
-        is_adjustable=quota.adjustable,
-    )
+        return Reading(value=None, used=used, problem=missing.reason, action=missing.action, said=missing.said)
+    return Reading(value=quota.value, is_default=quota.is_default, used=used, is_adjustable=quota.adjustable)

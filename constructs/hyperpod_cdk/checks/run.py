@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
+from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
 from hyperpod_cdk.catalog._closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.job_buckets import job_buckets
@@ -33,6 +34,8 @@ class Offline:
             raise AttributeError(name)
 
         def not_asked(*_: object, **__: object) -> Any:
+            if name == "usage":
+                return Usage(unread=(Unread(kind="thing", reason=OFFLINE_REASON),))
             raise NotAnswered(OFFLINE_REASON)
 
         return not_asked
@@ -49,7 +52,7 @@ class _Asking:
         self._must_be_listed(name)
         return getattr(self._aws, name)
 
-    def usage(self, kind: str) -> float:
+    def usage(self, kind: str) -> Usage:
         self._must_be_listed(f"usage:{kind.partition(':')[0]}")
         return self._aws.usage(kind)
 

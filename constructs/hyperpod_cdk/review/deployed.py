@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, Protocol
 
-from hyperpod_cdk._handlers.quota_gate.reading import Api
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.requirements import STACKS
 from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack, parse_template
@@ -22,6 +21,18 @@ _SETTLED = frozenset(
 )
 _HIDDEN = "****"
 """What CloudFormation gives for the value of a parameter with NoEcho."""
+
+
+class Api(Protocol):
+    """Asks CloudFormation: ``checks.aws.LiveAws``. Both raise checks.answers.NotAnswered."""
+
+    def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        """Make one call."""
+        ...
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
+        """Give the items of ``key`` of all pages."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

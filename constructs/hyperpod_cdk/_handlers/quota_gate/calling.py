@@ -15,7 +15,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from ..answering import DENIED  # noqa: TID252 - in Lambda the package above has another name
-from .reading import NoSuchQuota
+from .reading import Listed, NoSuchQuota, NotAnswered, NotFound, is_gone
 
 PATIENCE_SECONDS = 20.0
 """For how long after the start a call that lacks permission is repeated: IAM takes a while to know a role just made."""
@@ -28,19 +28,11 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-class Refused(Exception):  # noqa: N818 - an answer of AWS, not a fault of the program
-    """AWS gave no answer: no permission, throttled, not reached. ``action`` is the IAM action that was missing."""
-
-    def __init__(self, reason: str, *, action: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.action = action
-
-
 class Boto3Api:
     """``reading.Api`` on boto3 clients, which ``client`` makes by service name.
 
-    Raises NoSuchQuota for NoSuchResourceException and Refused for every other error of AWS or of the way to it.
+    Raises NoSuchQuota for NoSuchResourceException, NotFound for what SageMaker does not have, and NotAnswered for every
+    other error of AWS or of the way to it.
     """
 
     def __init__(
@@ -66,18 +58,31 @@ class Boto3Api:
         )
         return answer
 
-    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Give the items of all pages, or those that came before."""
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+        """Give the items of the pages that come, or those that came before."""
 
-        def ask(client: Any) -> list[Any]:
-            if not client.can_paginate(operation):
-                return list(getattr(client, operation)(**params).get(key, ()))
-            return [item for page in client.get_paginator(operation).paginate(**params) for item in page.get(key, ())]
+        def ask() -> Listed:
+            items: list[Any] = []
 
-        items: list[Any] = self._once(
-            ("pages", service, operation, key, params), lambda: self._patiently(service, operation, ask)
-        )
-        return items
+            def read(client: Any) -> None:
+                # a repetition, for a role that IAM does not know yet, begins anew
+                items.clear()
+                if not client.can_paginate(operation):
+                    items.extend(getattr(client, operation)(**params).get(key, ()))
+                    return
+                for page in client.get_paginator(operation).paginate(**params):
+                    items.extend(page.get(key, ()))
+
+            try:
+                self._patiently(service, operation, read)
+            except NotAnswered as missing:
+                return Listed(items=items, missing=missing)
+            except NotFound as missing:
+                return Listed(items=items, missing=NotAnswered(str(missing)))
+            return Listed(items=items)
+
+        listed: Listed = self._once(("listed", service, operation, key, params), ask)
+        return listed
 
     def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
         """Call ``function`` with each item, side by side; the first error in the order of the items is raised."""
@@ -116,17 +121,20 @@ class Boto3Api:
             try:
                 return ask(self._client(service))
             except ClientError as error:
-                code = str(error.response.get("Error", {}).get("Code", ""))
+                said = error.response.get("Error", {})
+                code, message = str(said.get("Code", "")), str(said.get("Message", ""))
                 if code == "NoSuchResourceException":
                     raise NoSuchQuota(str(error)) from error
+                if service == "sagemaker" and is_gone(code, message):
+                    raise NotFound(str(error)) from error
                 if code not in DENIED:
-                    raise Refused(str(error)) from error
+                    raise NotAnswered(str(error)) from error
                 if self._clock() + PATIENCE_PAUSE_SECONDS > self._patient_until:
                     action = f"{_IAM_PREFIX.get(service, service)}:{error.operation_name}"
-                    raise Refused(f"no permission for {action}", action=action) from error
+                    raise NotAnswered(f"no permission for {action}", action=action, said=message) from error
                 self._sleep(PATIENCE_PAUSE_SECONDS)
             except BotoCoreError as error:
-                raise Refused(f"{service} {operation}: {error}") from error
+                raise NotAnswered(f"{service} {operation}: {error}") from error
 
     def _client(self, service: str) -> Any:
         # making clients is not thread-safe, using them is

@@ -45,30 +45,105 @@ class Requirement:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unread:
+    """Something that others may use and that was not read, and why.
+
+    ``kind`` is the noun for it (``VPC``), ``name`` its name; without one it is the list of its kind that did not come,
+    or not whole. ``reason``, ``action`` and ``said`` are those of ``reading.NotAnswered``.
+    """
+
+    kind: str
+    reason: str
+    name: str = ""
+    action: str = ""
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What others in the account use of a quota, as far as AWS let us see.
+
+    ``at_least`` is what was counted, and all there is where ``unread`` is empty. It is no number to compare with: see
+    ``most_left`` and ``is_whole``.
+    """
+
+    at_least: float = 0
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was read."""
+        return not self.unread
+
+    @property
+    def action(self) -> str:
+        """The IAM action that was missing, or empty."""
+        return next((each.action for each in self.unread if each.action), "")
+
+    @property
+    def said(self) -> str:
+        """AWS's own sentence about the first of what was not read, or empty."""
+        return next((each.said for each in self.unread if each.said), "")
+
+    @property
+    def what_is_unread(self) -> str:
+        """Say what was not read: ``2 HyperPod clusters could not be read``; empty where everything was."""
+        named: dict[str, list[str]] = {}
+        for each in self.unread:
+            named.setdefault(each.kind, []).append(each.name)
+        said = [
+            f"the list of {kind}s"
+            if "" in names
+            else f"{kind} {names[0]}"
+            if len(names) == 1
+            else f"{len(names)} {kind}s"
+            for kind, names in named.items()
+        ]
+        return f"{' and '.join(said)} could not be read" if said else ""
+
+    @property
+    def why_it_is_unread(self) -> str:
+        """Give the reasons, each once."""
+        return ", ".join(dict.fromkeys(each.reason for each in self.unread))
+
+
+NOTHING_USED = Usage()
+"""The usage of what nobody else can take of."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """What AWS says of one quota.
 
     ``value`` is the applied value, or AWS's default where the account has none (``is_default``); None where it could
-    not be read. ``used`` is what others take; None where that could not be read. ``problem`` says why something is
-    None, ``action`` names the missing IAM action where that is the reason.
+    not be read, for which ``problem``, ``action`` and ``said`` are those of ``reading.NotAnswered``. ``used`` is what
+    others take.
     """
 
     value: float | None
     is_default: bool = False
-    used: float | None = 0
+    used: Usage = NOTHING_USED
     problem: str = ""
     action: str = ""
+    said: str = ""
     is_adjustable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What follows for one requirement. ``message`` says need, quota and fix in one line; ``action`` as in Reading."""
+    """What follows for one requirement. ``message`` says need, quota and fix in one line.
+
+    ``unread`` says in one line what was not read and could make the verdict worse, or is empty; ``action`` and ``said``
+    are those of ``reading.NotAnswered`` for it. ``severity`` is what the readable part proves: an error stays one
+    whatever the rest says, "passed" is never said while there is a rest ("skipped" is).
+    """
 
     severity: Severity
     message: str
     path: str = ""
+    unread: str = ""
     action: str = ""
+    said: str = ""
 
 
 def normalized(name: str) -> str:
@@ -85,39 +160,52 @@ def judge(requirement: Requirement, reading: Reading, *, region: str, environmen
     """Compare a requirement with what AWS grants.
 
     More than the quota leaves beside others' use is an error; enough for the deployment but not for ``spare`` is a
-    warning. What could not be read is skipped, unless what was read refuses already. ``environment_name`` is put into
+    warning. What was read counts: it refuses although something else was not read. Where it does not, what was not
+    read makes the verdict "skipped", or stands beside the warning. ``environment_name`` is put into
     the command that asks for more; without it the message only says to ask.
     """
     value, used = reading.value, reading.used
-    if value is None or (used is None and requirement.needed <= value):
-        return _verdict(requirement, "skipped", _unread(requirement, reading, region), action=reading.action)
-    left = value - (used or 0)
-    said = f"needs {_quantity(requirement)}{_others(used)}, {_quota(requirement, reading)} in {region}"
+    unread = _unread(requirement, reading, region)
+    if value is None:
+        return _verdict(requirement, "skipped", unread, reading, unread)
+    left = value - used.at_least
     if requirement.needed + requirement.spare <= left:
-        return _verdict(requirement, "passed", said)
+        if unread:
+            return _verdict(requirement, "skipped", unread, reading, unread)
+        said = f"needs {_quantity(requirement)}{_others(used)}, {_quota(requirement, reading)} in {region}"
+        return _verdict(requirement, "passed", said, reading)
+    said = f"needs {_quantity(requirement)}{_others(used)}, {_quota(requirement, reading)} in {region}"
     lacks_spare = requirement.needed <= left
     if lacks_spare:
         more = f"{number(math.floor(left - requirement.needed))} of {number(requirement.spare)} more"
-        said += f", which leaves {more}{f' for {requirement.spare_for}' if requirement.spare_for else ''}"
+        most = "" if used.is_whole else "at most "
+        said += f", which leaves {most}{more}{f' for {requirement.spare_for}' if requirement.spare_for else ''}"
     doubtful = reading.is_default and requirement.unsure_default
     if doubtful:
         said += f" ({requirement.unsure_default})"
     severity: Severity = "warning" if lacks_spare or doubtful or requirement.advisory else "error"
-    return _verdict(requirement, severity, f"{said}; {_fix(requirement, reading, left, environment_name)}")
+    fix = _fix(requirement, reading, left, environment_name)
+    # what is proven to be too little does not get worse
+    return _verdict(requirement, severity, f"{said}; {fix}", reading, unread if lacks_spare else "")
 
 
-def room(reading: Reading) -> float | None:
-    """Give how much of the quota others leave to the environment, at least 0; None where that was not read."""
-    if reading.value is None or reading.used is None:
-        return None
-    return max(0.0, reading.value - reading.used)
+def most_left(reading: Reading) -> float | None:
+    """Give the most that others can leave of the quota, at least 0; None where the quota was not read.
+
+    It is what they leave where ``reading.used.is_whole``, and could be less elsewhere.
+    """
+    return None if reading.value is None else max(0.0, reading.value - reading.used.at_least)
 
 
 def asked_for(requirement: Requirement, reading: Reading) -> float | None:
-    """Give the value to request: needed, used by others and spare; None where the quota suffices or was not read."""
-    if reading.value is None or reading.used is None:
+    """Give the value to request: needed, used by others and spare; None where the quota suffices or was not read.
+
+    None, too, where others may use more than was read: AWS keeps one open request for a quota, and a second one, for
+    what turns out to be missing, waits for the first.
+    """
+    if reading.value is None or not reading.used.is_whole:
         return None
-    wanted = requirement.needed + reading.used + requirement.spare
+    wanted = requirement.needed + reading.used.at_least + requirement.spare
     return wanted if wanted > reading.value else None
 
 
@@ -143,18 +231,26 @@ def number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
-def _verdict(requirement: Requirement, severity: Severity, message: str, *, action: str = "") -> Verdict:
-    return Verdict(severity=severity, message=message, path=requirement.path, action=action)
+def _verdict(requirement: Requirement, severity: Severity, message: str, reading: Reading, unread: str = "") -> Verdict:
+    missing = reading if reading.value is None else reading.used
+    return Verdict(
+        severity=severity,
+        message=message,
+        path=requirement.path,
+        unread=unread,
+        action=missing.action if unread else "",
+        said=missing.said if unread else "",
+    )
 
 
 def _quantity(requirement: Requirement) -> str:
     return f"{number(requirement.needed)} {requirement.unit or requirement.name}"
 
 
-def _others(used: float | None) -> str:
-    if used is None:
-        return ""
-    return f" while others use {number(used)}" if used else ""
+def _others(used: Usage) -> str:
+    if used.is_whole:
+        return f" while others use {number(used.at_least)}" if used.at_least else ""
+    return f" while others use at least {number(used.at_least)} ({used.what_is_unread})" if used.at_least else ""
 
 
 def _quota(requirement: Requirement, reading: Reading) -> str:
@@ -163,8 +259,21 @@ def _quota(requirement: Requirement, reading: Reading) -> str:
 
 
 def _unread(requirement: Requirement, reading: Reading, region: str) -> str:
-    what = "the quota" if reading.value is None else "what others use of the quota"
-    return f'{what} "{requirement.name}" could not be read in {region}: {reading.problem or "AWS gave no answer"}'
+    """Say what was not read of the quota or of its use; empty where everything was."""
+    used = reading.used
+    if reading.value is None:
+        problem = reading.problem or "AWS gave no answer"
+        return f'the quota "{requirement.name}" could not be read in {region}: {problem}'
+    if used.is_whole:
+        return ""
+    seen = ""
+    if used.at_least or any(each.name for each in used.unread):
+        seen = f": at least {number(used.at_least)} of {number(reading.value)} are in use, {used.what_is_unread}"
+    whole = " in full" if seen else ""
+    return (
+        f'what others use of the quota "{requirement.name}" could not be read{whole} in {region}{seen}: '
+        f"{used.why_it_is_unread}"
+    )
 
 
 def _fix(requirement: Requirement, reading: Reading, left: float, environment_name: str) -> str:
@@ -173,8 +282,9 @@ def _fix(requirement: Requirement, reading: Reading, left: float, environment_na
     fitting = math.floor(fits / requirement.step) * requirement.step
     excess = math.ceil(requirement.needed - left)
     if requirement.lever and fitting >= 1:
-        fixes.append(f"lower {requirement.lever} to {number(fitting)}")
-    elif reading.used and 0 < excess <= reading.used:
+        most = "" if reading.used.is_whole else "at most "
+        fixes.append(f"lower {requirement.lever} to {most}{number(fitting)}")
+    elif 0 < excess <= reading.used.at_least:
         fixes.append(f"free {number(excess)} of those in use")
     if not reading.is_adjustable:
         fixes.append("use another region or account, AWS does not raise this quota")

@@ -172,10 +172,13 @@ def _compared(question: Question, api: Api, region: str, *, old: Sequence[Requir
     refusing, doubtful, skipped = [], [], []
     for requirement, verdict in zip(question.requirements, verdicts, strict=True):
         line = f"{verdict.path}: {verdict.message}" if verdict.path else verdict.message
+        if verdict.unread:
+            unread = f"{verdict.path}: {verdict.unread}" if verdict.path else verdict.unread
+            skipped.append(f"{unread}{_said(verdict.said)}")
         if verdict.severity == "passed":
             LOG.info("passed %s", line)
         elif verdict.severity == "skipped":
-            skipped.append(line)
+            continue
         elif verdict.severity == "warning":
             doubtful.append(line)
         elif requirement.needed > accepted.get(requirement.key, 0):
@@ -195,30 +198,25 @@ def _compared(question: Question, api: Api, region: str, *, old: Sequence[Requir
 
 def _reading(api: Api, requirement: Requirement, own: Own) -> Reading:
     """Read a quota and its use by others; what AWS does not tell is a problem of the reading, not of the gate."""
-    from .calling import Refused  # noqa: PLC0415 - see the module's docstring
-    from .comparison import Reading  # noqa: PLC0415 - see the module's docstring
-    from .reading import NoSuchQuota, NotTold, read_quota, used  # noqa: PLC0415 - see the module's docstring
+    from .comparison import NOTHING_USED, Reading  # noqa: PLC0415 - see the module's docstring
+    from .reading import NoSuchQuota, NotAnswered, NotTold, read_quota, used  # noqa: PLC0415 - see the module's docstring
 
     try:
         quota = read_quota(api, requirement.service, requirement.name, requirement.code)
     except (NoSuchQuota, NotTold) as error:
         return Reading(value=None, problem=str(error))
-    except Refused as error:
-        return Reading(value=None, problem=error.reason, action=error.action)
-    by_others: float | None = 0
-    problem, action = "", ""
-    try:
-        by_others = used(api, requirement.usage, own) if requirement.usage else 0
-    except Refused as error:
-        by_others, problem, action = None, error.reason, error.action
+    except NotAnswered as error:
+        return Reading(value=None, problem=error.reason, action=error.action, said=error.said)
     return Reading(
         value=quota.value,
         is_default=quota.is_default,
-        used=by_others,
-        problem=problem,
-        action=action,
+        used=used(api, requirement.usage, own) if requirement.usage else NOTHING_USED,
         is_adjustable=quota.is_adjustable,
     )
+
+
+def _said(sentence: str) -> str:
+    return f'; AWS says: "{sentence}"' if sentence else ""
 
 
 def _rolling_back(api: Api, stack_id: str, forward: threading.Event) -> str | None:
@@ -226,12 +224,14 @@ def _rolling_back(api: Api, stack_id: str, forward: threading.Event) -> str | No
 
     Gives None for one that is taken back. Else sets ``forward``, or gives the reason why that is not known.
     """
-    from .calling import Refused  # noqa: PLC0415 - see the module's docstring
+    from .reading import NotAnswered  # noqa: PLC0415 - see the module's docstring
 
     try:
         stacks = api.call("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
-    except Refused as error:
-        return f"whether the stack is rolling back could not be asked, so nothing is refused: {error}"
+    except NotAnswered as error:
+        return (
+            f"whether the stack is rolling back could not be asked, so nothing is refused: {error}{_said(error.said)}"
+        )
     if any("ROLLBACK" in str(stack.get("StackStatus", "")) for stack in stacks):
         return None
     forward.set()

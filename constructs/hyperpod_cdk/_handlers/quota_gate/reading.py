@@ -2,22 +2,56 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from .comparison import normalized
+from .comparison import Unread, Usage, normalized
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-class NoSuchQuota(Exception):  # noqa: N818 - an answer of AWS, not a fault of the program
+class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a fault of the program
+    """AWS gave no answer: no permission, throttled, no such service there, offline. Never a pass.
+
+    ``reason`` is a sentence without a full stop; ``action`` is the IAM action that was missing, or empty. ``said`` is
+    AWS's own sentence where it wrote one and ``reason`` does not hold it.
+    """
+
+    def __init__(self, reason: str, *, action: str = "", said: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.action = action
+        self.said = said
+
+
+class NotFound(Exception):  # noqa: N818 - an answer of AWS, not a fault of the program
+    """AWS says that what was asked about is not there."""
+
+
+class NoSuchQuota(NotFound):
     """Service Quotas knows no such quota, or has no applied value for it (its NoSuchResourceException)."""
 
 
 class NotTold(LookupError):  # noqa: N818 - an answer of AWS, not a fault of the program
     """Service Quotas has the quota and could not find out its value; the default is then no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """The items of a list: of its first pages, up to the one that did not come, for which ``missing`` says why."""
+
+    items: Sequence[Any]
+    missing: NotAnswered | None = None
+
+    def whole(self) -> list[Any]:
+        """Give the items where all pages came; raises ``missing`` else."""
+        if self.missing is not None:
+            raise copy.copy(self.missing) from self.missing.__cause__
+        return list(self.items)
 
 
 class Api(Protocol):
@@ -27,11 +61,11 @@ class Api(Protocol):
     """
 
     def call(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
-        """Make one call; raises NoSuchQuota for NoSuchResourceException, whatever it likes for other refusals."""
+        """Make one call; raises NoSuchQuota or NotFound for what is not there, NotAnswered for other refusals."""
         ...
 
-    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:
-        """Make a call as often as there are pages and give the items of ``key`` of all of them."""
+    def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
+        """Make a call as often as there are pages; give the items of ``key`` of those that came. Raises nothing."""
         ...
 
     def each(self, function: Callable[[ItemT], ResultT], items: Iterable[ItemT]) -> list[ResultT]:
@@ -83,21 +117,34 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
                 break
             return _quota(row, is_default=is_default)
     applied, defaults = api.each(
-        lambda operation: api.pages("service-quotas", operation, "Quotas", ServiceCode=service),
+        lambda operation: api.listed("service-quotas", operation, "Quotas", ServiceCode=service),
         ("list_service_quotas", "list_aws_default_service_quotas"),
     )
-    for rows, is_default in ((applied, False), (defaults, True)):
-        for row in rows:
+    for listed, is_default in ((applied, False), (defaults, True)):
+        for row in listed.items:
             if normalized(row["QuotaName"]) == wanted:
                 return _quota(row, is_default=is_default)
+        # a page that did not come may hold it; for an applied value AWS's default is then no answer
+        listed.whole()
     raise NoSuchQuota(f'Service Quotas has no quota "{name}" of {service}')
 
 
-def used(api: Api, kind: str, own: Own) -> float:
-    """Give how much of a kind of thing others than ``own`` use in the account and region.
+def is_gone(code: str, message: str) -> bool:
+    """Say whether an error of SageMaker's Describe operations means that there is no such thing.
 
-    Kinds: ``hyperpod_instances`` (all, Spot or not; with ``:<ml type>`` only those of a type that are not Spot),
-    ``hyperpod_spot_instances`` (all Spot ones, or ``:<ml type>``),
+    botocore's model names ResourceNotFound; several of them say ValidationException for what is not there.
+    """
+    return code in {"ResourceNotFound", "ResourceNotFoundException"} or (
+        code == "ValidationException" and _GONE.search(message) is not None
+    )
+
+
+def used(api: Api, kind: str, own: Own) -> Usage:
+    """Count how much of a kind of thing others than ``own`` use in the account and region.
+
+    What AWS did not answer about is in ``Usage.unread``, and ``Usage.at_least`` is then a lower bound; what it says is
+    not there does not count. Kinds: ``hyperpod_instances`` (all, Spot or not; with ``:<ml type>`` only those of a type
+    that are not Spot), ``hyperpod_spot_instances`` (all Spot ones, or ``:<ml type>``),
     ``reserved_instances:<ml type>``, ``training_plans``, ``vpcs``, ``elastic_ips``, ``internet_gateways``,
     ``nat_gateways:<AZ ID>``, ``network_interfaces`` (``:<AZ ID>``), ``network_interfaces_beside_nodes`` (without
     those of the environment's own nodes, for a VPC that is not its own), ``security_groups``, ``gateway_endpoints``,
@@ -110,7 +157,7 @@ def used(api: Api, kind: str, own: Own) -> float:
     count = _COUNTS.get(word)
     if count is None:
         raise ValueError(f'no such kind of use: "{kind}"; the kinds are {", ".join(_COUNTS)}')
-    return float(count(api, own, detail))
+    return count(api, own, detail)
 
 
 def calls_of(kind: str) -> tuple[str, ...]:
@@ -131,11 +178,99 @@ def _quota(row: Mapping[str, Any], *, is_default: bool) -> Quota:
     )
 
 
-def _hyperpod_instances(api: Api, own: Own, instance_type: str) -> float:
+@dataclass(frozen=True, kw_only=True)
+class _Seen:
+    """What was read of a kind of thing, and what of it was not."""
+
+    kind: str
+    things: Sequence[Any]
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is no more than was read."""
+        return not self.unread
+
+
+_UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What a member that is missing, or of another kind than AWS documents, raises in who reads it."""
+
+
+def _seen(api: Api, service: str, operation: str, key: str, kind: str) -> _Seen:
+    listed = api.listed(service, operation, key)
+    missing = listed.missing
+    unread = () if missing is None else (_unread(kind, missing),)
+    return _Seen(kind=kind, things=listed.items, unread=unread)
+
+
+def _unread(kind: str, missing: NotAnswered, name: str = "") -> Unread:
+    return Unread(kind=kind, name=name, reason=missing.reason, action=missing.action, said=missing.said)
+
+
+def _garbled(kind: str, error: Exception, name: str = "") -> Unread:
+    detail = f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__
+    return Unread(kind=kind, name=name, reason=f"AWS's answer about it cannot be read: {detail}")
+
+
+def _tally(seen: _Seen, amount: Callable[[Any], float | None], *, depends_on: Sequence[Unread] = ()) -> Usage:
+    """Add the amounts of what was seen.
+
+    An amount of None is one that cannot be known without what ``depends_on`` says was not read.
+    """
+    total, unread = 0.0, list(seen.unread)
+    for thing in seen.things:
+        try:
+            counted = amount(thing)
+        except _UNREADABLE as error:
+            unread.append(_garbled(seen.kind, error))
+            continue
+        if counted is None:
+            unread.extend(depends_on)
+        else:
+            total += counted
+    return Usage(at_least=total, unread=tuple(dict.fromkeys(unread)))
+
+
+def _of_others(seen: _Seen, own: Own, counts: Callable[[Any], bool] = lambda _thing: True) -> Usage:
+    return _tally(seen, lambda thing: float(counts(thing) and not _is_own(thing, own)))
+
+
+_CLUSTER = "HyperPod cluster"
+
+
+def _cluster_list(api: Api) -> _Seen:
+    return _seen(api, "sagemaker", "list_clusters", "ClusterSummaries", _CLUSTER)
+
+
+def _clusters_of_others(api: Api, own: Own) -> _Seen:
+    """Describe every cluster but the environment's own; one that is gone since it was listed is not there."""
+    seen = _cluster_list(api)
+    names, unread = [], list(seen.unread)
+    for each in seen.things:
+        try:
+            names.append(str(each["ClusterName"]))
+        except _UNREADABLE as error:
+            unread.append(_garbled(_CLUSTER, error))
+    found = api.each(lambda name: _described(api, name), [name for name in names if name != own.hyperpod_cluster])
+    unread += [each for each in found if isinstance(each, Unread)]
+    clusters = [each for each in found if each is not None and not isinstance(each, Unread)]
+    return _Seen(kind=_CLUSTER, things=clusters, unread=tuple(unread))
+
+
+def _described(api: Api, name: str) -> Mapping[str, Any] | Unread | None:
+    try:
+        return api.call("sagemaker", "describe_cluster", ClusterName=name)
+    except NotFound:
+        return None
+    except NotAnswered as missing:
+        return _unread(_CLUSTER, missing, name)
+
+
+def _hyperpod_instances(api: Api, own: Own, instance_type: str) -> Usage:
     return _instances(api, own, instance_type, markets=(False,) if instance_type else (False, True))
 
 
-def _hyperpod_spot_instances(api: Api, own: Own, instance_type: str) -> float:
+def _hyperpod_spot_instances(api: Api, own: Own, instance_type: str) -> Usage:
     return _instances(api, own, instance_type, markets=(True,))
 
 
@@ -143,48 +278,50 @@ def _groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
 
 
-def _restricted_lustre_tib(api: Api, own: Own, _detail: str) -> float:
-    environments = [
-        environment
-        for cluster in _clusters_of_others(api, own)
-        for environment in (
+def _restricted_lustre_tib(api: Api, own: Own, _detail: str) -> Usage:
+    def tib(cluster: Mapping[str, Any]) -> float:
+        environments = (
             *(group.get("EnvironmentConfig", {}) for group in cluster.get("RestrictedInstanceGroups", ())),
             cluster.get("RestrictedInstanceGroupsConfig", {}).get("SharedEnvironmentConfig", {}),
         )
-    ]
-    # the shared file system is told as it is and as it is to become
-    sizes = (
-        max(
-            environment.get(key, {}).get("SizeInGiB", 0)
-            for key in ("FSxLustreConfig", "CurrentFSxLustreConfig", "DesiredFSxLustreConfig")
+        # the shared file system is told as it is and as it is to become
+        sizes = (
+            max(
+                environment.get(key, {}).get("SizeInGiB", 0)
+                for key in ("FSxLustreConfig", "CurrentFSxLustreConfig", "DesiredFSxLustreConfig")
+            )
+            for environment in environments
         )
-        for environment in environments
-    )
-    return float(sum(sizes)) / _GIB_PER_TIB
+        return float(sum(sizes)) / _GIB_PER_TIB
+
+    return _tally(_clusters_of_others(api, own), tib)
 
 
-def _clusters_of_others(api: Api, own: Own) -> Sequence[Mapping[str, Any]]:
-    summaries = api.pages("sagemaker", "list_clusters", "ClusterSummaries")
-    names = [each["ClusterName"] for each in summaries if each["ClusterName"] != own.hyperpod_cluster]
-    return api.each(lambda name: api.call("sagemaker", "describe_cluster", ClusterName=name), names)
-
-
-def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, ...]) -> float:
+def _instances(api: Api, own: Own, instance_type: str, *, markets: tuple[bool, ...]) -> Usage:
     clusters = _clusters_of_others(api, own)
-    return sum(
-        _instances_of(group, instance_type, is_ending=cluster.get("ClusterStatus") in _ENDING_CLUSTERS)
-        for cluster in clusters
-        for group in _groups_of(cluster)
-        if ("Spot" in group.get("CapacityRequirements", {})) in markets
-    )
+    groups, unread = [], list(clusters.unread)
+    for cluster in clusters.things:
+        try:
+            is_ending = cluster.get("ClusterStatus") in _ENDING_CLUSTERS
+            groups += [(group, is_ending) for group in _groups_of(cluster)]
+        except _UNREADABLE as error:
+            unread.append(_garbled(_CLUSTER, error))
+
+    def count(of: tuple[Mapping[str, Any], bool]) -> float:
+        group, is_ending = of
+        is_wanted = ("Spot" in group.get("CapacityRequirements", {})) in markets
+        return _instances_of(group, instance_type, is_ending=is_ending) if is_wanted else 0.0
+
+    return _tally(_Seen(kind="instance group", things=groups, unread=tuple(unread)), count)
 
 
 def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bool) -> float:
     """Count the instances of a group, those that are still to come too; a flexible group's are of its first type.
 
-    To a cluster that failed, or that is being deleted, none will come.
+    To a cluster that failed, or that is being deleted, none will come. Raises KeyError for a group that says neither
+    how many it has nor how many it is to have.
     """
-    present = group.get("CurrentCount", 0)
+    present = group["CurrentCount"] if "TargetCount" not in group else group.get("CurrentCount", 0)
     target = 0 if is_ending else group.get("TargetCount", 0)
     count = max(present, target)
     if not instance_type:
@@ -197,79 +334,138 @@ def _instances_of(group: Mapping[str, Any], instance_type: str, *, is_ending: bo
     return float(running.get(instance_type, 0) + to_come)
 
 
-def _training_plans(api: Api, _own: Own, _detail: str) -> float:
-    return len([plan for plan in _plans(api) if plan.get("Status") in _LIVE_PLANS])
+def _training_plans(api: Api, _own: Own, _detail: str) -> Usage:
+    return _tally(_plans(api), lambda plan: float(plan["Status"] in _LIVE_PLANS))
 
 
-def _reserved_instances(api: Api, _own: Own, instance_type: str) -> float:
-    return sum(_largest_block(plan, instance_type) for plan in _plans(api) if plan.get("Status") in _LIVE_PLANS)
+def _reserved_instances(api: Api, _own: Own, instance_type: str) -> Usage:
+    return _tally(
+        _plans(api), lambda plan: _largest_block(plan, instance_type) if plan["Status"] in _LIVE_PLANS else 0.0
+    )
 
 
 def _largest_block(plan: Mapping[str, Any], instance_type: str) -> float:
     """Give the instances of a plan; its blocks follow each other in time, so they do not add up."""
     blocks = plan.get("ReservedCapacitySummaries", ())
-    counts = [block.get("TotalInstanceCount", 0) for block in blocks if block.get("InstanceType") == instance_type]
+    counts = [block["TotalInstanceCount"] for block in blocks if block["InstanceType"] == instance_type]
     return float(max(counts, default=0))
 
 
-def _plans(api: Api) -> list[Any]:
-    return api.pages("sagemaker", "list_training_plans", "TrainingPlanSummaries")
+def _plans(api: Api) -> _Seen:
+    return _seen(api, "sagemaker", "list_training_plans", "TrainingPlanSummaries", "training plan")
 
 
-def _vpcs(api: Api, own: Own, _detail: str) -> float:
-    vpcs = api.pages("ec2", "describe_vpcs", "Vpcs")
-    return _of_others([vpc for vpc in vpcs if not own.account or vpc.get("OwnerId", own.account) == own.account], own)
+def _ec2(api: Api, operation: str, key: str, kind: str) -> _Seen:
+    return _seen(api, "ec2", operation, key, kind)
 
 
-def _elastic_ips(api: Api, own: Own, _detail: str) -> float:
-    return _of_others(api.call("ec2", "describe_addresses")["Addresses"], own)
+_VPCS = ("describe_vpcs", "Vpcs", "VPC")
+_SUBNETS = ("describe_subnets", "Subnets", "subnet")
+_INTERFACES_ASKED = ("describe_network_interfaces", "NetworkInterfaces", "network interface")
 
 
-def _internet_gateways(api: Api, own: Own, _detail: str) -> float:
-    return _of_others(api.pages("ec2", "describe_internet_gateways", "InternetGateways"), own)
-
-
-def _nat_gateways(api: Api, own: Own, az_id: str) -> float:
-    gateways, subnets = api.each(
-        lambda question: api.pages("ec2", *question),
-        (("describe_nat_gateways", "NatGateways"), ("describe_subnets", "Subnets")),
-    )
-    zones = {subnet["SubnetId"]: subnet.get("AvailabilityZoneId", "") for subnet in subnets}
+def _vpcs(api: Api, own: Own, _detail: str) -> Usage:
     return _of_others(
-        [
-            gateway
-            for gateway in gateways
-            if gateway.get("State") in _LIVE_GATEWAYS and zones.get(gateway.get("SubnetId", "")) == az_id
-        ],
-        own,
+        _ec2(api, *_VPCS), own, lambda vpc: not own.account or vpc.get("OwnerId", own.account) == own.account
     )
 
 
-def _network_interfaces(api: Api, own: Own, az_id: str) -> float:
-    return len(_interfaces_of_others(api, own, az_id))
+def _elastic_ips(api: Api, own: Own, _detail: str) -> Usage:
+    return _of_others(_ec2(api, "describe_addresses", "Addresses", "Elastic IP address"), own)
 
 
-def _network_interfaces_beside_nodes(api: Api, own: Own, az_id: str) -> float:
-    asks = (lambda: _interfaces_of_others(api, own, az_id), lambda: _places_of_nodes(api, own))
-    interfaces, places = api.each(_asked, asks)
-    return len([each for each in interfaces if not any(_stands_in(each, place) for place in places)])
+def _internet_gateways(api: Api, own: Own, _detail: str) -> Usage:
+    return _of_others(_ec2(api, "describe_internet_gateways", "InternetGateways", "internet gateway"), own)
 
 
-def _asked(ask: Callable[[], list[Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-    return ask()
+def _zones(subnets: _Seen) -> _Seen:
+    """Give pairs of a subnet's ID and the ID of its zone."""
+    return _pairs(subnets, lambda subnet: (str(subnet["SubnetId"]), str(subnet["AvailabilityZoneId"])))
 
 
-def _places_of_nodes(api: Api, own: Own) -> list[Mapping[str, Any]]:
+def _whose(vpcs: _Seen, own: Own) -> _Seen:
+    """Give pairs of a VPC's ID and whether it is the environment's own."""
+    return _pairs(vpcs, lambda vpc: (str(vpc["VpcId"]), _is_own(vpc, own)))
+
+
+def _pairs(seen: _Seen, pair: Callable[[Any], tuple[str, Any]]) -> _Seen:
+    pairs, unread = [], list(seen.unread)
+    for thing in seen.things:
+        try:
+            pairs.append(pair(thing))
+        except _UNREADABLE as error:
+            unread.append(_garbled(seen.kind, error))
+    return _Seen(kind=seen.kind, things=pairs, unread=tuple(unread))
+
+
+def _looked_up(pairs: _Seen, default: ResultT) -> Callable[[str], ResultT | None]:
+    """Give what finds the value to a name: ``default`` where there is none, None where it may not have been read."""
+    values: dict[str, ResultT] = dict(pairs.things)
+    otherwise = default if pairs.is_whole else None
+    return lambda name: values.get(name, otherwise)
+
+
+def _nat_gateways(api: Api, own: Own, az_id: str) -> Usage:
+    gateways, subnets = api.each(
+        lambda question: _ec2(api, *question),
+        (("describe_nat_gateways", "NatGateways", "NAT gateway"), _SUBNETS),
+    )
+    zones = _zones(subnets)
+    zone_of = _looked_up(zones, "")
+
+    def count(gateway: Mapping[str, Any]) -> float | None:
+        if gateway["State"] not in _LIVE_GATEWAYS or _is_own(gateway, own):
+            return 0.0
+        zone = zone_of(gateway.get("SubnetId", ""))
+        return None if zone is None else float(zone == az_id)
+
+    return _tally(gateways, count, depends_on=zones.unread)
+
+
+def _network_interfaces(api: Api, own: Own, az_id: str) -> Usage:
+    return _interfaces_of_others(api, own, az_id, _Seen(kind=_CLUSTER, things=()))
+
+
+def _network_interfaces_beside_nodes(api: Api, own: Own, az_id: str) -> Usage:
+    return _interfaces_of_others(api, own, az_id, _places_of_nodes(api, own))
+
+
+def _interfaces_of_others(api: Api, own: Own, az_id: str, nodes: _Seen) -> Usage:
+    """Count the interfaces in a zone (empty: in all) that are neither the environment's nor where ``nodes`` stand.
+
+    The interfaces of nodes, of EKS and of FSx carry no tag of a stack; those in the environment's own VPC are its own.
+    """
+    interfaces, vpcs, subnets = api.each(lambda question: _ec2(api, *question), (_INTERFACES_ASKED, _VPCS, _SUBNETS))
+    owners, zones = _whose(vpcs, own), _zones(subnets)
+    is_own_vpc, zone_of = _looked_up(owners, default=False), _looked_up(zones, "")
+
+    def count(interface: Mapping[str, Any]) -> float | None:
+        is_own = _is_own(interface, own) or is_own_vpc(interface.get("VpcId", ""))
+        zone = zone_of(interface.get("SubnetId", "")) if az_id else ""
+        if is_own or zone not in {None, az_id} or any(_stands_in(interface, place) for place in nodes.things):
+            return 0.0
+        return 1.0 if is_own is not None and zone is not None and nodes.is_whole else None
+
+    return _tally(interfaces, count, depends_on=(*owners.unread, *zones.unread, *nodes.unread))
+
+
+def _places_of_nodes(api: Api, own: Own) -> _Seen:
     """Give where the nodes of the environment's cluster stand: subnets and security groups, none before it stands."""
-    summaries = api.pages("sagemaker", "list_clusters", "ClusterSummaries")
-    if own.hyperpod_cluster not in {each["ClusterName"] for each in summaries}:
-        return []
-    cluster = api.call("sagemaker", "describe_cluster", ClusterName=own.hyperpod_cluster)
-    places = [
-        cluster.get("VpcConfig"),
-        *(group.get("OverrideVpcConfig") for group in _groups_of(cluster)),
-    ]
-    return [place for place in places if place]
+    seen = _cluster_list(api)
+    nowhere = _Seen(kind=_CLUSTER, things=())
+    names = _pairs(seen, lambda each: (str(each["ClusterName"]), None))
+    if names.is_whole and own.hyperpod_cluster not in dict(names.things):
+        return nowhere
+    cluster = _described(api, own.hyperpod_cluster)
+    if cluster is None:
+        return nowhere
+    if isinstance(cluster, Unread):
+        return _Seen(kind=_CLUSTER, things=(), unread=(cluster,))
+    try:
+        places = [cluster.get("VpcConfig"), *(group.get("OverrideVpcConfig") for group in _groups_of(cluster))]
+    except _UNREADABLE as error:
+        return _Seen(kind=_CLUSTER, things=(), unread=(_garbled(_CLUSTER, error, own.hyperpod_cluster),))
+    return _Seen(kind=_CLUSTER, things=[place for place in places if place])
 
 
 def _stands_in(interface: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
@@ -277,95 +473,87 @@ def _stands_in(interface: Mapping[str, Any], place: Mapping[str, Any]) -> bool:
     return interface.get("SubnetId") in place["Subnets"] and groups.issuperset(place["SecurityGroupIds"])
 
 
-def _interfaces_of_others(api: Api, own: Own, az_id: str) -> list[Mapping[str, Any]]:
-    interfaces, vpcs, subnets = api.each(
-        lambda question: api.pages("ec2", *question),
-        (
-            ("describe_network_interfaces", "NetworkInterfaces"),
-            ("describe_vpcs", "Vpcs"),
-            ("describe_subnets", "Subnets"),
-        ),
-    )
-    # the interfaces of nodes, of EKS and of FSx carry no tag of a stack; those in the environment's own VPC are its own
-    ours = {vpc["VpcId"] for vpc in vpcs if _is_own(vpc, own)}
-    zones = {subnet["SubnetId"]: subnet.get("AvailabilityZoneId", "") for subnet in subnets}
-    return [
-        each
-        for each in interfaces
-        if each.get("VpcId") not in ours
-        and not _is_own(each, own)
-        and az_id in {"", zones.get(each.get("SubnetId", ""))}
-    ]
-
-
-def _security_groups(api: Api, own: Own, _detail: str) -> float:
+def _security_groups(api: Api, own: Own, _detail: str) -> Usage:
     groups, vpcs = api.each(
-        lambda question: api.pages("ec2", *question),
-        (("describe_security_groups", "SecurityGroups"), ("describe_vpcs", "Vpcs")),
+        lambda question: _ec2(api, *question),
+        (("describe_security_groups", "SecurityGroups", "security group"), _VPCS),
     )
-    # EKS and the VPC itself make groups too, without a stack's tag
-    ours = {vpc["VpcId"] for vpc in vpcs if _is_own(vpc, own)}
-    return _of_others([each for each in groups if each.get("VpcId") not in ours], own)
+
+    owners = _whose(vpcs, own)
+    is_own_vpc = _looked_up(owners, default=False)
+
+    def count(group: Mapping[str, Any]) -> float | None:
+        # EKS and the VPC itself make groups too, without a stack's tag
+        is_own = _is_own(group, own) or is_own_vpc(group.get("VpcId", ""))
+        return None if is_own is None else float(not is_own)
+
+    return _tally(groups, count, depends_on=owners.unread)
 
 
-def _gateway_endpoints(api: Api, own: Own, _detail: str) -> float:
-    endpoints = api.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints")
-    return _of_others([each for each in endpoints if each.get("VpcEndpointType") == "Gateway"], own)
+def _endpoints(api: Api) -> _Seen:
+    return _ec2(api, "describe_vpc_endpoints", "VpcEndpoints", "VPC endpoint")
 
 
-def _interface_endpoints(api: Api, own: Own, vpc_id: str) -> float:
-    endpoints = api.pages("ec2", "describe_vpc_endpoints", "VpcEndpoints")
+def _gateway_endpoints(api: Api, own: Own, _detail: str) -> Usage:
+    return _of_others(_endpoints(api), own, lambda each: each["VpcEndpointType"] == "Gateway")
+
+
+def _interface_endpoints(api: Api, own: Own, vpc_id: str) -> Usage:
     return _of_others(
-        [each for each in endpoints if each.get("VpcEndpointType") == "Interface" and each.get("VpcId") == vpc_id], own
+        _endpoints(api), own, lambda each: each["VpcEndpointType"] == "Interface" and each["VpcId"] == vpc_id
     )
 
 
-def _subnets(api: Api, own: Own, vpc_id: str) -> float:
-    subnets = api.pages("ec2", "describe_subnets", "Subnets")
-    return _of_others([each for each in subnets if each.get("VpcId") == vpc_id], own)
+def _subnets(api: Api, own: Own, vpc_id: str) -> Usage:
+    return _of_others(_ec2(api, *_SUBNETS), own, lambda each: each["VpcId"] == vpc_id)
 
 
-def _cidrs(api: Api, own: Own, vpc_id: str) -> float:
-    vpcs = [
-        vpc for vpc in api.pages("ec2", "describe_vpcs", "Vpcs") if vpc["VpcId"] == vpc_id and not _is_own(vpc, own)
-    ]
-    blocks = [block for vpc in vpcs for block in vpc.get("CidrBlockAssociationSet", ())]
-    return len([block for block in blocks if block.get("CidrBlockState", {}).get("State") in _LIVE_BLOCKS])
+def _cidrs(api: Api, own: Own, vpc_id: str) -> Usage:
+    def blocks(vpc: Mapping[str, Any]) -> float:
+        if vpc["VpcId"] != vpc_id or _is_own(vpc, own):
+            return 0.0
+        states = [block["CidrBlockState"]["State"] for block in vpc.get("CidrBlockAssociationSet", ())]
+        return float(sum(state in _LIVE_BLOCKS for state in states))
+
+    return _tally(_ec2(api, *_VPCS), blocks)
 
 
-def _eks_clusters(api: Api, own: Own, _detail: str) -> float:
-    return len([name for name in api.pages("eks", "list_clusters", "clusters") if name != own.eks_cluster])
+def _eks_clusters(api: Api, own: Own, _detail: str) -> Usage:
+    seen = _seen(api, "eks", "list_clusters", "clusters", "EKS cluster")
+    return _tally(seen, lambda name: float(name != own.eks_cluster))
 
 
-def _lustre_file_systems(api: Api, own: Own, deployment_type: str) -> float:
-    return len(_file_systems(api, own, deployment_type))
+def _lustre_file_systems(api: Api, own: Own, deployment_type: str) -> Usage:
+    return _of_file_systems(api, own, deployment_type, lambda _each: 1.0)
 
 
-def _lustre_capacity_gib(api: Api, own: Own, deployment_type: str) -> float:
-    return sum(float(each.get("StorageCapacity", 0)) for each in _file_systems(api, own, deployment_type))
+def _lustre_capacity_gib(api: Api, own: Own, deployment_type: str) -> Usage:
+    return _of_file_systems(api, own, deployment_type, lambda each: float(each.get("StorageCapacity", 0)))
 
 
-def _lustre_tiering_mbps(api: Api, own: Own, _detail: str) -> float:
-    return sum(float(each["LustreConfiguration"].get("ThroughputCapacity", 0)) for each in _file_systems(api, own, ""))
+def _lustre_tiering_mbps(api: Api, own: Own, _detail: str) -> Usage:
+    return _of_file_systems(api, own, "", lambda each: float(each["LustreConfiguration"].get("ThroughputCapacity", 0)))
 
 
-def _lustre_read_cache_gib(api: Api, own: Own, _detail: str) -> float:
-    caches = (each["LustreConfiguration"].get("DataReadCacheConfiguration", {}) for each in _file_systems(api, own, ""))
-    return sum(float(cache.get("SizeGiB", 0)) for cache in caches)
+def _lustre_read_cache_gib(api: Api, own: Own, _detail: str) -> Usage:
+    return _of_file_systems(
+        api,
+        own,
+        "",
+        lambda each: float(each["LustreConfiguration"].get("DataReadCacheConfiguration", {}).get("SizeGiB", 0)),
+    )
 
 
-def _file_systems(api: Api, own: Own, deployment_type: str) -> list[Any]:
-    return [
-        each
-        for each in api.pages("fsx", "describe_file_systems", "FileSystems")
-        if each.get("FileSystemType") == "LUSTRE"
-        and deployment_type in {"", each.get("LustreConfiguration", {}).get("DeploymentType")}
-        and not _is_own(each, own)
-    ]
+def _of_file_systems(api: Api, own: Own, deployment_type: str, amount: Callable[[Any], float]) -> Usage:
+    def count(each: Mapping[str, Any]) -> float:
+        is_counted = (
+            each["FileSystemType"] == "LUSTRE"
+            and deployment_type in {"", each.get("LustreConfiguration", {}).get("DeploymentType")}
+            and not _is_own(each, own)
+        )
+        return amount(each) if is_counted else 0.0
 
-
-def _of_others(things: Iterable[Mapping[str, Any]], own: Own) -> float:
-    return len([each for each in things if not _is_own(each, own)])
+    return _tally(_seen(api, "fsx", "describe_file_systems", "FileSystems", "file system"), count)
 
 
 def _is_own(thing: Mapping[str, Any], own: Own) -> bool:
@@ -378,6 +566,7 @@ def _is_own(thing: Mapping[str, Any], own: Own) -> bool:
     )
 
 
+_GONE = re.compile(r"not found|not be found|not exist|not find", re.IGNORECASE)
 _GIB_PER_TIB = 1024
 _STACK_TAG = "aws:cloudformation:stack-name"
 _EKS_TAG = "aws:eks:cluster-name"
@@ -386,7 +575,7 @@ _LIVE_PLANS = ("Pending", "Scheduled", "Active")
 _LIVE_GATEWAYS = ("pending", "available", "deleting")
 _LIVE_BLOCKS = ("associating", "associated")
 
-_COUNTS: Mapping[str, Callable[[Api, Own, str], float]] = {
+_COUNTS: Mapping[str, Callable[[Api, Own, str], Usage]] = {
     "hyperpod_instances": _hyperpod_instances,
     "hyperpod_spot_instances": _hyperpod_spot_instances,
     "reserved_instances": _reserved_instances,
