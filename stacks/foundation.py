@@ -127,6 +127,7 @@ class FoundationStack(cdk.Stack):
                 admin_role_arns=section.admin_role_arns,
                 addon_versions=section.addon_versions,
                 oidc_provider=section.oidc_provider,
+                log_group_tags=environment.tags,
                 secrets_key=EncryptionKey(self, "EksSecretsKey", arn=secrets_arn).key if secrets_arn else None,
             )
         return ExistingControlPlane(

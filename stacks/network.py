@@ -85,6 +85,7 @@ def _network(stack: cdk.Stack, environment: Environment) -> Network | ExistingNe
             egress=section.egress,
             endpoint_zones=section.endpoint_zones() if section.is_closed else None,
             file_system_zones=sorted({lustre.availability_zone_id for lustre in environment.storage.made_lustre}),
+            retain=section.retain,
         )
     return ExistingNetwork(
         stack,

@@ -101,6 +101,7 @@ class ControlPlane(Construct):
         secrets_key: kms.IKey | None = None,
         node_role_arn_for_access_entry: str | None = None,
         oidc_provider: bool = False,
+        log_group_tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         pinned = dict(addon_versions or {})
@@ -115,6 +116,7 @@ class ControlPlane(Construct):
             "LogSettings",
             log_group_name=f"/aws/eks/{cluster_name}/cluster",
             retention_days=log_retention_days,
+            tags=log_group_tags,
         )
         key = secrets_key or kms.Key(
             self,

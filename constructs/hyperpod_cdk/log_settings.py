@@ -1,6 +1,8 @@
-"""Retention and key of a log group whose name a service fixes: set by a call, so that the group belongs to no stack."""
+"""Retention, key and tags of a log group whose name a service fixes: set by calls, so that it belongs to no stack."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import aws_cdk as cdk
 from aws_cdk import aws_lambda as lambda_
@@ -19,7 +21,7 @@ class LogSettings(Construct):
 
     A stack that owns such a group cannot be made a second time: the group is retained as data, or the service makes it
     again after CloudFormation deleted it (EKS writes late), and then "already exists". So nothing owns it. A custom
-    resource makes the group where it is missing, takes it as it is where it exists, and sets retention and key.
+    resource makes the group where it is missing, takes it as it is where it exists, and sets retention, key and tags.
     Deleting the resource leaves the group with what it holds.
 
     Nothing has to wait for it, and it waits for nothing: whoever comes first makes the group.
@@ -31,6 +33,9 @@ class LogSettings(Construct):
     ``encryption_key_arn``: the KMS key of what is logged from now on; its policy must let CloudWatch Logs use it.
     Default: CloudWatch Logs' own, or the key of ``keys.encrypt_log_groups``. A key that the group had before stays
     unless this resource gave it.
+
+    ``tags``: what else the group is tagged with, such as the cost allocation tags of the stack, which reach no group
+    that a service makes. Default: none.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class LogSettings(Construct):
         log_group_name: str,
         retention_days: int,
         encryption_key_arn: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
         self.log_group_name = log_group_name
@@ -55,6 +61,7 @@ class LogSettings(Construct):
                 "ServiceTimeout": _ANSWER_SECONDS,
                 "LogGroupName": log_group_name,
                 "RetentionInDays": retention_days,
+                **({"Tags": dict(sorted(tags.items()))} if tags else {}),
             },
         )
         if encryption_key_arn is not None:
@@ -77,7 +84,7 @@ class LogSettings(Construct):
         role = handler_role(
             self,
             "HandlerRole",
-            description=f"Sets retention and key of the log group {self.log_group_name}",
+            description=f"Sets retention, key and tags of the log group {self.log_group_name}",
             policy_name="log-settings",
             statements=[
                 {
@@ -86,6 +93,8 @@ class LogSettings(Construct):
                         "logs:CreateLogGroup",
                         "logs:DisassociateKmsKey",
                         "logs:PutRetentionPolicy",
+                        "logs:TagResource",
+                        "logs:UntagResource",
                     ],
                     # IAM writes a log group's ARN either way, by action
                     "Resource": [arn, f"{arn}:*"],
@@ -98,7 +107,7 @@ class LogSettings(Construct):
         return handler_function(
             self,
             "Handler",
-            description="HyperPod log settings: retention and key of a log group that a service makes",
+            description="HyperPod log settings: retention, key and tags of a log group that a service makes",
             serves="log_settings",
             role=role,
             log_group=own,

@@ -44,7 +44,8 @@ class Network(Construct):
 
     ``file_system_zones`` are the zones in whose node subnets file systems stand that outlive the stack. Their
     interfaces hold subnet, block and VPC, which EC2 then refuses to delete; so these stay when the stack goes, and
-    nothing else does. Default: none.
+    nothing else does. Default: none. ``retain`` lets VPC, node subnets and blocks of all zones stay, for file systems
+    that outlived the stack that made them. Default: False.
 
     Raises ValueError for blocks, zones and counts that AWS refuses.
     """
@@ -62,6 +63,7 @@ class Network(Construct):
         egress: Literal["nat", "closed"] = "nat",
         endpoint_zones: Sequence[str] | None = None,
         file_system_zones: Sequence[str] = (),
+        retain: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         is_closed = egress == "closed"
@@ -95,10 +97,10 @@ class Network(Construct):
             for n, zone in enumerate(zones[:control_plane_zones])
         ]
         nodes = {
-            zone: self._node_subnet(zone, cidr, ways_out[zone], stays=zone in file_system_zones)
+            zone: self._node_subnet(zone, cidr, ways_out[zone], stays=retain or zone in file_system_zones)
             for zone, cidr in availability_zones.items()
         }
-        if file_system_zones:
+        if retain or file_system_zones:
             self._vpc.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         for_endpoints = {
             zone: self._private_subnet("Endpoint", zone, slots[zones.index(zone)], None, {})

@@ -157,6 +157,9 @@ class TaskGovernance(Construct):
             properties={"Name": policy_name, **_described(description), "SchedulerConfig": scheduler},
             after=self.addon,
         )
+        # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
+        # of CreateComputeQuota in general words, DeleteComputeQuota has none), and in a chain one team would stop the
+        # next; our own handler waits a conflict out, and CloudFormation tries a ResourceConflict of a type again
         self.quotas: Mapping[str, IDependable] = {
             team.name: self._resource(
                 f"Quota-{team.name}",

@@ -48,10 +48,18 @@ def test_the_role_touches_this_group_only() -> None:
         "logs:CreateLogGroup",
         "logs:DisassociateKmsKey",
         "logs:PutRetentionPolicy",
+        "logs:TagResource",
+        "logs:UntagResource",
     ]
     ends = [json.dumps(resource).count(f":log-group:{NAME}") for resource in changing["Resource"]]
     assert ends == [1, 1]
     assert logging["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+
+
+def test_the_group_gets_tags_that_are_given() -> None:
+    own = stack()
+    LogSettings(own, "Settings", log_group_name=NAME, retention_days=30, tags={"team": "ml", "cost-center": "42"})
+    assert settings_of(template_of(own))["Tags"] == {"cost-center": "42", "team": "ml"}
 
 
 @pytest.mark.parametrize(("own_key", "expected"), [(None, KEY), (OTHER, OTHER)])

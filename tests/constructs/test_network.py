@@ -43,6 +43,16 @@ def only(rows: dict[str, dict[str, Any]], part: str) -> tuple[str, dict[str, Any
     return found
 
 
+def test_a_network_that_is_retained_keeps_the_node_side_of_every_zone() -> None:
+    template = network(retain=True)
+    staying = {name[:-8] for name, row in template["Resources"].items() if "DeletionPolicy" in row}
+    assert staying == {
+        "NetworkVpc",
+        *(f"NetworkNode{what}Use1Az{number}" for what in ("Cidr", "Subnet") for number in (4, 5)),
+        "NetworkFlowLogGroup",
+    }
+
+
 def test_a_zone_with_file_systems_keeps_vpc_block_and_subnet_and_nothing_else() -> None:
     template = network(file_system_zones=["use1-az4"])
     staying = {name[:-8] for name, row in template["Resources"].items() if "DeletionPolicy" in row}

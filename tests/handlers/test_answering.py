@@ -99,8 +99,17 @@ EKS: dict[str, list[Any]] = {
     "update_termination_protection": [{}],
 }
 LOGS: dict[str, list[Any]] = {
-    name: [{}] for name in ("create_log_group", "put_retention_policy", "associate_kms_key", "disassociate_kms_key")
+    name: [{}]
+    for name in (
+        "create_log_group",
+        "put_retention_policy",
+        "associate_kms_key",
+        "disassociate_kms_key",
+        "tag_resource",
+        "untag_resource",
+    )
 }
+TAGS = {"Tags": {"team": "ml"}}
 GROUP = {"LogGroupName": "/aws/eks/prod-eks/cluster", "RetentionInDays": "90"}
 NODES: dict[str, list[Any]] = {
     "describe_cluster": [
@@ -187,8 +196,15 @@ SCENARIOS = [
         PROTECTION,
         EKS | stack("DELETE_IN_PROGRESS") | {"describe_cluster": PROTECTED},
     ),
-    Scenario("settings", log_settings.handle, "Create", GROUP | {"KmsKeyArn": KEY}, LOGS),
-    Scenario("settings without the key", log_settings.handle, "Update", GROUP, LOGS, before=GROUP | {"KmsKeyArn": KEY}),
+    Scenario("settings", log_settings.handle, "Create", GROUP | {"KmsKeyArn": KEY} | TAGS, LOGS),
+    Scenario(
+        "settings without the key",
+        log_settings.handle,
+        "Update",
+        GROUP,
+        LOGS,
+        before=GROUP | {"KmsKeyArn": KEY} | TAGS,
+    ),
     Scenario("no settings", log_settings.handle, "Delete", GROUP, {}),
     # what happened before helps to judge failures; nodes that run are told by the rest
     Scenario("nodes", node_wait.handle, "Create", WAIT, NODES, goes_on=frozenset({"list_cluster_events"})),

@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError
 from hyperpod_cdk._handlers.log_settings import index
 
 NAME = "/aws/eks/prod-eks/cluster"
+STACK = "arn:aws-us-gov:cloudformation:us-gov-west-1:111122223333:stack/prod-foundation/0a1b2c3d-guid"
+ARN = f"arn:aws-us-gov:logs:us-gov-west-1:111122223333:log-group:{NAME}"
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
@@ -41,6 +43,17 @@ class Logs:
         self._begin("DisassociateKmsKey")
         self.groups[logGroupName].pop("kmsKeyId", None)
 
+    def tag_resource(self, *, resourceArn: str, tags: dict[str, str]) -> None:  # noqa: N803 - boto3's own
+        self._begin("TagResource")
+        assert resourceArn == ARN
+        self.groups[NAME].setdefault("tags", {}).update(tags)
+
+    def untag_resource(self, *, resourceArn: str, tagKeys: list[str]) -> None:  # noqa: N803 - boto3's own
+        self._begin("UntagResource")
+        assert resourceArn == ARN
+        for key in tagKeys:
+            del self.groups[NAME]["tags"][key]
+
     def _begin(self, operation: str) -> None:
         self.called.append(operation)
         if self.faults.get(operation):
@@ -64,7 +77,7 @@ def run(logs: Logs, request: str, properties: dict[str, Any], **more: Any) -> di
     event = {
         "RequestType": request,
         "RequestId": "request",
-        "StackId": "stack",
+        "StackId": STACK,
         "LogicalResourceId": "Settings",
         "ResponseURL": "https://answer.example/?signature",
         "ResourceProperties": {"LogGroupName": NAME, "RetentionInDays": "90", **properties},
@@ -73,12 +86,12 @@ def run(logs: Logs, request: str, properties: dict[str, Any], **more: Any) -> di
     index.handle(event, Context(), clients=lambda _: logs, put=lambda _, body: sent.append(body), sleep=lambda _: None)
     (body,) = sent
     answer: dict[str, Any] = json.loads(body)
-    fixed = {"RequestId": "request", "StackId": "stack", "LogicalResourceId": "Settings"}
+    fixed = {"RequestId": "request", "StackId": STACK, "LogicalResourceId": "Settings"}
     assert {key: answer.pop(key) for key in fixed} == fixed
     return {key: value for key, value in answer.items() if value}
 
 
-MADE = {"Status": "SUCCESS", "PhysicalResourceId": "Settings-stack"}
+MADE = {"Status": "SUCCESS", "PhysicalResourceId": "Settings-0a1b2c3d-guid"}
 
 
 def test_a_group_that_is_missing_is_made() -> None:
@@ -98,20 +111,33 @@ def test_the_key_is_given_and_taken_back_by_whoever_gave_it() -> None:
     assert run(logs, "Create", {"KmsKeyArn": KEY}) == MADE
     assert logs.groups[NAME]["kmsKeyId"] == KEY
     before = {"LogGroupName": NAME, "RetentionInDays": "90", "KmsKeyArn": KEY}
-    assert run(logs, "Update", {}, PhysicalResourceId="Settings-stack", OldResourceProperties=before) == MADE
+    assert run(logs, "Update", {}, PhysicalResourceId="Settings-0a1b2c3d-guid", OldResourceProperties=before) == MADE
     assert "kmsKeyId" not in logs.groups[NAME]
 
 
 def test_another_name_is_another_group_and_the_first_one_stays() -> None:
     logs = Logs({"/old": {"kmsKeyId": KEY}})
     before = {"LogGroupName": "/old", "RetentionInDays": "90", "KmsKeyArn": KEY}
-    assert run(logs, "Update", {}, PhysicalResourceId="Settings-stack", OldResourceProperties=before) == MADE
+    assert run(logs, "Update", {}, PhysicalResourceId="Settings-0a1b2c3d-guid", OldResourceProperties=before) == MADE
     assert logs.groups == {"/old": {"kmsKeyId": KEY}, NAME: {"retentionInDays": 90}}
+
+
+def test_tags_follow_the_properties_and_others_stay() -> None:
+    logs = Logs({NAME: {"tags": {"owner": "somebody"}}})
+    tags = {"team": "ml", "cost-center": "42"}
+    assert run(logs, "Create", {"Tags": tags}) == MADE
+    assert logs.groups[NAME]["tags"] == {"owner": "somebody", **tags}
+    before = {"LogGroupName": NAME, "RetentionInDays": "90", "Tags": tags}
+    assert run(logs, "Update", {"Tags": {"team": "research"}}, OldResourceProperties=before) == MADE
+    assert logs.groups[NAME]["tags"] == {"owner": "somebody", "team": "research"}
+    logs.called.clear()
+    assert run(logs, "Update", {}, OldResourceProperties={"LogGroupName": "/old", "Tags": tags}) == MADE
+    assert logs.called == ["CreateLogGroup", "PutRetentionPolicy"]
 
 
 def test_deleting_leaves_the_group_and_asks_nothing() -> None:
     logs = Logs({NAME: {}})
-    assert run(logs, "Delete", {}, PhysicalResourceId="Settings-stack") == MADE
+    assert run(logs, "Delete", {}, PhysicalResourceId="Settings-0a1b2c3d-guid") == MADE
     assert logs.called == []
 
 
@@ -123,6 +149,6 @@ def test_what_passes_is_waited_for(operation: str, code: str) -> None:
     logs = Logs(faults={operation: [code] * 99})
     assert run(logs, "Create", {}) == {
         "Status": "FAILED",
-        "PhysicalResourceId": "Settings-stack",
+        "PhysicalResourceId": "Settings-0a1b2c3d-guid",
         "Reason": f"An error occurred ({code}) when calling the {operation} operation: told by the test",
     }

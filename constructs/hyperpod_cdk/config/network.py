@@ -227,6 +227,15 @@ class Network(Section):
         description="Where interface endpoints stand, and further ones. Default: those that are needed, everywhere.",
         examples=[{"additional": ["secretsmanager"]}],
     )
+    retain: bool = Field(
+        default=False,
+        description=(
+            "Whether the VPC, the node subnets and their blocks stay when the foundation stack goes. Set it when a file"
+            " system leaves the file: FSx keeps the file system, whose network interfaces stand in the subnet, and EC2"
+            " deletes neither subnet nor VPC before it is deleted. They stay in any case while storage.lustre names a"
+            " file system that is made, in its zone. They cost nothing; the VPC counts against its quota."
+        ),
+    )
     existing: ExistingNetwork | None = Field(
         default=None,
         description=(

@@ -250,7 +250,11 @@ class _Rehearsal:
         if left:
             raise RehearsalError(f"destroy left the stacks {', '.join(left)}")
         self.report.kept, unexpected = kept_and_unexpected(
-            self.aws, self.before, region=self.environment.region, prices=self.prices
+            self.aws,
+            self.before,
+            region=self.environment.region,
+            prices=self.prices,
+            asked={id_ for ids in self.report.retained.values() for id_ in ids if self.environment.network.retain},
         )
         if unexpected:
             raise RehearsalError(f"destroy left behind what no stack knows any more: {', '.join(unexpected)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,7 @@ FREE = "nothing"
 _FILE_SYSTEM = "FSx file system"
 _NETWORK = ("VPC", "subnet", "security group", "network interface")
 _NEEDED = "the file system's network interfaces stand in it or carry it"
+_ASKED = "network.retain asks for it: a file system that has left the file may stand in it"
 _DATA = {
     "log group": ("logs are data", BY_USE),
     "bucket": ("objects are data", BY_USE),
@@ -44,8 +45,13 @@ def snapshot(aws: Aws) -> Snapshot:
     return {kind: frozenset(listing(aws)) for kind, listing in _LISTINGS.items()}
 
 
-def kept_and_unexpected(aws: Aws, before: Snapshot, *, region: str, prices: Prices) -> tuple[list[Kept], list[str]]:
-    """Tell what is there since ``before``: what stays on purpose, and what should have gone with its stack."""
+def kept_and_unexpected(
+    aws: Aws, before: Snapshot, *, region: str, prices: Prices, asked: Collection[str] = ()
+) -> tuple[list[Kept], list[str]]:
+    """Tell what is there since ``before``: what stays on purpose, and what should have gone with its stack.
+
+    ``asked`` are ids of what the environment file asks to keep of its network.
+    """
     added = {kind: sorted(ids - before[kind]) for kind, ids in snapshot(aws).items()}
     systems = _described(aws, added[_FILE_SYSTEM])
     needed = _needed_by(aws, systems)
@@ -54,6 +60,8 @@ def kept_and_unexpected(aws: Aws, before: Snapshot, *, region: str, prices: Pric
     for kind, names in added.items():
         for name in names:
             reason = _reason(kind, name, aws, systems, needed, region=region, prices=prices)
+            if reason is None and kind in _NETWORK and name in asked:
+                reason = _ASKED, FREE
             if reason is None:
                 unexpected.append(f"{kind} {name}")
             else:

@@ -1,4 +1,4 @@
-"""Serve Custom::HyperPodLogSettings: retention and key of a log group whose name a service fixes.
+"""Serve Custom::HyperPodLogSettings: retention, key and tags of a log group whose name a service fixes.
 
 The service may have made the group, or an environment of the same name may have left it: it is taken as it is, with
 what it holds, and made only where there is none. Deleting the resource leaves it: what is in it is data. Standard
@@ -34,16 +34,18 @@ def handle(event: Mapping[str, Any], context: Any, *, clients: Clients, put: Put
 
     def work(turn: Turn) -> Answer:
         if turn.kind != "Delete":
-            configure(event["ResourceProperties"], event.get("OldResourceProperties") or {}, turn.client("logs"))
+            before = event.get("OldResourceProperties") or {}
+            configure(event["ResourceProperties"], before, turn.client("logs"), stack_id=str(event["StackId"]))
         return Answer()
 
     serve(event, context, work, clients=clients, put=put, sleep=sleep, passing=PASSING)
 
 
-def configure(properties: Properties, before: Properties, logs: Any) -> None:
-    """Make the group where it is missing, then set retention and key.
+def configure(properties: Properties, before: Properties, logs: Any, *, stack_id: str) -> None:
+    """Make the group where it is missing, then set retention, key and tags.
 
-    A key is taken away only where an earlier deployment gave it: a group that was there before may have one of its own.
+    A key or a tag is taken away only where an earlier deployment gave it: a group that was there before may have its
+    own. ``stack_id`` says partition, region and account of the group.
     """
     name, key = str(properties["LogGroupName"]), properties.get("KmsKeyArn")
     try:
@@ -57,3 +59,18 @@ def configure(properties: Properties, before: Properties, logs: Any) -> None:
         logs.associate_kms_key(logGroupName=name, kmsKeyId=str(key))
     elif before.get("KmsKeyArn") and before.get("LogGroupName") == name:
         logs.disassociate_kms_key(logGroupName=name)
+    _tag(properties, before if before.get("LogGroupName") == name else {}, logs, _arn(stack_id, name))
+
+
+def _tag(properties: Properties, before: Properties, logs: Any, arn: str) -> None:
+    tags = {str(key): str(value) for key, value in (properties.get("Tags") or {}).items()}
+    gone = sorted((before.get("Tags") or {}).keys() - tags.keys())
+    if gone:
+        logs.untag_resource(resourceArn=arn, tagKeys=gone)
+    if tags:
+        logs.tag_resource(resourceArn=arn, tags=tags)
+
+
+def _arn(stack_id: str, name: str) -> str:
+    _, partition, _, region, account, _ = stack_id.split(":", 5)
+    return f"arn:{partition}:logs:{region}:{account}:log-group:{name}"

@@ -48,7 +48,7 @@ def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
                 " means another zone in each account), or existing with the vpc_id of a VPC that exists",
             )
         return
-    for key in ("vpc_cidr", "availability_zones", "nat_gateways", "endpoints"):
+    for key in ("vpc_cidr", "availability_zones", "nat_gateways", "endpoints", "retain"):
         if key in network.model_fields_set:
             yield Problem(
                 ("network", key),
