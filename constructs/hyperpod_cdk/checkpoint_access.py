@@ -11,6 +11,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.instance_groups import is_token
 from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST
 
@@ -106,6 +107,8 @@ def _place(address: str) -> tuple[str, str]:
             f'buckets must hold names of buckets, or s3://bucket/prefix, without wildcards, got "{address}"; '
             "name the bucket, such as s3://my-checkpoints/llama-70b"
         )
+    if problem := brackets_problem(address, key="buckets"):
+        raise ValueError(f"buckets {problem}")
     prefix = prefix.strip("/")
     return bucket, f"{prefix}/" if prefix else ""
 

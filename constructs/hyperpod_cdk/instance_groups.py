@@ -432,9 +432,9 @@ class InstanceGroup:
             yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
         if self.release_version is not None:
             yield from _pattern_problem("release_version", self.release_version, hyperpod.RELEASE_VERSION)
-        yield from _pattern_problem("on_create", self.on_create, hyperpod.LIFECYCLE_SCRIPT)
-        if self.on_init_complete is not None:
-            yield from _pattern_problem("on_init_complete", self.on_init_complete, hyperpod.LIFECYCLE_SCRIPT)
+        for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
+            if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
+                yield f"{key} {problem}"
         if hyperpod.MIG_LABEL in self.labels and self.instance_types:
             yield (
                 f"labels must not hold {hyperpod.MIG_LABEL} in a flexible group, which has no GPU slices, got "

@@ -25,8 +25,8 @@ from hyperpod_cdk.script_files import (
     check_scripts,
     content_hash,
     environment_text,
-    files,
     library_scripts,
+    script_names,
     shebang_problem,
 )
 
@@ -158,9 +158,9 @@ class LifecycleScripts(Construct):
 
     def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
         """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
-        if problem := hyperpod.LIFECYCLE_SCRIPT.problem(script, key=key):
+        if problem := hyperpod.script_problem(script, key=key):
             return problem
-        names = [path.relative_to(self.directory).as_posix() for path in files(self.directory)]
+        names = script_names(self.directory)
         if script not in names:
             top = ", ".join(name for name in names if "/" not in name) or "nothing"
             return (

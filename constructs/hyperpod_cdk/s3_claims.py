@@ -13,6 +13,8 @@ from constructs import Construct
 
 from hyperpod_cdk.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.rules import brackets_problem
+from hyperpod_cdk.instance_groups import is_token
 from hyperpod_cdk.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.volume_claims import VolumeClaims
 
@@ -43,6 +45,8 @@ class MountedBucket:
         if self.prefix and (self.prefix.startswith("/") or not self.prefix.endswith("/")):
             fixed = f"{self.prefix.strip('/')}/"
             raise ValueError(f"prefix: must end with / and not begin with it, got {self.prefix!r}; set {fixed!r}")
+        if not is_token(self.prefix) and (problem := brackets_problem(self.prefix, key="prefix")):
+            raise ValueError(f"prefix: {problem}")
         if self.read_only and (self.allow_delete or self.allow_overwrite):
             raise ValueError("read_only: must be false to delete or overwrite objects, got true; set read_only: false")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+
+from hyperpod_cdk.catalog._closest import closest
 
 MAX_FILES = 1000
 """A folder with more is no folder of scripts; one file is one request of every new node."""
@@ -18,6 +20,8 @@ MAX_TOTAL_MIB = 64
 
 ENVIRONMENT = "environment.conf"
 """A file that is written at the top of the uploaded folder: what the environment needs of its nodes."""
+
+_LONGEST_LINE = 4096
 
 EXCLUDED = (".DS_Store", "__pycache__", ".git")
 """Names that editors and tools leave in a folder; neither hashed nor uploaded."""
@@ -141,6 +145,21 @@ def files(directory: Path) -> Iterator[Path]:
             yield path
 
 
+def script_names(directory: Path) -> list[str]:
+    """Give what ``on_create`` may say for this folder: the paths of its files below it, in their order."""
+    return [path.relative_to(directory).as_posix() for path in files(directory)]
+
+
+def name_problem(script: str, names: Sequence[str], *, where: str) -> str | None:
+    """Say that ``script`` is none of ``names``, the files ``where`` it was looked for, or give None."""
+    if script in names:
+        return None
+    top = [name for name in names if name.endswith(".sh") and "/" not in name]
+    near = closest(script, top)
+    fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(top) or 'your own'}"
+    return f'must be a script in {where}, got "{script}"; {fix}'
+
+
 def is_script(path: Path) -> bool:
     """Say whether a file is one that a shell is meant to run: named ``*.sh``, or beginning with ``#!``."""
     if path.suffix == ".sh":
@@ -151,7 +170,8 @@ def is_script(path: Path) -> bool:
 
 def shebang_problem(path: Path) -> str | None:
     """Say that the first line of a script names no interpreter, or give None."""
-    message = _shebang_message(path.read_bytes())
+    with path.open("rb") as stream:
+        message = _shebang_message(stream.readline(_LONGEST_LINE))
     return f"{path}:1 {message}" if message else None
 
 

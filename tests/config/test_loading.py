@@ -231,12 +231,35 @@ def test_lifecycle_scripts_that_are_not_there(folder: Path, base: str) -> None:
     prod.write_text(base.replace("volume_gib: 500", "on_create: on_craete.sh"), encoding="utf-8")
     loaded = load_environment(prod)
     scripts = folder / "lifecycle_scripts"
-    assert missing_scripts([loaded], scripts) == []  # the library's own are used then
-    scripts.mkdir()
-    (scripts / "on_create.sh").touch()
+    at = "environments/prod.yaml:37 hyperpod.instance_groups[1].on_create"
     assert [finding.render() for finding in missing_scripts([loaded], scripts)] == [
         (
-            "environments/prod.yaml:37 hyperpod.instance_groups[1].on_create: must be a script in lifecycle_scripts/,"
-            ' got "on_craete.sh"; did you mean on_create.sh?'
+            f"{at}: must be a script in the library's folder, since there is no lifecycle_scripts/, got"
+            ' "on_craete.sh"; did you mean on_create.sh?'
         )
+    ]
+    scripts.mkdir()
+    (scripts / "on_create.sh").write_text("#!/bin/bash\n")
+    assert [finding.render() for finding in missing_scripts([loaded], scripts)] == [
+        f'{at}: must be a script in lifecycle_scripts/, got "on_craete.sh"; did you mean on_create.sh?'
+    ]
+    (scripts / "on_craete.sh").write_text("echo\n")
+    assert [finding.render() for finding in missing_scripts([loaded], scripts)] == [
+        (
+            f"{at}: names a script that no node can start: lifecycle_scripts/on_craete.sh:1 must name its interpreter,"
+            ' got "echo"; make the first line #!/usr/bin/env bash'
+        )
+    ]
+
+
+@pytest.mark.parametrize("excluded", [".git/hook.sh", "__pycache__/on_create.sh"])
+def test_lifecycle_scripts_that_are_not_uploaded(folder: Path, base: str, excluded: str) -> None:
+    prod = folder / "environments" / "prod.yaml"
+    prod.write_text(base.replace("volume_gib: 500", f"on_create: {excluded}"), encoding="utf-8")
+    scripts = folder / "lifecycle_scripts"
+    for name in ("on_create.sh", excluded):
+        (scripts / name).parent.mkdir(parents=True, exist_ok=True)
+        (scripts / name).write_text("#!/bin/bash\n")
+    assert [finding.path for finding in missing_scripts([load_environment(prod)], scripts)] == [
+        "hyperpod.instance_groups[1].on_create"
     ]

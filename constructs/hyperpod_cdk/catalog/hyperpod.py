@@ -111,6 +111,20 @@ def ultraserver(instance_type: str) -> UltraServer | None:
     return UltraServer(**row) if isinstance(row, dict) else None
 
 
+def script_problem(script: str, *, key: str) -> str | None:
+    """Say why ``script`` names no file below the folder of lifecycle scripts, or give None."""
+    if problem := LIFECYCLE_SCRIPT.problem(script, key=key):
+        return problem
+    parts = script.split("/")
+    if all(part not in {"", ".", ".."} for part in parts) and script.isprintable():
+        return None
+    plain = "/".join(part for part in parts if part not in {"", ".", ".."} and part.isprintable())
+    return (
+        f'must be the path of a script below the folder of lifecycle scripts, without / at its beginning, "." and "..",'
+        f' got "{script}"; set {key}: {plain or LIFECYCLE_SCRIPT.example}'
+    )
+
+
 def key_name_problem(key: str) -> str | None:
     """Say what is wrong with the length of a label or taint key's name, or give None."""
     name = key.rpartition("/")[2]

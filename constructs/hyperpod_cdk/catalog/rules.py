@@ -96,3 +96,36 @@ def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
         name: replace(row, describes=row.describes.format(minimum=row.minimum, maximum=row.maximum))
         for name, row in found.items()
     }
+
+
+_TEMPLATE_MARKS = ("${", "{{resolve:")
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+
+
+def template_mark_problem(text: str, *, key: str) -> str | None:
+    """Say that a template would take ``text`` for a reference instead of text, or give None.
+
+    CloudFormation replaces dynamic references wherever they stand; ``${`` begins a parameter for its linters, and a
+    token of CDK.
+    """
+    mark = next((mark for mark in _TEMPLATE_MARKS if mark in text), None)
+    if mark is None:
+        return None
+    return f'must not hold {mark}, which begins a reference in CloudFormation templates, got "{text}"; change {key}'
+
+
+def brackets_problem(text: str, *, key: str) -> str | None:
+    """Say that the brackets of ``text`` are not in pairs, or give None.
+
+    Names of findings hold it in brackets, and CDK refuses to read one whose brackets do not match.
+    """
+    opened: list[str] = []
+    for mark in text:
+        if mark in _BRACKETS.values():
+            opened.append(mark)
+        elif mark in _BRACKETS and (not opened or opened.pop() != _BRACKETS[mark]):
+            break
+    else:
+        if not opened:
+            return None
+    return f'must have its brackets in pairs, which CDK wants of what policies name, got "{text}"; change {key}'

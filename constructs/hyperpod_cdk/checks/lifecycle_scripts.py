@@ -17,9 +17,17 @@ from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.secrets import secrets
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.loading import SCRIPTS
-from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.script_files import Problem, files, folder_problems, is_script, library_scripts, script_problems
+from hyperpod_cdk.script_files import (
+    Problem,
+    files,
+    folder_problems,
+    is_script,
+    library_scripts,
+    name_problem,
+    script_names,
+    script_problems,
+)
 
 LARGEST_SCRIPT_KIB = 512
 """A larger file is no script that somebody wrote; it is not read for commands."""
@@ -217,20 +225,14 @@ def _is_large(file: Path) -> bool:
 
 
 def _missing(case: Case, folder: _Folder) -> Iterator[Found]:
-    there = {file.relative_to(folder.path).as_posix() for file in _files(folder.path)}
-    scripts = sorted(name for name in there if "/" not in name)
-    if not scripts:
+    names = script_names(folder.path)
+    if not names:
         return
     for index, group in enumerate(case.environment.hyperpod.instance_groups):
         key, script = group.script
-        if script in there:
-            continue
-        near = closest(script, scripts)
-        fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(scripts)}"
-        yield error(
-            f"hyperpod.instance_groups[{index}].{key}",
-            f'must be a script in {folder.shown}/, got "{script}"; {fix}',
-        )
+        problem = name_problem(script, names, where=f"{folder.shown}/")
+        if problem:
+            yield error(f"hyperpod.instance_groups[{index}].{key}", problem)
 
 
 def _form(file: Path, name: str) -> Iterator[Found]:

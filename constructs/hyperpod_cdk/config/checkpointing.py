@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.rules import Pattern, brackets_problem
 from hyperpod_cdk.config.section import Check, Section, filled, like, within
 from hyperpod_cdk.config.storage import DNS_LABEL
 
@@ -39,7 +39,7 @@ KEY_ARN = Pattern(
 
 def _place_problem(text: str, key: str) -> str | None:
     if BUCKET_OR_PREFIX.matches(text):
-        return None
+        return brackets_problem(text, key=key)
     # mending it letter by letter could name somebody else's bucket
     return f'must be {BUCKET_OR_PREFIX.describes}, got "{text}"; write {key} as {BUCKET_OR_PREFIX.example}'
 

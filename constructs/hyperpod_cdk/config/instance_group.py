@@ -39,6 +39,22 @@ AvailabilityZoneId = Annotated[
 ]
 
 
+LifecycleScript = Annotated[
+    str,
+    Check(
+        lambda value, key: hyperpod.script_problem(value, key=key),
+        "pattern",
+        {
+            "pattern": r"^(?!/)(?!.*(^|/)\.{0,2}(/|$))[^\x00-\x1f\x7f]+$",
+            "minLength": hyperpod.LIFECYCLE_SCRIPT.minimum,
+            "maxLength": hyperpod.LIFECYCLE_SCRIPT.maximum,
+            "patternErrorMessage": "must be the path of a script below lifecycle_scripts/",
+            "examples": [hyperpod.LIFECYCLE_SCRIPT.example],
+        },
+    ),
+]
+
+
 class Taint(Section):
     """A Kubernetes taint on every node of the group."""
 
@@ -204,7 +220,7 @@ class InstanceGroup(Section):
     patching: Patching | None = Field(
         default=None, description="When HyperPod updates the software of the nodes. Default: only when asked."
     )
-    on_create: Annotated[str, like(hyperpod.LIFECYCLE_SCRIPT)] | None = Field(
+    on_create: LifecycleScript | None = Field(
         default=None,
         description=(
             "Lifecycle script that runs on each new node and sets it up; a file of lifecycle_scripts/. Default:"
@@ -212,7 +228,7 @@ class InstanceGroup(Section):
         ),
         examples=[DEFAULT_SCRIPT],
     )
-    on_init_complete: Annotated[str, like(hyperpod.LIFECYCLE_SCRIPT)] | None = Field(
+    on_init_complete: LifecycleScript | None = Field(
         default=None,
         description=(
             "Script that runs after HyperPod itself has set up the node, in place of on_create; a file of"

@@ -164,29 +164,35 @@ def shared_names(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
 
 
 def missing_scripts(loaded: Sequence[LoadedEnvironment], folder: Path) -> list[Finding]:
-    """Find lifecycle scripts that an environment names and ``folder`` does not hold; none where it is no folder."""
-    if not folder.is_dir():
-        return []
-    scripts = sorted(path.name for path in folder.glob("*.sh"))
+    """Find lifecycle scripts that an environment names and nodes would not get, or could not start.
+
+    They come from ``folder``, or, where that is none, from the library's own scripts.
+    """
+    from hyperpod_cdk import script_files  # noqa: PLC0415 - reading one file of text needs no scripts
+
+    is_own = folder.is_dir()
+    directory = folder if is_own else script_files.library_scripts()
+    where = f"{folder.name}/" if is_own else f"the library's folder, since there is no {folder.name}/"
+    names = script_files.script_names(directory)
     findings = []
     for each in loaded:
         for index, group in enumerate(each.environment.hyperpod.instance_groups):
             key, script = group.script
-            if (folder / script).is_file():
-                continue
             path = f"hyperpod.instance_groups[{index}].{key}"
-            near = closest(script, scripts)
-            fix = f"did you mean {near}?" if near else f"write it, or name one of {', '.join(scripts) or 'your own'}"
-            findings.append(
-                Finding(
-                    severity=Severity.ERROR,
-                    message=f'must be a script in {folder.name}/, got "{script}"; {fix}',
-                    path=path,
-                    file=each.file,
-                    line=each.line_of(path),
-                    rule="lifecycle_script_is_there",
+            problem = script_files.name_problem(script, names, where=where)
+            if problem is None and (said := script_files.shebang_problem(directory / script)):
+                problem = f"names a script that no node can start: {shown(Path(said))}"
+            if problem:
+                findings.append(
+                    Finding(
+                        severity=Severity.ERROR,
+                        message=problem,
+                        path=path,
+                        file=each.file,
+                        line=each.line_of(path),
+                        rule="lifecycle_script_is_there",
+                    )
                 )
-            )
     return findings
 
 

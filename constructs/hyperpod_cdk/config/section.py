@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaH
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.catalog.rules import Bound, Pattern, brackets_problem
 
 
 class Section(BaseModel):
@@ -72,6 +72,10 @@ def like(pattern: Pattern) -> Check:
             "examples": [pattern.example],
         },
     )
+
+
+PAIRED_BRACKETS = Check(lambda value, key: brackets_problem(value, key=key), "pattern")
+"""Checks text that stands in the resource of a policy before a wildcard, which findings name."""
 
 
 def counted(bound: Bound, what: str, *, schema_keys: tuple[str, str] = ("minItems", "maxItems")) -> Check:

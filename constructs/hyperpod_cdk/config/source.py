@@ -135,10 +135,14 @@ def parse_path(text: str) -> DataPath | None:
         step = _STEP.match(text, position)
         if step is None:
             return None
-        if step["index"] is not None:
-            path.append(int(step["index"]))
-        else:
-            path.append(json.loads(step["quoted"]) if step["quoted"] is not None else step["key"])
+        try:
+            if step["index"] is not None:
+                path.append(int(step["index"]))
+            else:
+                path.append(json.loads(step["quoted"]) if step["quoted"] is not None else step["key"])
+        except ValueError:
+            # a finding shows control characters and very long keys in another way than JSON
+            return None
         position = step.end()
     return tuple(path)
 

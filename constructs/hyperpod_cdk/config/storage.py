@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.encryption import KMS_KEY_ARN
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
-from hyperpod_cdk.config.section import Check, Section, counted, filled, like, one_of, within
+from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
 
 DNS_LABEL = Pattern(
     regex=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
@@ -358,7 +358,7 @@ class S3Volume(Section):
         " keeps its bucket: another one needs another claim.name.",
         examples=["my-checkpoints"],
     )
-    prefix: Annotated[str, like(PREFIX)] = Field(
+    prefix: Annotated[str, like(PREFIX), PAIRED_BRACKETS] = Field(
         default="", description="Prefix that is mounted, ending with /. Default: the whole bucket.", examples=["runs/"]
     )
     read_only: bool = Field(

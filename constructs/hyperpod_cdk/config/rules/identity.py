@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pydantic import BaseModel
+
 from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog.rules import template_mark_problem
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_types import INSTANCE_TYPE_NAME
 from hyperpod_cdk.config.rules._book import Book, Problem, warning
+from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
@@ -90,3 +94,26 @@ def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]
                 path,
                 f"{name} is not in the catalog of {instance_types.as_of()}; its numbers are taken from this file as is",
             )
+
+
+@BOOK.whole
+def texts_are_no_references(environment: Environment) -> Iterator[Problem]:
+    """Refuse text that a template takes for a reference to something else."""
+    for path, text in _texts((), environment):
+        if problem := template_mark_problem(text, key=str(path[-1])):
+            yield Problem(path, problem)
+
+
+def _texts(path: DataPath, value: object) -> Iterator[tuple[DataPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, BaseModel):
+        for name, each in value.__dict__.items():
+            yield from _texts((*path, name), each)
+    elif isinstance(value, dict):
+        for key, each in dict.items(value):
+            yield from _texts((*path, key), key)
+            yield from _texts((*path, key), each)
+    elif isinstance(value, tuple):
+        for index, each in enumerate(value):
+            yield from _texts((*path, index), each)
