@@ -201,11 +201,11 @@ def test_a_type_that_only_flexible_groups_may_take_is_not_needed(case_of: CaseOf
     assert found.path == "hyperpod.instance_groups[2].count"
 
 
-def test_groups_without_nodes_need_nothing(case_of: CaseOf) -> None:
-    found = needs(case_of({f"{H100}.count": 0, **WITHOUT_TEAMS}))
+def test_groups_without_nodes_need_the_size_of_their_volume_only(case_of: CaseOf) -> None:
+    found = needs(case_of({f"{H100}.count": 0, f"{H100}.volume_gib": 1500, **WITHOUT_TEAMS}))
     assert "cluster:ml.p5.48xlarge" not in found
     assert found["hyperpod_instances_total"].needed == 2
-    assert found["hyperpod_ebs_volume_gb"].needed == 500
+    assert found["hyperpod_ebs_volume_gb"].needed == 1500
 
 
 @pytest.mark.parametrize(("gateways", "zones"), [(1, ["use1-az5"]), (2, ["use1-az5", "use1-az4"])])

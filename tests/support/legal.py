@@ -221,14 +221,14 @@ def fields_of(value: Any, part: Mapping[str, Any] | None = None, place: str = ""
 
 
 @st.composite
-def files(draw: st.DrawFn) -> File:
-    """A file that is accepted."""
+def files(draw: st.DrawFn, focus: st.SearchStrategy[str] | None = None) -> File:
+    """A file that is accepted, and tries to hold one field, that of ``focus``, with what stands beside it."""
     region = draw(st.sampled_from(_REGIONS))
     refused = regions.eks_control_plane_unsupported_az_ids()
     zones = draw(st.permutations([zone for zone in regions.known_az_ids(region) if zone not in refused]))
-    focus = draw(st.sampled_from(sorted(fields())))
+    about = draw(focus or st.sampled_from(sorted(fields())))
     kind = next(
-        (kind for place, kind in _KINDS.items() if _leads_to(place, focus)),
+        (kind for place, kind in _KINDS.items() if _leads_to(place, about)),
         draw(st.sampled_from(["made", "made", "made", "closed", "existing", "existing with eks"])),
     )
     shape = Shape(
@@ -237,7 +237,7 @@ def files(draw: st.DrawFn) -> File:
         is_existing=kind.startswith("existing"),
         has_eks=kind == "existing with eks",
         is_closed=kind == "closed",
-        focus=focus,
+        focus=about,
     )
     pen = _Pen(draw, shape)
     file = pen.section(schema(), "")
@@ -247,7 +247,7 @@ def files(draw: st.DrawFn) -> File:
 
 def accepted(file: File) -> LoadedEnvironment | None:
     """Give the environment of a file, None for one that is refused."""
-    answer = _asked(as_text(file))
+    answer = asked(as_text(file))
     return answer if isinstance(answer, LoadedEnvironment) else None
 
 
@@ -284,7 +284,8 @@ class _Dumper(yaml.SafeDumper):
 
 
 @lru_cache(maxsize=64)
-def _asked(text: str) -> LoadedEnvironment | tuple[Finding, ...]:
+def asked(text: str) -> LoadedEnvironment | tuple[Finding, ...]:
+    """Give the environment of a text, or the errors for which it is refused."""
     try:
         return load_environment(FILE, text=text, today=kubernetes.AS_OF, with_record=False)
     except EnvironmentFileError as error:
@@ -434,7 +435,7 @@ class _Pen:
         """Take out of a file, or draw anew, what the loader refuses, until it accepts it."""
         answer: LoadedEnvironment | tuple[Finding, ...] = ()
         for turn in range(_ROUNDS):
-            answer = _asked(as_text(file))
+            answer = asked(as_text(file))
             if isinstance(answer, LoadedEnvironment):
                 return file
             if turn in _LAST_RESORTS:

@@ -222,15 +222,16 @@ def _cluster_size(environment: Environment) -> Iterator[Requirement]:
 
 
 def _volume(environment: Environment) -> Iterator[Requirement]:
-    sizes = [(each.group.volume_gib or 0, each) for each in _groups(environment)]
+    # also of groups without nodes: the size is asked for with the group, and Karpenter's nodes have it
+    sizes = [(group.volume_gib or 0, render_path(place)) for place, group in environment.hyperpod.placed_groups]
     if not sizes:
         return
-    gib, largest = max(sizes, key=lambda size: size[0])
+    gib, path = max(sizes, key=lambda size: size[0])
     yield _requirement(
         quotas.get("hyperpod_ebs_volume_gb"),
         needed=gib,
         unit="GB of EBS volume",
-        path=f"{largest.path}.volume_gib",
+        path=f"{path}.volume_gib",
         lever="volume_gib",
     )
 
