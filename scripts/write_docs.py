@@ -15,6 +15,7 @@ from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.review.pages.schema import report_schema_text
+from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.template_rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
@@ -52,7 +53,8 @@ def main() -> int:
         "docs/policy-pack.md": policy_pack_page(TABLE),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
-        "schemas/review.schema.json": report_schema_text(),
+        "schemas/review.schema.json": rules_schema_text(),
+        "schemas/review-report.schema.json": report_schema_text(),
         "schemas/job.schema.json": schema_text(),
         "schemas/job-report.schema.json": job_report_schema_text(),
     }

@@ -141,13 +141,15 @@ class Page(StrEnum):
     JOB = "job"
     JOB_REPORT = "job-report"
     REVIEW = "review"
+    REVIEW_REPORT = "review-report"
 
 
 @app.command()
 def schema(
     *,
     page: Annotated[
-        Page, typer.Option("--of", help="environment and job files for editors; reports as JSON for tools.")
+        Page,
+        typer.Option("--of", help="environment, job and review files for editors; reports as JSON for tools."),
     ] = Page.ENVIRONMENT,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: standard output.")] = None,
 ) -> None:
@@ -173,9 +175,13 @@ def _schema_text(page: Page) -> str:
 
         return job_report_text()
     if page is Page.REVIEW:
-        from hyperpod_cdk.review.pages.schema import report_schema_text as review_text  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.review_file import rules_schema_text  # noqa: PLC0415 - as above
 
-        return review_text()
+        return rules_schema_text()
+    if page is Page.REVIEW_REPORT:
+        from hyperpod_cdk.review.pages.schema import report_schema_text as review_report_text  # noqa: PLC0415 - as above
+
+        return review_report_text()
     from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - as above
 
     return schema_text()

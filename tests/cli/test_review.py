@@ -49,7 +49,10 @@ def test_two_assemblies(called: Run, folder: Path) -> None:
     done = called("review", "--base", folder, "--head", folder)
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0] == "Review of two-teams"
+    assert lines[:2] == [
+        "Needs nobody's approval, because nothing that is deployed changes.",
+        "Review of two-teams",
+    ]
     assert "Nothing that is deployed changes." in lines
 
 
@@ -58,7 +61,10 @@ def test_every_kind_of_report(called: Run, folder: Path, tmp_path: Path) -> None
     options = [each for file in files for each in ("--out", file)]
     done = called("review", "two-teams", "--base", folder, "--head", folder, *options)
     assert done.exit_code == 0, done.output
-    assert done.stdout == "two-teams: Nothing that is deployed changes.\n"
+    assert done.stdout == (
+        "two-teams: Needs nobody's approval, because nothing that is deployed changes.\n"
+        "Nothing that is deployed changes.\n"
+    )
     assert done.stderr.splitlines() == [f"wrote {file}" for file in files]
     markdown, html, data = (file.read_text(encoding="utf-8") for file in files)
     assert "Nothing that is deployed changes." in markdown
@@ -108,7 +114,9 @@ def test_what_is_wrong_ends_with_1(called: Run, tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     done = called("review", "dev", "--head", new, "--base", old, "--out", report)
     assert done.exit_code == 1
-    assert done.stdout == "dev: Asks of 1 SQS queue what the service refuses.\n"
+    assert done.stdout == (
+        "dev: Needs approval by a person: 1 refusal by the service.\nAsks of 1 SQS queue what the service refuses.\n"
+    )
     assert report.is_file()
 
 

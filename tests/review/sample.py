@@ -16,6 +16,7 @@ from hyperpod_cdk.review.model import (
     Cost,
     CostLine,
     Effect,
+    Excepted,
     Fabric,
     FabricSubject,
     Grant,
@@ -31,6 +32,8 @@ from hyperpod_cdk.review.model import (
     PropertyEffect,
     QuotaNeed,
     Reach,
+    Reason,
+    ReasonKind,
     Report,
     ResourceEffect,
     Side,
@@ -122,7 +125,27 @@ def rich_report(*, resources: int = 8, rows: int = 6, hostile: tuple[str, ...] =
         verdict=Verdict(
             level=Level.REPLACED,
             sentence="The file system scratch is replaced and its data is lost; 16 nodes of train are interrupted.",
-            needs_approval=True,
+            approval="Needs approval by platform: 1 replacement; by a person: 1 cost.",
+            needs_approval=(
+                Reason(
+                    kind=ReasonKind.REPLACEMENT,
+                    resource="prod-data / Lustre/scratch",
+                    property="LustreConfiguration.DeploymentType",
+                    sentence="The property is create-only.",
+                    causes=(cause,),
+                    approvers=("platform", "data | owners"),
+                ),
+                Reason(kind=ReasonKind.COST, resource="cost per month", sentence=texts[0]),
+            ),
+            excepted=(
+                Excepted(
+                    reason=Reason(kind=ReasonKind.ACCESS, resource=texts[-1], sentence=texts[0]),
+                    because=texts[-1],
+                    owner="security",
+                    expires="2027-03-31",
+                ),
+            ),
+            reviewed_on="2026-11-22",
             attention=(
                 *(
                     Attention(
@@ -189,7 +212,11 @@ def quiet_report() -> Report:
         environment="prod",
         base=Side(label="main"),
         head=Side(label="main"),
-        verdict=Verdict(level=Level.NONE, sentence="Nothing changes.", needs_approval=False),
+        verdict=Verdict(
+            level=Level.NONE,
+            approval="Needs nobody's approval, because nothing that is deployed changes.",
+            sentence="Nothing changes.",
+        ),
         blast_radius=BlastRadius(),
         capacity=Capacity(),
         cost=Cost(region="us-east-1", prices_as_of="2026-11-20"),

@@ -169,7 +169,10 @@ def test_what_is_one_thing_is_one_line(changes: list[PropertyEffect], said: list
     ids=lambda each: each.effect,
 )
 def test_what_is_refused_in_part_is_told_of_everything(each: ResourceEffect) -> None:
-    assert [(line.effect, line.property) for line in judged(each).attention] == [(Effect.REFUSED, "Export x:A")]
+    (first, *others) = judged(each).attention
+    assert (first.effect, first.property) == (Effect.REFUSED, "Export x:A")
+    # and that it is out of its stack, of what holds data
+    assert [line.effect for line in others] == [Effect.LEFT_BEHIND] * (each.effect is Effect.LEFT_BEHIND)
 
 
 def gone(number: int, **given: Any) -> list[ResourceEffect]:
@@ -344,6 +347,9 @@ def test_quotas(need: QuotaNeed, said: str | None) -> None:
     assert seen(judged(capacity=Capacity(quotas=(need,)))) == expected
 
 
+UNRECORDED = "how many it has is not recorded; run 'hyperpod-cdk plans record'."
+
+
 def plan(used: float | None, seats: int | None, problem: str | None = None) -> PlanSeats:
     return PlanSeats(
         plan="h100-april",
@@ -360,7 +366,11 @@ def plan(used: float | None, seats: int | None, problem: str | None = None) -> P
     [
         (plan(8, 8), []),
         (plan(9, 8), ["The groups take 9 of 8 ml.p5.48xlarge: 1 more than the plan has."]),
-        (plan(9, None), []),
+        (
+            plan(9, None),
+            [f"The groups take 9 ml.p5.48xlarge of the plan, before 4: {UNRECORDED}"],
+        ),
+        (plan(4, None), []),
         (plan(None, 8), []),
         (plan(8, 8, "It has ended"), ["It has ended."]),
     ],

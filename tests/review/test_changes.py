@@ -89,7 +89,7 @@ def test_verdicts(row: dict[str, Any], reports: Any) -> None:
     report: Report = reports(row)
     found: dict[str, Any] = {
         "level": report.verdict.level.value,
-        "approval": report.verdict.needs_approval,
+        "approval": sorted({each.kind.value for each in report.verdict.needs_approval}),
         "resources": sorted(
             each.name for each in report.blast_radius.resources if each.effect.value == report.verdict.level.value
         ),

@@ -42,8 +42,11 @@ def test_nothing_changes(two_teams: Assembly) -> None:
     assert (report.environment, report.base.label, report.head.label) == ("two-teams", "main", "working tree")
     assert report.verdict.model_dump() == {
         "level": Level.NONE,
+        "approval": "Needs nobody's approval, because nothing that is deployed changes.",
         "sentence": "Nothing that is deployed changes.",
-        "needs_approval": False,
+        "needs_approval": (),
+        "excepted": (),
+        "reviewed_on": None,
         "is_wrong": False,
         "attention": (),
     }
@@ -59,7 +62,7 @@ def test_everything_is_new(two_teams: Assembly) -> None:
     count = len(list(two_teams.resources()))
     assert report.verdict.level is Level.ADDED
     assert report.verdict.sentence == f"Adds {count} resources; nothing that is deployed changes."
-    assert not report.verdict.needs_approval
+    assert {each.kind.value for each in report.verdict.needs_approval} == {"access", "cost"}
     assert len(report.timeline.steps) == count
     assert {group.nodes.before for group in report.capacity.groups} == {0}
 

@@ -42,7 +42,7 @@ REFUSED = (changed("Export dev-x:It", Effect.REFUSED, is_indirect=True),)
 )
 def test_level(resources: list[ResourceEffect], level: Level, needs_approval: bool) -> None:  # noqa: FBT001 - a table
     found = judged(*resources)
-    assert (found.level, found.needs_approval) == (level, needs_approval)
+    assert (found.level, bool(found.needs_approval)) == (level, needs_approval)
 
 
 @pytest.mark.parametrize("resource_type", [CLUSTER, LUSTRE, "AWS::EKS::Cluster", "AWS::EC2::VPC"])

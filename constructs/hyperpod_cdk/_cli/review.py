@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ import typer
 
 from hyperpod_cdk._cli.common import (
     FINDINGS,
+    USAGE,
     FormatOption,
     ProjectOption,
     TrustedOption,
@@ -95,6 +97,12 @@ def review(
             help="Report to write: .md, .html or .json, or the picture: .svg or .png; may be given again.",
         ),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--date", metavar="DAY", help="Day on which exceptions of review.yaml are judged. Default: today, UTC."
+        ),
+    ] = None,
     time_limit: TimeLimitOption = None,
     memory_limit: MemoryLimitOption = None,
     trusted: TrustedOption = False,
@@ -104,11 +112,12 @@ def review(
     """Tell what a change does to running nodes, money, quotas and access, without AWS.
 
     Compares the project as it lies there, or --head, with --base or with what is deployed; each side is synthesized
-    with its own app, without your files, variables and network. Exit code 1 where the service refuses the change, the
-    fast network is broken or a policy fails.
+    with its own app, without your files, variables and network. The first line says who must approve it, by the base's
+    review.yaml. Exit code 1 where the service refuses the change, the fast network is broken or a policy fails.
     """
     for file in out or ():
         _check_file(file, REPORTS)
+    day = _day(on)
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
         usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
@@ -120,7 +129,7 @@ def review(
         old, new = found
         if old is None:
             old, new = _with_deployed(context, new)
-        report = _compared(old, new, root_of(project))
+        report = _compared(old, new, root_of(project), day)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
     _write(texts)
     _print(report, list(texts), output)
@@ -292,14 +301,30 @@ def _templates(template: Path, base: str | None, region: str) -> tuple[Source, S
     return Source(assembly=replace(before, stacks=(stack,)), side=Side(label=base)), new
 
 
-def _compared(base: Source, head: Source, project: Path) -> Report:
+def _day(given: str | None) -> date:
+    if given is None:
+        return datetime.now(UTC).date()
+    try:
+        return datetime.strptime(given, "%Y-%m-%d").replace(tzinfo=UTC).date()
+    except ValueError:
+        usage(f"--date: must be a day such as 2027-03-31, got {given}")
+
+
+def _compared(base: Source, head: Source, project: Path, day: date) -> Report:
     from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.review_file import decided  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.run import review as reviewed  # noqa: PLC0415 - as above
 
     try:
         prices = of_project(project)
     except PricesError as error:
         usage(str(error))
+    try:
+        rules = decided(project, base=base.side.commit, head=head.side.commit)
+    except DocumentError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(USAGE) from None
     return reviewed(
         base.assembly,
         head.assembly,
@@ -309,6 +334,8 @@ def _compared(base: Source, head: Source, project: Path) -> Report:
         head_environment=head.environment,
         prices=prices,
         notes=(*base.notes, *head.notes),
+        rules=rules,
+        on=day,
     )
 
 
@@ -356,7 +383,8 @@ def _print(report: Report, files: Sequence[Path], output: Format) -> None:
 
         sys.stdout.write(report_json(report))
     elif files:
-        print(f"{report.environment}: {report.verdict.sentence}")
+        print(f"{report.environment}: {report.verdict.approval}")
+        print(report.verdict.sentence)
     else:
         from hyperpod_cdk.review.pages.text import text  # noqa: PLC0415 - as above
 

@@ -123,6 +123,11 @@ def _read(path: Path, file: str, wording: Wording) -> str:
         ) from None
     if len(raw) > MAX_BYTES:
         raise _too_large(file, path.stat().st_size, wording)
+    return decoded(raw, file)
+
+
+def decoded(raw: bytes, file: str) -> str:
+    """Give a file's bytes as text, without a byte order mark. Raises DocumentError with the line that is no UTF-8."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from hyperpod_cdk.catalog import updates
@@ -16,16 +17,20 @@ from hyperpod_cdk.review.model import (
     Attention,
     BlastRadius,
     Capacity,
+    Change,
     Cost,
     Effect,
     Fabric,
     Grant,
     LeftBehind,
+    PlanSeats,
     Policy,
     PolicyFinding,
     PropertyEffect,
     Reach,
+    ReasonKind,
     ResourceEffect,
+    Unpriced,
 )
 from hyperpod_cdk.review.nouns import count, joined, noun, place
 from hyperpod_cdk.review.values import plain
@@ -33,6 +38,18 @@ from hyperpod_cdk.review.values import plain
 JUMP_SHARE: Final = 0.1
 JUMP_DOLLARS: Final = 100.0
 """A higher cost is worth a look from a tenth more on, and from so many US dollars per month on."""
+
+MONTHLY_INCREASE_USD: Final = 1000.0
+"""So many US dollars per month more need approval, where ``review.yaml`` sets no other threshold."""
+
+_ASKS: Final = {
+    Effect.REPLACED: ReasonKind.REPLACEMENT,
+    Effect.DELETED: ReasonKind.DELETION,
+    Effect.REFUSED: ReasonKind.REFUSAL,
+    Effect.INTERRUPTED: ReasonKind.INTERRUPTION,
+}
+_OPAQUE: Final = ("AWS::CloudFormation::Stack", "AWS::CloudFormation::StackSet", "AWS::CloudFormation::Macro")
+"""Types of which the template that changes is another file: whatever the schema says of the property, unknown."""
 
 _GRAVE: Final = (Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN)
 _WEIGHS_LIKE: Final = {
@@ -46,6 +63,9 @@ _WEIGHS_LIKE: Final = {
     "cost": Effect.IN_PLACE,
 }
 """Where among the effects on resources other things to look at are listed."""
+
+_WEIGHTY: Final = ("nodes", "storage", "control plane")
+"""What may cost more than any threshold: more of it without a known price needs approval."""
 
 _FEW: Final = 3
 """So many alike are listed one by one, more of them in one line."""
@@ -62,7 +82,19 @@ _ONCE: Final = {"DeletionPolicy": "leaves the stack", "UpdateReplacePolicy": "is
 _EXPORT: Final = "Export "
 
 
-def attention(
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """One thing to look at. ``kind`` is why a person must approve it, None where a look is enough.
+
+    ``resources`` are all that a line stands for which tells of many together.
+    """
+
+    item: Attention
+    kind: ReasonKind | None = None
+    resources: tuple[str, ...] = ()
+
+
+def findings(
     radius: BlastRadius,
     *,
     capacity: Capacity,
@@ -71,22 +103,25 @@ def attention(
     fabric: Fabric,
     policy: Policy,
     protection: Sequence[Attention] = (),
-) -> tuple[Attention, ...]:
-    """List what to look at, gravest first.
+    monthly_increase_usd: float = MONTHLY_INCREASE_USD,
+) -> tuple[Found, ...]:
+    """List what to look at, gravest first, and say of each whether a person must approve it.
 
     What merely follows from another change, and holds neither data nor nodes, is one line for all together.
+    ``monthly_increase_usd`` is how many US dollars a month more need approval.
     """
+    is_first = _is_first(radius)
     found = [
         *_of_resources(radius.resources),
-        *protection,
+        *(Found(item=each, kind=ReasonKind.PROTECTION) for each in protection),
         *_left_behind(radius),
         *_of_fabric(fabric),
         *_of_capacity(capacity),
-        *_of_access(access, is_first=_is_first(radius)),
+        *_of_access(access, is_first=is_first),
         *_of_policy(policy),
-        *_of_cost(cost),
+        *_of_cost(cost, monthly_increase_usd),
     ]
-    return tuple(sorted(found, key=_weight))
+    return tuple(sorted(found, key=lambda each: _weight(each.item)))
 
 
 def _is_first(radius: BlastRadius) -> bool:
@@ -205,21 +240,28 @@ def _place(each: ResourceEffect) -> tuple[int, bool, bool]:
     return place(each.type), bool(told) and all(change.is_indirect for change in told), not each.stateful
 
 
-def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Attention]:
-    folded: dict[Effect | None, list[tuple[ResourceEffect, Attention]]] = {}
+def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
+    folded: dict[Effect | None, list[tuple[ResourceEffect, Found]]] = {}
     for each in sorted(resources, key=_place):
-        lines = _of_resource(each)
+        lines = [Found(item=line, kind=_kind(each, line.effect)) for line in _of_resource(each)]
         if not _merely_follows(each):
             yield from lines
             continue
         for line in lines:
-            folded.setdefault(line.effect, []).append((each, line))
+            folded.setdefault(line.item.effect, []).append((each, line))
     for effect, together in folded.items():
         alike = {(each.stack, each.logical_id): each for each, _ in together}
         if len(alike) > _FEW:
-            yield _of_many(effect, list(alike.values()))
+            names = tuple(f"{each.stack} / {each.name}" for each in alike.values())
+            yield Found(item=_of_many(effect, list(alike.values())), kind=together[0][1].kind, resources=names)
         else:
             yield from (line for _, line in together)
+
+
+def _kind(each: ResourceEffect, effect: Effect | None) -> ReasonKind | None:
+    if effect is Effect.UNKNOWN:
+        return ReasonKind.UNKNOWN if each.stateful or each.type in _OPAQUE else None
+    return _ASKS.get(effect) if effect else None
 
 
 def _merely_follows(each: ResourceEffect) -> bool:
@@ -238,6 +280,9 @@ def _told(each: ResourceEffect) -> list[PropertyEffect]:
 def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
     resource = f"{each.stack} / {each.name}"
     told = _told(each)
+    if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
+        said = "What it deploys stands in another template, which was not read."
+        yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
         yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=each.causes)
     alike: dict[Effect, list[PropertyEffect]] = {}
@@ -311,45 +356,64 @@ def _kinds(types: Iterable[str]) -> str:
     return joined([count(number, kind) for kind, number in Counter(noun(each) for each in types).items()])
 
 
-def _left_behind(radius: BlastRadius) -> Iterator[Attention]:
-    causes = {(each.stack, each.logical_id): each.causes for each in radius.resources}
-    alike: dict[tuple[str, str, bool | None], list[LeftBehind]] = {}
+def _left_behind(radius: BlastRadius) -> Iterator[Found]:
+    of = {(each.stack, each.logical_id): each for each in radius.resources}
+    alike: dict[tuple[str, str, bool | None, bool], list[LeftBehind]] = {}
     for each in radius.left_behind:
-        # what costs nothing is in the blast radius, for those who clean up
-        if each.costs_money is not False:
-            alike.setdefault((each.stack, each.why, each.costs_money), []).append(each)
-    for (stack, why, costs_money), together in alike.items():
+        effect = of.get((each.stack, each.logical_id))
+        # what is replaced has its own line, which asks
+        is_lost = effect is not None and effect.stateful and effect.effect is Effect.LEFT_BEHIND
+        # what costs nothing and holds nothing is in the blast radius, for those who clean up
+        if is_lost or each.costs_money is not False:
+            alike.setdefault((each.stack, each.why, each.costs_money, is_lost), []).append(each)
+    for (stack, why, costs_money, is_lost), together in alike.items():
         who = "It" if len(together) == 1 else "Each"
-        yield Attention(
+        costs = {True: f" {who} costs money.", None: f" {who} may cost money.", False: ""}[costs_money]
+        names = tuple(f"{stack} / {each.name}" for each in together)
+        lines = [of[stack, one.logical_id].causes for one in together if (stack, one.logical_id) in of]
+        item = Attention(
             effect=Effect.LEFT_BEHIND,
             about="left behind",
-            resource=_and_more(f"{stack} / {together[0].name}", len(together)),
-            message=f"{_ended(why)} {who} {'costs' if costs_money else 'may cost'} money.",
-            causes=tuple(dict.fromkeys(line for one in together for line in causes.get((stack, one.logical_id), ()))),
+            resource=_and_more(names[0], len(together)),
+            message=f"{_ended(why)}{costs}",
+            causes=tuple(dict.fromkeys(line for each in lines for line in each)),
         )
+        yield Found(item=item, kind=ReasonKind.DELETION if is_lost else None, resources=names)
+    told = {(each.stack, each.logical_id) for each in radius.left_behind}
+    for place_of, one in of.items():
+        if one.stateful and one.effect is Effect.LEFT_BEHIND and place_of not in told:
+            item = Attention(
+                effect=Effect.LEFT_BEHIND,
+                about="left behind",
+                resource=f"{one.stack} / {one.name}",
+                message=one.summary,
+                causes=one.causes,
+            )
+            yield Found(item=item, kind=ReasonKind.DELETION)
 
 
-def _of_fabric(fabric: Fabric) -> Iterator[Attention]:
+def _of_fabric(fabric: Fabric) -> Iterator[Found]:
     for each in fabric.subjects:
         for proof in each.proofs:
-            if proof.result == "broken":
-                is_new = proof.name in each.newly_broken
-                yield Attention(
+            is_new = proof.name in (*each.newly_broken, *each.newly_unknown)
+            if proof.result == "broken" or is_new:
+                item = Attention(
                     effect=None,
                     about="fabric",
                     resource=each.subject,
                     property=proof.name,
                     before="holds" if is_new else None,
-                    after="broken",
-                    message=_begun(proof.detail),
+                    after=proof.result,
+                    message=_begun(proof.detail) if proof.detail else "",
                 )
+                yield Found(item=item, kind=ReasonKind.PROOF if is_new else None)
 
 
-def _of_capacity(capacity: Capacity) -> Iterator[Attention]:
+def _of_capacity(capacity: Capacity) -> Iterator[Found]:
     for quota in capacity.quotas:
         if quota.result == "short":
             when = f"recorded on {quota.recorded_on}" if quota.recorded_on else "AWS's default"
-            yield Attention(
+            item = Attention(
                 effect=None,
                 about="quota",
                 resource=quota.name,
@@ -357,31 +421,22 @@ def _of_capacity(capacity: Capacity) -> Iterator[Attention]:
                 after=_number(quota.needed.after),
                 message=f"{_number(quota.needed.after)} are needed, the quota is {_number(quota.recorded)} ({when}).",
             )
+            yield Found(item=item, kind=ReasonKind.QUOTA if _grows(quota.needed) else None)
     for plan in capacity.plans:
-        used, seats = plan.used.after, plan.seats
-        if seats is not None and used is not None and used > seats:
-            yield Attention(
+        if (message := _of_plan(plan)) is not None:
+            item = Attention(
                 effect=None,
                 about="plan",
                 resource=plan.plan,
                 before=_number(plan.used.before),
-                after=_number(used),
-                message=f"The groups take {_number(used)} of {seats} {plan.instance_type}: "
-                f"{_number(used - seats)} more than the plan has.",
+                after=_number(plan.used.after),
+                message=message,
             )
-        elif plan.problem:
-            yield Attention(
-                effect=None,
-                about="plan",
-                resource=plan.plan,
-                before=_number(plan.used.before),
-                after=_number(used),
-                message=_ended(plan.problem),
-            )
+            yield Found(item=item, kind=ReasonKind.PLAN if _grows(plan.used) else None)
     for block in capacity.blocks:
         used = block.used.after
         if block.usable is not None and used is not None and used > block.usable:
-            yield Attention(
+            item = Attention(
                 effect=None,
                 about="addresses",
                 resource=block.subnet,
@@ -389,29 +444,58 @@ def _of_capacity(capacity: Capacity) -> Iterator[Attention]:
                 after=_number(used),
                 message=f"{_number(used)} addresses are needed in {block.cidr}, which has {block.usable}.",
             )
+            yield Found(item=item, kind=ReasonKind.ADDRESSES if _grows(block.used) else None)
 
 
-def _of_access(access: Access, *, is_first: bool) -> Iterator[Attention]:
+def _of_plan(plan: PlanSeats) -> str | None:
+    """Say what is wrong with a plan's seats, None where nothing is known to be."""
+    used, seats = plan.used.after, plan.seats
+    if seats is not None and used is not None and used > seats:
+        return (
+            f"The groups take {_number(used)} of {seats} {plan.instance_type}: "
+            f"{_number(used - seats)} more than the plan has."
+        )
+    if plan.problem:
+        return _ended(plan.problem)
+    if seats is None and _grows(plan.used):
+        return (
+            f"The groups take {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
+            "how many it has is not recorded; run 'hyperpod-cdk plans record'."
+        )
+    return None
+
+
+def _grows(change: Change) -> bool:
+    """Whether a number grows, or is not known to stay."""
+    if change.after is None or change.before is None:
+        return change.before != change.after
+    return change.after > change.before
+
+
+def _of_access(access: Access, *, is_first: bool) -> Iterator[Found]:
     grants = [each for each in access.grants if _is_worth_a_look(each)]
-    ways = [each for each in access.reach if each.change == "added" and each.is_world]
+    ways = [each for each in access.reach if each.is_grave or (each.change == "added" and each.is_world)]
     if is_first:
         # nothing of it gains anything over what was there; the report's own part lists it
         usual = [each for each in grants if not each.is_grave]
         grants = [each for each in grants if each.is_grave]
-        if len(usual) + len(ways) > _FEW:
-            yield Attention(
+        open_ways = [each for each in ways if not each.is_grave]
+        if len(usual) + len(open_ways) > _FEW:
+            item = Attention(
                 effect=None,
                 about="access",
                 resource="what a new environment brings along",
                 message=f"{count(len(usual), 'statement')} with a wildcard or another trust, and "
-                f"{count(len(ways), 'way')} to or from any address: the part about access lists them.",
+                f"{count(len(open_ways), 'way')} to or from any address: the part about access lists them.",
             )
+            yield Found(item=item)
+            ways = [each for each in ways if each.is_grave]
         else:
             grants += usual
             yield from map(_of_reach, ways)
-        ways = []
+            ways = []
     for grant in grants:
-        yield Attention(
+        item = Attention(
             effect=None,
             about="access",
             resource=f"{grant.stack} / {grant.who}",
@@ -419,6 +503,7 @@ def _of_access(access: Access, *, is_first: bool) -> Iterator[Attention]:
             after=grant.effect if grant.change == "added" else None,
             message=_begun(grant.sentence),
         )
+        yield Found(item=item, kind=ReasonKind.ACCESS if grant.is_grave else None)
     yield from map(_of_reach, ways)
 
 
@@ -429,35 +514,50 @@ def _is_worth_a_look(grant: Grant) -> bool:
     return is_new_wildcard or grant.is_grave or is_trust or (grant.change == "removed" and grant.effect == "Deny")
 
 
-def _of_reach(reach: Reach) -> Attention:
-    return Attention(
+def _of_reach(reach: Reach) -> Found:
+    item = Attention(
         effect=None, about="access", resource=f"{reach.stack} / {reach.logical_id}", message=_begun(reach.sentence)
     )
+    return Found(item=item, kind=ReasonKind.ACCESS if reach.is_grave else None)
 
 
-def _of_policy(policy: Policy) -> Iterator[Attention]:
+def _of_policy(policy: Policy) -> Iterator[Found]:
     for each in policy_errors(policy):
-        yield Attention(
+        item = Attention(
             effect=None,
             about="policy",
             resource=each.resource,
             property=each.rule,
             message=_ended(each.message),
         )
+        yield Found(item=item)
 
 
-def _of_cost(cost: Cost) -> Iterator[Attention]:
+def _of_cost(cost: Cost, threshold: float) -> Iterator[Found]:
+    yield from (_of_unpriced(each) for each in cost.unpriced if each.kind in _WEIGHTY and _grows(each.quantity))
+    for plan in cost.plans:
+        more = (plan.fee.after or 0) - (plan.fee.before or 0)
+        if more >= threshold:
+            item = Attention(
+                effect=None,
+                about="cost",
+                resource=f"training plan {plan.plan}",
+                before=_dollars(plan.fee.before or 0),
+                after=_dollars(plan.fee.after or 0),
+                message=f"Costs {_dollars(more)} more, paid once, whether the nodes stand or not.",
+            )
+            yield Found(item=item, kind=ReasonKind.COST)
     before, after = cost.monthly.before, cost.monthly.after
     if before is None or after is None:
         return
     more = after - before
-    if more < max(JUMP_DOLLARS, before * JUMP_SHARE):
+    if more < min(max(JUMP_DOLLARS, before * JUMP_SHARE), max(threshold, 0.01)):
         return
     if cost.is_lower_bound:
         said = f"Costs {_dollars(more)} more per month as far as prices are known, at least {_dollars(after)} in all."
     else:
         said = f"Costs {_dollars(more)} more per month, {_dollars(after)} in all."
-    yield Attention(
+    item = Attention(
         effect=None,
         about="cost",
         resource="cost per month",
@@ -465,6 +565,26 @@ def _of_cost(cost: Cost) -> Iterator[Attention]:
         after=_dollars(after),
         message=said,
     )
+    yield Found(item=item, kind=ReasonKind.COST if more >= threshold else None)
+
+
+def _of_unpriced(each: Unpriced) -> Found:
+    unit = f" {each.unit} of" if each.unit and each.unit != "instance" else " x"
+    quantities = [f"{_number(one)}{unit} {each.what}" for one in (each.quantity.before, each.quantity.after)]
+    more = "More accelerators" if each.is_accelerated else "More"
+    item = Attention(
+        effect=None,
+        about="cost",
+        resource=each.what,
+        before=_number(each.quantity.before),
+        after=_number(each.quantity.after),
+        message=f"{more} without a known price: {quantities[1]}, before {quantities[0]}. {_missing(each.missing)}",
+    )
+    return Found(item=item, kind=ReasonKind.COST)
+
+
+def _missing(text: str) -> str:
+    return f"Missing: {_ended(text)}"
 
 
 def _ended(text: str) -> str:

@@ -137,14 +137,62 @@ class Attention(Model):
     causes: tuple[Cause, ...] = ()
 
 
+class ReasonKind(StrEnum):
+    """Why a person must approve. ``review.yaml`` names who approves what by these words."""
+
+    REPLACEMENT = "replacement"
+    DELETION = "deletion"
+    REFUSAL = "refusal"
+    INTERRUPTION = "interruption"
+    UNKNOWN = "unknown"
+    ACCESS = "access"
+    PROTECTION = "protection"
+    COST = "cost"
+    PROOF = "proof"
+    QUOTA = "quota"
+    PLAN = "plan"
+    ADDRESSES = "addresses"
+    REVIEW_FILE = "review file"
+
+
+class Reason(Model):
+    """One reason for which a person must approve the change."""
+
+    kind: ReasonKind
+    resource: str
+    """``stack / name`` of the resource (``... and 3 more``), or the group, statement, proof that it is about."""
+    property: str | None = None
+    sentence: str
+    causes: tuple[Cause, ...] = ()
+    """Lines of the environment file behind it, empty where none is known to be."""
+    approvers: tuple[str, ...] = ()
+    """Who approves such a reason by ``review.yaml``; empty where it names nobody."""
+
+
+class Excepted(Model):
+    """A reason that an exception of ``review.yaml`` answers, so that nobody is asked again."""
+
+    reason: Reason
+    because: str
+    """What the exception gives as its reason."""
+    owner: str
+    expires: str
+    """The last day on which the exception counts."""
+
+
 class Verdict(Model):
     """The one line, and what stands behind it."""
 
     level: Level
+    approval: str
+    """The report's first line: who has to look at what, or why nobody has to."""
     sentence: str
-    needs_approval: bool
-    """Whether a pipeline must ask a person: something is replaced, deleted or refused, nodes are interrupted, or nobody
-    knows what happens to something that holds data, nodes or an address."""
+    needs_approval: tuple[Reason, ...] = ()
+    """Why a pipeline must ask a person before it deploys, gravest first; empty where it need not."""
+    excepted: tuple[Excepted, ...] = ()
+    """What would need approval but for an exception that has not expired."""
+    reviewed_on: str | None = None
+    """The day on which exceptions were judged, None where none was given; then no exception counts."""
     is_wrong: bool = False
     """Whether the service certainly refuses, a network is broken, or the policy has an error: exit code 1."""
     attention: tuple[Attention, ...] = ()
@@ -243,7 +291,27 @@ class CostLine(Model):
     """``instance-hour``, ``GB-month``, ..."""
     monthly: Change
     """US dollars per month of 730 hours."""
+    quantity: Change = Change(before=None, after=None)
+    """How many units (of ``unit`` without its time: instances, GB) are paid; None where that is not known."""
+    missing: str = ""
+    """Which price is not known, and the command that brings it; empty where nothing is missing."""
     note: str = ""
+
+
+class Unpriced(Model):
+    """So much of something that has no known price: what the known part of the cost leaves out."""
+
+    what: str
+    """What is sold: ``ml.p5en.48xlarge``, ``FSx for Lustre, SSD at 500 MB/s per TiB``."""
+    kind: Literal["nodes", "volumes", "storage", "network", "control plane", "logs", "other"]
+    unit: str
+    """What is counted: ``instance``, ``GB``; empty where it is single things."""
+    quantity: Change
+    """None where the number itself is not known."""
+    is_accelerated: bool = False
+    """Whether it is nodes with accelerators, or of a type of which that is not known."""
+    missing: str
+    """Why there is no price, and the command that brings it where there is one."""
 
 
 class PlanFee(Model):
@@ -265,8 +333,11 @@ class Cost(Model):
     prices_as_of: str
     lines: tuple[CostLine, ...] = ()
     monthly: Change = Change(before=0, after=0)
+    """The known part: what has a known price."""
+    unpriced: tuple[Unpriced, ...] = ()
+    """The unknown part, with its quantities: what stands and has no known price."""
     is_lower_bound: bool = False
-    """Whether something has no known price, so that the total is at least this."""
+    """Whether something has no known price, or one by use, so that the total is at least this."""
     plans: tuple[PlanFee, ...] = ()
     unknown: tuple[str, ...] = ()
     """What has no known price, or a price by use."""
@@ -287,8 +358,8 @@ class Grant(Model):
     is_wildcard: bool = False
     """Whether an action or a resource of it is a wildcard."""
     is_grave: bool = False
-    """Whether it is a gain to look at by itself: an entry into an EKS cluster, another account or anybody in a resource
-    policy, an administrator's policy, an action by which a role can give itself more."""
+    """Whether it is a gain that a person must approve: an administrator of a cluster or of the account, trust of
+    strangers, public data, an action by which a role can give itself more, a limit that no longer holds."""
     stack: str
     logical_id: str
 
@@ -300,6 +371,8 @@ class Reach(Model):
     sentence: str
     is_world: bool = False
     """Whether it reaches to or from any address."""
+    is_grave: bool = False
+    """Whether it is a gain that a person must approve: the internet comes in, another network or account is joined."""
     stack: str
     logical_id: str
 
@@ -331,7 +404,9 @@ class FabricSubject(Model):
     logical_id: str
     proofs: tuple[Proof, ...]
     newly_broken: tuple[str, ...] = ()
-    """Names of proofs that held before."""
+    """Names of proofs that held before and are broken now."""
+    newly_unknown: tuple[str, ...] = ()
+    """Names of proofs that held before and are not known to hold now."""
 
 
 class Fabric(Model):
@@ -398,7 +473,7 @@ class Policy(Model):
 class Report(Model):
     """What a change does."""
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     environment: str
     """The environment's name, or the template's where only a template was given."""
     base: Side

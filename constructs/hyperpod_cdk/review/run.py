@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.review.assembly import Assembly
@@ -13,9 +14,11 @@ from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
-from hyperpod_cdk.review.model import Report, Side
+from hyperpod_cdk.review.model import Reason, ReasonKind, Report, Side
 from hyperpod_cdk.review.network.fabric import fabric
+from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.policy import policy
+from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.values import plain
 from hyperpod_cdk.review.verdict import verdict
@@ -23,6 +26,8 @@ from hyperpod_cdk.review.verdict import verdict
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.prices import Prices
     from hyperpod_cdk.config import LoadedEnvironment
+
+NOTHING_DECIDED: Final = Decided(rules=NO_RULES)
 
 _NESTED_STACK: Final = "AWS::CloudFormation::Stack"
 _LANGUAGE_EXTENSIONS: Final = "AWS::LanguageExtensions"
@@ -38,12 +43,16 @@ def review(
     head_environment: LoadedEnvironment | None = None,
     prices: Prices | None = None,
     notes: Sequence[str] = (),
+    rules: Decided = NOTHING_DECIDED,
+    on: date | None = None,
 ) -> Report:
     """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
 
     The environments are those that the assemblies were made from, None where only templates were given: with them the
     report names the line of the file that caused a change, and knows recorded plans. ``prices`` are the project's, by
-    default those that ship with the package. ``notes`` are what could not be told of the two sides.
+    default those that ship with the package. ``notes`` are what could not be told of the two sides. ``rules`` are those
+    of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
+    report knows no clock, and without a day no exception counts.
     """
     changes = compare(base, head)
     radius = with_causes(
@@ -70,6 +79,9 @@ def review(
             fabric=of_fabric,
             policy=of_policy,
             protection=lifted_protection(base, head, changes, radius.resources),
+            rules=rules.rules,
+            reasons=[*opaque(base, head), *rules.reasons],
+            on=on,
         ),
         blast_radius=radius,
         capacity=of_capacity,
@@ -78,8 +90,22 @@ def review(
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
-        notes=tuple(dict.fromkeys([*notes, *untold(base, head)])),
+        notes=tuple(dict.fromkeys([*notes, *rules.notes, *untold(base, head)])),
     )
+
+
+def opaque(base: Assembly, head: Assembly) -> list[Reason]:
+    """Give the stacks that change and whose template a macro rewrites: what becomes of their resources is unknown."""
+    found = []
+    for stack in head.stacks:
+        old = base.by_name.get(stack.name)
+        macros = [plain(macro) for macro in _listed(stack.template.get("Transform")) if macro != _LANGUAGE_EXTENSIONS]
+        if macros and (old is None or old.template != stack.template):
+            said = (
+                f"The macro {joined(macros)} changes the template during the deployment: what becomes of it is unknown."
+            )
+            found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
+    return found
 
 
 def name_of(base: Assembly, head: Assembly) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from typing import Final
 
-from hyperpod_cdk.review.attention import attention, counted_as, policy_errors
+from hyperpod_cdk.review.approval import first_line, judged
+from hyperpod_cdk.review.attention import counted_as, findings, policy_errors
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.model import (
     Access,
@@ -20,12 +22,12 @@ from hyperpod_cdk.review.model import (
     Level,
     Policy,
     PropertyEffect,
+    Reason,
     ResourceEffect,
     Verdict,
 )
 from hyperpod_cdk.review.nouns import count, joined, noun, place
-
-NEEDS_APPROVAL: Final = frozenset({Level.REPLACED, Level.DELETED, Level.REFUSED, Level.INTERRUPTED})
+from hyperpod_cdk.review.review_file import NO_RULES, ReviewRules
 
 _LEVELS: Final = tuple(Level)
 _KINDS_NAMED: Final = 3
@@ -40,32 +42,41 @@ def verdict(
     fabric: Fabric,
     policy: Policy,
     protection: Sequence[Attention] = (),
+    rules: ReviewRules = NO_RULES,
+    reasons: Sequence[Reason] = (),
+    on: date | None = None,
 ) -> Verdict:
-    """Judge a change by the gravest that it does to any resource, and list what to look at.
+    """Judge a change by the gravest that it does to any resource, list what to look at, and who must approve what.
 
     A replacement or deletion that costs nothing (``catalog.updates``: a Lambda layer's version) counts as a change in
     place; one that keeps data, nodes or an address in the account but takes them out of their stack counts as deleted.
-    A person is also asked where nobody knows what happens to something that holds data, nodes or an address.
+    ``rules`` are those of ``review.yaml``, ``reasons`` what the templates alone do not tell, ``on`` the day on which
+    exceptions are judged; without a day none counts.
     """
     # a stack's own protection stands in no template, and is deployed all the same
     least = Level.IN_PLACE if protection else Level.NONE
     level = min([least, *(_level(each) for each in radius.resources)], key=_LEVELS.index)
-    is_uncertain = any(each.stateful and each.effect is Effect.UNKNOWN for each in radius.resources)
     wrong = _wrong(radius, fabric, policy)
+    found = findings(
+        radius,
+        capacity=capacity,
+        cost=cost,
+        access=access,
+        fabric=fabric,
+        policy=policy,
+        protection=protection,
+        monthly_increase_usd=rules.thresholds.monthly_increase_usd,
+    )
+    asked, excepted = judged(found, reasons, rules, on)
     return Verdict(
         level=level,
+        approval=first_line(asked, excepted, changes=level is not Level.NONE, rules=rules),
         sentence=" ".join([*_said(radius, protection), *wrong]),
-        needs_approval=level in NEEDS_APPROVAL or is_uncertain,
+        needs_approval=asked,
+        excepted=excepted,
+        reviewed_on=None if on is None else on.isoformat(),
         is_wrong=bool(wrong) or any(each.effect is Effect.REFUSED for each in radius.resources),
-        attention=attention(
-            radius,
-            capacity=capacity,
-            cost=cost,
-            access=access,
-            fabric=fabric,
-            policy=policy,
-            protection=protection,
-        ),
+        attention=tuple(each.item for each in found),
     )
 
 

@@ -122,6 +122,7 @@ def test_nodes_on_demand() -> None:
             unit_price=25.91,
             unit="instance-hour",
             monthly=Change(before=37828.6, after=56742.9),
+            quantity=Change(before=2, after=3),
         ),
     )
     assert found.monthly == Change(before=37828.6, after=56742.9)
@@ -456,7 +457,7 @@ def test_other_file_systems_have_no_price() -> None:
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, [("1 parameter", None)]),
         ("AWS::EKS::Addon", {"AddonName": "vpc-cni"}, []),
         ("AWS::EKS::Addon", {"AddonName": "adot"}, [("1, paid by the metrics and traces that it sends", None)]),
-        ("AWS::EC2::Instance", {"InstanceType": "t3.micro"}, [("1", None)]),
+        ("AWS::EC2::Instance", {"InstanceType": "t3.micro"}, [("1 x t3.micro", None)]),
         ("AWS::Lambda::Function", {}, [("1, paid by calls and their time", None)]),
         ("AWS::IAM::Role", {}, []),
         ("Custom::Thing", {}, []),

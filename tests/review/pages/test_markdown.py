@@ -77,12 +77,15 @@ def attended(message: str, *, before: str | None = None, after: str | None = Non
     )
     report = rich_report(resources=2, rows=2, hostile=())
     attention = tuple(item.model_copy(update={"resource": f"{item.resource}{number}"}) for number in range(count))
-    return report.model_copy(update={"verdict": report.verdict.model_copy(update={"attention": attention})})
+    only = {"attention": attention, "needs_approval": (), "excepted": ()}
+    return report.model_copy(update={"verdict": report.verdict.model_copy(update=only)})
 
 
 def test_nothing_changes() -> None:
     assert markdown(quiet_report()) == (
         "<!-- hyperpod-cdk review: prod -->\n"
+        "\n"
+        "**Needs nobody's approval, because nothing that is deployed changes.**\n"
         "\n"
         "## \U0001f7e2 no change: review of prod\n"
         "\n"
@@ -131,11 +134,11 @@ def test_the_verdict_and_what_to_look_at_stand_first() -> None:
     assert text.startswith(
         "<!-- hyperpod-cdk review: prod -->\n"
         "\n"
+        "**Needs approval by platform: 1 replacement; by a person: 1 cost.**\n"
+        "\n"
         "## \U0001f534 replaced: review of prod\n"
         "\n"
         "**The file system scratch is replaced and its data is lost; 16 nodes of train are interrupted.**\n"
-        "\n"
-        "A person must approve this before it is deployed.\n"
         "\n"
         "Nodes 32 -> 40 (+8) · Accelerators 256 -> 320 (+64) · A month at least `$12,345 -> $13,000` (`+$655`) · "
         "Grants added 1 · Networks broken 1 of 3 · Deployment 35 min to 2 h 5 min\n"
@@ -157,6 +160,8 @@ def test_the_verdict_and_what_to_look_at_stand_first() -> None:
 def test_the_sections_stand_in_the_order_of_their_weight() -> None:
     titles = re.findall(r"^### (.+)$", markdown(rich_report()), re.MULTILINE)
     assert titles == [
+        "Who must approve, and why",
+        "Excepted by review.yaml",
         "What to look at",
         "Blast radius",
         "Capacity",
@@ -355,7 +360,7 @@ def test_the_least_important_is_cut_first() -> None:
     def complete(limit: int) -> list[str]:
         text = markdown(report, limit=limit)
         assert units(text) < limit
-        sections = re.split(r"^### ", text, flags=re.MULTILINE)[2:]
+        sections = re.split(r"^### ", text, flags=re.MULTILINE)[4:]
         return [each.splitlines()[0] for each in sections if "ee the HTML report" not in each]
 
     order = ["Blast radius", "Capacity", "Cost", "Access", "EFA network proof", "Timeline", "Policy"]

@@ -22,8 +22,8 @@ def validator() -> Draft202012Validator:
 
 
 def test_committed_schema_is_the_generated_one(project: Path) -> None:
-    committed = (project / "schemas" / "review.schema.json").read_text(encoding="utf-8")
-    assert committed == report_schema_text(), "run 'make docs' and commit schemas/review.schema.json"
+    committed = (project / "schemas" / "review-report.schema.json").read_text(encoding="utf-8")
+    assert committed == report_schema_text(), "run 'make docs' and commit schemas/review-report.schema.json"
 
 
 @pytest.mark.parametrize("report", [rich_report(), quiet_report()], ids=["rich", "quiet"])
@@ -52,9 +52,9 @@ def test_effects_are_counted_gravest_first() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": 2},
+        {"format": 3},
         {"surprise": True},
-        {"verdict": {"level": "safe", "sentence": "", "needs_approval": False, "attention": []}},
+        {"verdict": {"level": "safe", "sentence": "", "approval": "", "needs_approval": [], "attention": []}},
         {"notes": [1]},
         {"environment": None},
     ],

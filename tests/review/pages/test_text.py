@@ -23,6 +23,7 @@ def printed(report: Report, *, width: int = 140, colour: bool = False) -> str:
 
 def test_nothing_changes() -> None:
     assert printed(quiet_report()) == (
+        "Needs nobody's approval, because nothing that is deployed changes.\n"
         "Review of prod\n"
         "NO CHANGE\n"
         "Nothing changes.\n"
@@ -57,14 +58,22 @@ def test_nothing_changes() -> None:
 def test_the_verdict_and_what_to_look_at_stand_first() -> None:
     lines = printed(rich_report()).splitlines()
     assert lines[:4] == [
+        "Needs approval by platform: 1 replacement; by a person: 1 cost.",
         "Review of prod",
         "REPLACED",
         "The file system scratch is replaced and its data is lost; 16 nodes of train are interrupted.",
-        "A person must approve this before it is deployed.",
+    ]
+    at = lines.index("WHO MUST APPROVE, AND WHY")
+    assert lines[at + 1 : at + 7] == [
+        "Every resource below changes because of environments/prod.yaml:31 hyperpod.instance_groups[1].count 16 -> 24.",
+        "[replacement] prod-data / Lustre/scratch LustreConfiguration.DeploymentType",
+        "    The property is create-only.",
+        "    Approved by platform, data | owners.",
+        "[cost] cost per month",
+        "    a | b",
     ]
     at = lines.index("WHAT TO LOOK AT")
-    assert lines[at + 1 : at + 5] == [
-        "Every resource below changes because of environments/prod.yaml:31 hyperpod.instance_groups[1].count 16 -> 24.",
+    assert lines[at + 1 : at + 4] == [
         "[replaced] prod-hyperpod / Lustre/scratch LustreConfiguration.DeploymentType",
         "    a | b (number 0)",
         "    a | b -> --> <h1>out of the comment</h1>",

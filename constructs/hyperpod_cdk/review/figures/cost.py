@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.catalog import instance_types, kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Kind, Price, Prices
 from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.groups import InstanceGroup, entries, instance_groups, whole_number
-from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee
+from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee, Unpriced
+from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.review.values import Unknown, plain, resolve
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ def cost(
         prices_as_of=of.as_of.isoformat(),
         lines=lines,
         monthly=_change(*monthly),
+        unpriced=tuple(_unpriced(before, after)),
         is_lower_bound=bool(unknown),
         plans=plans,
         unknown=(*unknown, *(f"training plan {each.plan}: {each.note}" for each in plans if None in _sides(each.fee))),
@@ -83,6 +86,13 @@ class _Item:
     price: Price | None = None
     note: str = ""
     unknown: str = ""
+    count: Decimal | int | None = None
+    """How many are paid, None where that is not known."""
+    sold: str = ""
+    """What is counted, where it has no known price; empty where it has one, or where nothing is counted."""
+    counted_in: str = ""
+    is_accelerated: bool = False
+    missing: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,12 +173,14 @@ class _Side:
         reader = _READERS.get(resource.type)
         if reader is not None:
             yield from reader(self, resource)
+        elif resource.type in _MACHINES:
+            yield self._by_hour(resource, "nodes")
         elif resource.type not in _READ_ELSEWHERE:
             billing = catalog.billing_of(resource.type)
             if billing is None:
                 in_doubt[resource.type] += 1
             elif billing.billing == "by hour":
-                yield self._unpriced(resource, billing.kind, "1", "not one of the prices that are kept here")
+                yield self._by_hour(resource, billing.kind)
 
     def _used(self, resource: Resource) -> Iterator[tuple[Kind, str]]:
         """Give what a resource costs by use, also beside what it costs by the hour."""
@@ -220,6 +232,7 @@ class _Side:
         region = self._region(resource.stack)
         price = self.prices.find(region, sku)
         shown = name or _name(resource)
+        missing = ""
         if count is None:
             monthly, unknown = None, f"{shown}: {why}"
         elif count == 0:
@@ -228,17 +241,24 @@ class _Side:
             monthly, unknown = None, self._no_price(sku, region)
         else:
             monthly, unknown = price.monthly * count, ""
+        if price is None:
+            missing = self._no_price(sku, region)
+        unit = catalog.unit_of(sku) or ""
         notes = [note, price.doubt if price and monthly else ""]
         return _Item(
             key=(resource.stack, resource.logical_id, part, sku, region),
             resource=shown,
             kind=kind,
             what=what,
-            unit=catalog.unit_of(sku) or "",
+            unit=unit,
             monthly=monthly,
             price=price,
             note="; ".join(filter(None, notes)),
             unknown=unknown,
+            count=count,
+            sold=thing(sku) if monthly is None else "",
+            counted_in=_UNITS.get(unit, ""),
+            missing=missing or (f"{why}" if count is None else ""),
         )
 
     def _no_price(self, sku: str, region: str) -> str:
@@ -246,7 +266,20 @@ class _Side:
             return f"{thing(sku)}: the templates name no region, and prices differ between them"
         return f"{thing(sku)} in {region}: no price in the file of {self.prices.as_of}; {REFRESH}"
 
-    def _unpriced(self, resource: Resource, kind: Kind, what: str, why: str, *, part: str = "") -> _Item:
+    def _unpriced(
+        self,
+        resource: Resource,
+        kind: Kind,
+        what: str,
+        why: str,
+        *,
+        part: str = "",
+        count: int | None = 1,
+        sold: str = "",
+        counted_in: str = "",
+        is_accelerated: bool = False,
+    ) -> _Item:
+        """Give the line of something that has no price: ``count`` of what is ``sold``, by default one of its type."""
         return _Item(
             key=(resource.stack, resource.logical_id, part, "", ""),
             resource=_name(resource),
@@ -255,7 +288,37 @@ class _Side:
             unit="",
             monthly=None,
             unknown=f"{_name(resource)} ({resource.type}): {why}",
+            count=count,
+            sold=sold or f"{noun(resource.type)}{f' ({part})' if part else ''}",
+            counted_in=counted_in,
+            is_accelerated=is_accelerated,
+            missing=why,
         )
+
+    def _by_hour(self, resource: Resource, kind: Kind) -> _Item:
+        """Give the line of a type that is paid by the hour and has no price here, with the machines that it holds."""
+        why = "not one of the prices that are kept here"
+        machines = _MACHINES.get(resource.type)
+        if machines is None:
+            return self._unpriced(resource, kind, "1", why)
+        count_path, types_path = machines
+        stated = [self._below(resource, path) for path in (count_path, types_path)]
+        count = 1 if not count_path else whole_number(stated[0])
+        names = [each for each in (stated[1] if isinstance(stated[1], list) else [stated[1]]) if isinstance(each, str)]
+        shown = " or ".join(names) or f"machine of {noun(resource.type)} {resource.name}"
+        if count_path and stated[0] is None:
+            why += "; the template does not tell how many"
+        is_accelerated = not names or any(is_accelerated_type(each) for each in names)
+        what = f"{'?' if count is None else count} x {shown}"
+        return self._unpriced(
+            resource, "nodes", what, why, count=count, sold=shown, counted_in="instance", is_accelerated=is_accelerated
+        )
+
+    def _below(self, resource: Resource, path: tuple[str, ...]) -> Any:
+        value = self._get(resource, path[0]) if path else None
+        for step in path[1:]:
+            value = _at(value, step)
+        return value
 
     def _nodes(self, group: InstanceGroup) -> Iterator[_Item]:
         name, resource = _name(group.cluster, group.name), group.cluster
@@ -274,26 +337,35 @@ class _Side:
             unit="instance-hour",
             price=min(known, key=lambda price: price.usd) if known and len(known) == len(prices) else None,
             monthly=None,
+            count=group.count,
+            counted_in="instance",
+            is_accelerated=not group.types or any(is_accelerated_type(each) for each in group.types),
         )
+        unpriced = replace(item, price=None, sold=shown)
         if group.capacity_kind == "training plan":
             yield replace(item, price=None, monthly=Decimal(0), note="paid with the plan's fee, not by the hour")
         elif group.count == 0:
             yield replace(item, monthly=Decimal(0))
         elif not group.types:
-            yield replace(item, unknown=f"{name}: the template does not tell its instance types")
+            why = "the template does not tell its instance types"
+            yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.capacity_kind == "spot":
             note = "Spot prices change all the time; the price on demand is no bound"
-            yield replace(item, price=None, note=note, unknown=f"{name}: the price of {shown} on Spot is not known")
+            why = f"the price of {shown} on Spot is not known"
+            yield replace(unpriced, note=note, unknown=f"{name}: {why}", missing=why, sold=f"{shown} on Spot")
         elif group.capacity_kind == "unknown":
-            yield replace(item, price=None, unknown=f"{name}: the template does not tell how its nodes are paid")
+            why = "the template does not tell how its nodes are paid"
+            yield replace(unpriced, unknown=f"{name}: {why}", missing=why)
         elif group.is_scaled:
             note = "Karpenter adds and removes these nodes: paid by use"
-            yield replace(item, note=note, unknown=_uncounted(group, name))
+            scaled = replace(item, note=note, unknown=_uncounted(group, name), missing=_uncounted(group))
+            yield replace(scaled, sold=f"{shown} that Karpenter adds")
         elif group.count is None:
-            yield replace(item, unknown=_uncounted(group, name))
+            yield replace(item, unknown=_uncounted(group, name), missing=_uncounted(group), sold=shown)
         elif item.price is None:
             lacking = [each for each, price in zip(group.types, prices, strict=True) if price is None]
-            yield replace(item, unknown="; ".join(self._no_price(f"node.{each}", region) for each in lacking))
+            why = "; ".join(self._no_price(f"node.{each}", region) for each in lacking)
+            yield replace(unpriced, unknown=why, missing=why)
         else:
             dearest = max(known, key=lambda price: price.usd)
             notes = [item.price.doubt]
@@ -345,6 +417,10 @@ class _Side:
             unit="",
             monthly=None,
             unknown=f"{name}: what the file system costs that HyperPod makes for a restricted group is not published",
+            count=whole_number(asked.get("SizeInGiB")),
+            sold=f"Lustre at {tier} MB/s per TiB that HyperPod makes",
+            counted_in="GB",
+            missing="what it costs is not published",
         )
 
     def _file_system(self, resource: Resource) -> Iterator[_Item]:
@@ -498,6 +574,21 @@ class _Side:
 
 
 _MINUTE: Final = 60
+_UNITS: Final = {
+    "GB-month": "GB",
+    "MBps-month": "MB/s",
+    "IOPS-month": "IOPS",
+    "instance-hour": "instance",
+}
+"""What is counted, where it is no single thing."""
+_MACHINES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    "AWS::AutoScaling::AutoScalingGroup": (("DesiredCapacity",), ()),
+    "AWS::EC2::Host": ((), ("InstanceType",)),
+    "AWS::EC2::Instance": ((), ("InstanceType",)),
+    "AWS::EKS::Nodegroup": (("ScalingConfig", "DesiredSize"), ("InstanceTypes",)),
+    "AWS::SageMaker::NotebookInstance": ((), ("InstanceType",)),
+}
+"""Where types state how many machines they hold (one, without a place), and which."""
 _FREE_TIER: Final = "the account's free tier is not counted"
 _READERS: Final[Mapping[str, Callable[[_Side, Resource], Iterator[_Item]]]] = {
     "AWS::FSx::FileSystem": _Side._file_system,  # noqa: SLF001 - a table of this module's own functions
@@ -544,6 +635,17 @@ def thing(sku: str) -> str:
     return _THINGS.get(sku, sku)
 
 
+def is_accelerated_type(name: str) -> bool:
+    """Whether an instance type has accelerators. One that the catalog does not have is told by its family's name.
+
+    Source of the families: docs.aws.amazon.com/ec2/latest/instancetypes/instance-type-names.html.
+    """
+    row = instance_types.get(name if name.startswith("ml.") else f"ml.{name}")
+    if row is not None:
+        return row.accelerator_count > 0
+    return re.match(r"(ml\.)?(dl|f|g|gr|inf|p|trn|vt)\d", name) is not None
+
+
 def _at(value: Any, key: str) -> Any:
     return value.get(key) if isinstance(value, dict) else None
 
@@ -573,8 +675,37 @@ def _line(before: _Item | None, after: _Item | None) -> CostLine:
         unit_price=float(item.price.usd) if item.price else None,
         unit=item.unit,
         monthly=_change(_side(before), _side(after)),
+        quantity=_quantity([before], [after]),
+        missing=item.missing,
         note=item.note,
     )
+
+
+def _unpriced(before: Mapping[tuple[str, ...], _Item], after: Mapping[tuple[str, ...], _Item]) -> Iterator[Unpriced]:
+    """Give what stands on either side and has no known price, alike things together."""
+    sides = before, after
+    alike = {(item.sold, item.kind, item.counted_in): item for side in sides for item in side.values() if item.sold}
+    for key, item in alike.items():
+        # what has a price on one side only is without one on the other: nothing, where it is not counted there
+        counted = [[each for each in side.values() if (each.sold, each.kind, each.counted_in) == key] for side in sides]
+        yield Unpriced(
+            what=item.sold,
+            kind=item.kind,
+            unit=item.counted_in,
+            quantity=_quantity(*counted),
+            is_accelerated=item.is_accelerated and item.kind == "nodes",
+            missing=item.missing,
+        )
+
+
+def _quantity(before: Sequence[_Item | None], after: Sequence[_Item | None]) -> Change:
+    numbers = []
+    for side in (before, after):
+        counts = [Decimal(0) if item is None else item.count for item in side]
+        numbers.append(
+            None if None in counts else sum((Decimal(each) for each in counts if each is not None), Decimal(0))
+        )
+    return _change(*numbers)
 
 
 def _side(item: _Item | None) -> Decimal | None:

@@ -51,7 +51,8 @@ def fabric(base: Assembly, head: Assembly) -> Fabric:
 
     A proof ``holds`` only where rules, routes and endpoints of the templates show it, is ``broken`` where the templates
     make everything that decides and do not allow it, and ``unknown`` with its reason in all other cases: a security
-    group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` names what held in ``base``.
+    group or subnet from elsewhere, a parameter, a condition. ``newly_broken`` and ``newly_unknown`` name
+    what held in ``base``.
     """
     before = {
         (subject.kind, subject.stack, subject.logical_id, subject.subject): {
@@ -62,8 +63,13 @@ def fabric(base: Assembly, head: Assembly) -> Fabric:
     found = []
     for subject in _Network(head).subjects():
         held = before.get((subject.kind, subject.stack, subject.logical_id, subject.subject), set())
-        broken = tuple(proof.name for proof in subject.proofs if proof.result == "broken" and proof.name in held)
-        found.append(subject.model_copy(update={"newly_broken": broken}) if broken else subject)
+        lost = {
+            f"newly_{result}": tuple(
+                proof.name for proof in subject.proofs if proof.result == result and proof.name in held
+            )
+            for result in ("broken", "unknown")
+        }
+        found.append(subject.model_copy(update=lost) if any(lost.values()) else subject)
     return Fabric(subjects=tuple(found))
 
 

@@ -10,6 +10,9 @@ from functools import partial
 
 from hyperpod_cdk.review.model import Report, Step, Timeline
 from hyperpod_cdk.review.pages.page import (
+    APPROVAL,
+    EXCEPTED,
+    LOOK,
     Block,
     Cell,
     Entry,
@@ -77,8 +80,10 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
     gantt = _gantt(report.timeline)
     parts = [replace(each, pieces=(*gantt, *each.pieces)) if each.key == "timeline" else each for each in parts]
     top = _top(laid_out)
-    attention = [_entry(each) for each in laid_out.attention]
-    looked_at = partial(_attention, because=_cell(laid_out.because))
+    parts_above = ((APPROVAL, laid_out.reasons), (EXCEPTED, laid_out.excepted))
+    above = [*parts_above, (LOOK, laid_out.attention)]
+    looked_at = partial(_attention, [title for title, _ in above], because=_cell(laid_out.because))
+    attention = [[_entry(each) for each in entries] for _, entries in above]
     texts = [""] * len(parts)
     # what cannot fit anyway need not be rendered
     if sum(len(piece.rows) for part in parts for piece in part.pieces) * _SHORTEST_ROW < limit:
@@ -92,8 +97,8 @@ def markdown(report: Report, *, limit: int = GITHUB_LIMIT) -> str:
             texts[index] = parts[index].text(cap)
             if _fits(limit, top, *looked_at(attention), *texts):
                 return _document(top, *looked_at(attention), *texts)
-    attention = [_entry(replace(each, lines=())) for each in laid_out.attention]
-    kept = len(attention)
+    attention = [[_entry(replace(each, lines=())) for each in entries] for _, entries in above]
+    kept = sum(map(len, attention))
     while not _fits(limit, top, *looked_at(attention, kept), *texts):
         kept = kept * 3 // 4
     return _document(top, *looked_at(attention, kept), *texts)
@@ -158,24 +163,34 @@ def _top(laid_out: Page) -> str:
     lines = [
         marker(laid_out.environment),
         "",
+        f"**{_text(shortened(laid_out.approval, SENTENCE))}**",
+        "",
         f"## {icon} {laid_out.level}: review of {environment}",
         "",
         f"**{_text(shortened(laid_out.sentence, SENTENCE))}**",
         "",
     ]
-    if laid_out.needs_approval:
-        lines += ["A person must approve this before it is deployed.", ""]
     figures = " · ".join(f"{_text(figure.title)} {_cell(figure.value)}" for figure in laid_out.figures)
     return "\n".join([*lines, *([figures, ""] if figures else []), f"{_cell(laid_out.compared)}."])
 
 
-def _attention(entries: Sequence[str], kept: int | None = None, *, because: str) -> tuple[str, ...]:
-    if not entries:
-        return ("### What to look at\n\nNothing in particular.",)
-    shown = entries if kept is None else entries[:kept]
-    left = len(entries) - len(shown)
-    after = [f"- … {_MORE.format(left)}"] if left else []
-    return ("\n".join(["### What to look at", "", *([f"{because}.", ""] if because else []), *shown, *after]),)
+def _attention(
+    titles: Sequence[str], listed: Sequence[Sequence[str]], kept: int | None = None, *, because: str
+) -> tuple[str, ...]:
+    """Give the lists above the sections; of all their entries the first ``kept``."""
+    texts: list[str] = []
+    room = sum(map(len, listed)) if kept is None else kept
+    said = [f"{because}.", ""] if because else []
+    for title, entries in zip(titles, listed, strict=True):
+        shown, left = entries[:room], len(entries[room:])
+        room -= len(shown)
+        if entries:
+            after = [f"- … {_MORE.format(left)}"] if left else []
+            texts.append("\n".join([f"### {title}", "", *said, *shown, *after]))
+            said = []
+        elif title == LOOK:
+            texts.append(f"### {title}\n\nNothing in particular.")
+    return tuple(texts)
 
 
 def _part(section: Section) -> _Part:

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from hyperpod_cdk.review.model import Effect, Level
+from hyperpod_cdk.review.model import Effect, Level, ReasonKind
+
+APPROVAL = "Who must approve, and why"
+EXCEPTED = "Excepted by review.yaml"
+LOOK = "What to look at"
+"""The titles of what stands above the sections."""
 
 Tone = Literal["grave", "warning", "doubt", "calm", "good", "plain"]
 """How much something weighs. A rendering colours by it, and never says anything by colour alone."""
@@ -37,6 +42,23 @@ ABOUT_TONES: dict[str, Tone] = {
     "cost": "doubt",
 }
 """What is to be looked at, and is no change to a resource."""
+
+KIND_TONES: dict[ReasonKind, Tone] = {
+    ReasonKind.REPLACEMENT: "grave",
+    ReasonKind.DELETION: "grave",
+    ReasonKind.REFUSAL: "grave",
+    ReasonKind.INTERRUPTION: "warning",
+    ReasonKind.UNKNOWN: "doubt",
+    ReasonKind.ACCESS: "warning",
+    ReasonKind.PROTECTION: "warning",
+    ReasonKind.COST: "warning",
+    ReasonKind.PROOF: "grave",
+    ReasonKind.QUOTA: "warning",
+    ReasonKind.PLAN: "warning",
+    ReasonKind.ADDRESSES: "warning",
+    ReasonKind.REVIEW_FILE: "warning",
+}
+"""What needs approval and is no change to a resource."""
 
 FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.INTERRUPTED, Effect.UNKNOWN})
 """Effects that are shown unfolded."""
@@ -141,15 +163,21 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The whole report; ``attention`` is what a reviewer must look at, ``because`` the cause that all of it has."""
+    """The whole report; ``approval`` is its first line, ``because`` the cause that all of ``reasons`` have.
+
+    ``reasons`` are what a person must approve, ``excepted`` what an exception answers, ``attention`` what else is worth
+    a look.
+    """
 
     environment: str
     level: str
     tone: Tone
+    approval: str
     sentence: str
-    needs_approval: bool
     compared: Cell
     because: Cell
+    reasons: tuple[Entry, ...]
+    excepted: tuple[Entry, ...]
     attention: tuple[Entry, ...]
     figures: tuple[Figure, ...]
     sections: tuple[Section, ...]

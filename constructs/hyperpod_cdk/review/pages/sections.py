@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hyperpod_cdk.review.model import (
     Access,
@@ -13,19 +14,24 @@ from hyperpod_cdk.review.model import (
     Change,
     Cost,
     Effect,
+    Excepted,
     Fabric,
     FabricSubject,
     Policy,
     PolicyFinding,
+    Reason,
     Report,
     ResourceEffect,
     Side,
     Step,
     Timeline,
+    Unpriced,
+    Verdict,
 )
 from hyperpod_cdk.review.pages.page import (
     ABOUT_TONES,
     FIRST_LOOK,
+    KIND_TONES,
     TONES,
     Block,
     Cell,
@@ -59,6 +65,10 @@ SAID_ONCE = 3
 """From so many changes on, a cause that they all have is said above them, and not with each."""
 
 
+MOST_UNPRICED = 3
+"""So many things without a price are named beside the known part of the cost."""
+
+
 def page(report: Report) -> Page:
     """Lay the report out, most important first."""
     sections = (
@@ -71,20 +81,64 @@ def page(report: Report) -> Page:
         _policy(report.policy),
     )
     lead = f"{counted(len(report.notes), 'thing')}, and why."
+    asked = _asked(report.verdict)
+    others = [each for each in report.verdict.attention if not any(each is one for _, one in asked)]
     cause = _only_cause(report.verdict.attention)
     told = Section("notes", "What could not be told", _say(lead), _listing("", report.notes), len(report.notes))
     return Page(
         environment=visible(report.environment),
         level=str(report.verdict.level),
         tone="grave" if report.verdict.is_wrong else TONES[report.verdict.level],
+        approval=visible(report.verdict.approval),
         sentence=visible(report.verdict.sentence),
-        needs_approval=report.verdict.needs_approval,
         compared=(Word("Base"), *_side(report.base), Word(", head"), *_side(report.head)),
         because=tuple(_because(cause)) if cause else (),
-        attention=tuple(_attention(each, cause) for each in report.verdict.attention),
+        reasons=tuple(_reason(reason, item, cause) for reason, item in asked),
+        excepted=tuple(_excepted(each, report.verdict.reviewed_on) for each in report.verdict.excepted),
+        attention=tuple(_attention(each, cause) for each in others if not _is_excepted(each, report.verdict)),
         figures=tuple(_figures(report)),
         sections=(*sections, told) if report.notes else sections,
     )
+
+
+def _asked(verdict: Verdict) -> list[tuple[Reason, Attention | None]]:
+    """Give each reason with the line of what to look at that tells more of it, where there is one."""
+    left = list(verdict.attention)
+    found: list[tuple[Reason, Attention | None]] = []
+    for reason in verdict.needs_approval:
+        item = next((each for each in left if _is_of(reason, each)), None)
+        left = [each for each in left if each is not item]
+        found.append((reason, item))
+    return found
+
+
+def _is_of(reason: Reason, item: Attention) -> bool:
+    told = (item.resource, item.property, item.message, item.causes)
+    return told == (reason.resource, reason.property, reason.sentence, reason.causes)
+
+
+def _is_excepted(item: Attention, verdict: Verdict) -> bool:
+    return any(_is_of(each.reason, item) for each in verdict.excepted)
+
+
+def _reason(reason: Reason, item: Attention | None, said: Cause | None) -> Entry:
+    shown = item or Attention(
+        effect=None, resource=reason.resource, property=reason.property, message=reason.sentence, causes=reason.causes
+    )
+    entry = _attention(shown, said)
+    badge = entry.badge if item and item.effect else Word(str(reason.kind), "badge", KIND_TONES[reason.kind])
+    if not reason.approvers:
+        return replace(entry, badge=badge)
+    return replace(entry, badge=badge, lines=(*entry.lines, _say(f"Approved by {', '.join(reason.approvers)}.")))
+
+
+def _excepted(each: Excepted, on: str | None) -> Entry:
+    reason = each.reason
+    name: list[Word | Moved] = [Word(visible(reason.resource), "code")]
+    if reason.property is not None:
+        name.append(Word(visible(reason.property), "code"))
+    until = f"Excepted by {each.owner} until {each.expires}{f', judged on {on}' if on else ''}: {each.because}"
+    return Entry(Word(str(reason.kind), "badge"), tuple(name), (_say(reason.sentence), _say(until)), folded=True)
 
 
 def _figures(report: Report) -> Iterable[Figure]:
@@ -92,7 +146,7 @@ def _figures(report: Report) -> Iterable[Figure]:
     accelerators = [each.accelerators for each in report.capacity.groups]
     yield Figure(f"Nodes{_at_least(nodes)}", (_count(_sum(nodes)),))
     yield Figure(f"Accelerators{_at_least(accelerators)}", (_count(_sum(accelerators)),))
-    yield Figure(f"A month{' at least' if report.cost.is_lower_bound else ''}", (_dollars(report.cost.monthly),))
+    yield Figure(f"A month{' at least' if report.cost.is_lower_bound else ''}", _headline(report.cost))
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
     broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
     yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
@@ -141,7 +195,7 @@ def _attention(item: Attention, said: Cause | None) -> Entry:
     moved = None if is_said else _moved(item.before, item.after)
     lines: list[Cell] = [_say(item.message)] if item.message.strip() else []
     lines += [*([(moved,)] if moved else []), *_causes(each for each in item.causes if each != said)]
-    badge = _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES[item.about])
+    badge = _badge(item.effect) if item.effect else Word(item.about, "badge", ABOUT_TONES.get(item.about, "doubt"))
     return Entry(badge, tuple(name), tuple(lines))
 
 
@@ -312,7 +366,7 @@ def _quotas(capacity: Capacity) -> Iterable[Block]:
 
 def _cost(cost: Cost) -> Section:
     ending = ", at least." if cost.is_lower_bound else "."
-    lead: list[Word | Moved] = [_dollars(cost.monthly, "a month"), Word(ending)]
+    lead: list[Word | Moved] = [*_headline(cost, "a month"), Word(ending)]
     region = f" in {cost.region}" if cost.region else ""
     lead.append(Word(visible(f"Prices{region} as of {cost.prices_as_of or UNKNOWN}.")))
     blocks: list[Block] = []
@@ -327,14 +381,23 @@ def _cost(cost: Cost) -> Section:
                     if each.unit_price is None
                     else (Word(unit_price(each.unit_price), "amount"), Word(visible(f"per {each.unit}"))),
                     (_dollars(each.monthly),),
-                    _say(each.note),
+                    _say("; ".join(filter(None, (each.note, each.missing)))),
                 ),
-                changes(each.monthly),
+                changes(each.monthly) or changes(each.quantity),
             )
             for each in ordered
         ]
         columns = ("resource", "what", Column("price", is_number=True), Column("a month", is_number=True), "note")
         blocks.append(_table("By resource", columns, rows))
+    if cost.unpriced:
+        rows = [
+            Row(
+                (_say(each.what), (_count(each.quantity),), _say(each.unit), _say(each.missing)), changes(each.quantity)
+            )
+            for each in cost.unpriced
+        ]
+        heads = ("what", Column("quantity", is_number=True), "unit", "what is missing")
+        blocks.append(_table("Without a known price", heads, rows))
     if cost.plans:
         rows = [
             Row(
@@ -581,6 +644,22 @@ def _count(change: Change) -> Moved:
     before, after = (UNKNOWN if each is None else number(each) for each in (change.before, change.after))
     more = difference(change)
     return Moved(before, after, "number", "" if not more else f"{'+' if more > 0 else ''}{number(more)}")
+
+
+def _headline(cost: Cost, period: str = "") -> Cell:
+    """Give the known part of the cost, and beside it what it leaves out, with quantities."""
+    words: list[Word | Moved] = [_dollars(cost.monthly, period)]
+    shown = sorted(cost.unpriced, key=lambda each: (not changes(each.quantity), each.kind != "nodes"))
+    for each in shown[:MOST_UNPRICED]:
+        words += [Word("+"), _quantity(each)]
+    if len(shown) > MOST_UNPRICED:
+        words.append(Word(f"+ {counted(len(shown) - MOST_UNPRICED, 'other thing')}"))
+    return (*words, Word("without a known price")) if shown else tuple(words)
+
+
+def _quantity(each: Unpriced) -> Moved:
+    unit = f"{each.unit} of {each.what}" if each.unit not in ("", "instance") else f"x {each.what}"
+    return replace(_count(each.quantity), difference="", unit=visible(unit))
 
 
 def _dollars(change: Change, period: str = "") -> Moved:

@@ -11,7 +11,21 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from hyperpod_cdk.review.model import Report
-from hyperpod_cdk.review.pages.page import Block, Cell, Entries, Entry, Moved, Row, Table, Tone, Word, joined
+from hyperpod_cdk.review.pages.page import (
+    APPROVAL,
+    EXCEPTED,
+    LOOK,
+    Block,
+    Cell,
+    Entries,
+    Entry,
+    Moved,
+    Row,
+    Table,
+    Tone,
+    Word,
+    joined,
+)
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.wording import counted, shortened, shortened_pair
 
@@ -33,17 +47,20 @@ STYLES: Final[dict[Tone, str]] = {
 def text(report: Report, console: Console) -> None:
     """Print the report; nothing in it is taken for rich's markup, and without colour no word is missing."""
     laid_out = page(report)
+    _print(console, Text(laid_out.approval, "bold"))
     _print(console, Text.assemble("Review of ", (shortened(laid_out.environment, VALUE), "bold")))
     _print(console, Text(laid_out.level.upper(), STYLES[laid_out.tone]))
     _print(console, Text(laid_out.sentence))
-    if laid_out.needs_approval:
-        _print(console, Text("A person must approve this before it is deployed.", "bold"))
     _print(console, Text.assemble(_cell(laid_out.compared), ".", style="dim"))
-    _heading(console, "What to look at")
-    if laid_out.because:
-        _print(console, Text.assemble(_cell(laid_out.because), "."))
-    for entry in laid_out.attention:
-        _entry(console, entry)
+    said = laid_out.because
+    for title, entries in ((APPROVAL, laid_out.reasons), (EXCEPTED, laid_out.excepted), (LOOK, laid_out.attention)):
+        if entries or title == LOOK:
+            _heading(console, title)
+        if entries and said:
+            _print(console, Text.assemble(_cell(said), "."))
+            said = ()
+        for entry in entries:
+            _entry(console, entry)
     if not laid_out.attention:
         _print(console, Text("Nothing in particular."))
     for section in laid_out.sections:

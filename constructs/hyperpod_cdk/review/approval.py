@@ -1,0 +1,104 @@
+"""Who must approve a change, and why: the reasons that no exception answers, and the report's first line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Final
+
+from hyperpod_cdk.review.attention import Found
+from hyperpod_cdk.review.model import Excepted, Reason, ReasonKind
+from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.review_file import Exception_, ReviewRules
+
+_NOUNS: Final[dict[ReasonKind, tuple[str, str]]] = {
+    ReasonKind.REPLACEMENT: ("replacement", "replacements"),
+    ReasonKind.DELETION: ("deletion", "deletions"),
+    ReasonKind.REFUSAL: ("refusal by the service", "refusals by the service"),
+    ReasonKind.INTERRUPTION: ("interruption", "interruptions"),
+    ReasonKind.UNKNOWN: ("unknown effect", "unknown effects"),
+    ReasonKind.ACCESS: ("gain of access", "gains of access"),
+    ReasonKind.PROTECTION: ("protection lifted", "protections lifted"),
+    ReasonKind.COST: ("cost", "costs"),
+    ReasonKind.PROOF: ("network proof lost", "network proofs lost"),
+    ReasonKind.QUOTA: ("quota that is short", "quotas that are short"),
+    ReasonKind.PLAN: ("training plan", "training plans"),
+    ReasonKind.ADDRESSES: ("block without enough addresses", "blocks without enough addresses"),
+    ReasonKind.REVIEW_FILE: ("change of review.yaml", "changes of review.yaml"),
+}
+_ABOUT: Final = {ReasonKind.COST: "cost", ReasonKind.ACCESS: "access"}
+
+
+def judged(
+    found: Iterable[Found], more: Sequence[Reason], rules: ReviewRules, on: date | None
+) -> tuple[tuple[Reason, ...], tuple[Excepted, ...]]:
+    """Give the reasons for which a person must approve, and those that an exception answers.
+
+    ``more`` are reasons beside what is found, which no exception answers. An exception counts until the end of its last
+    day (UTC) and answers a line that stands for many only where it answers every one of them.
+    """
+    asked: list[Reason] = []
+    excepted: list[Excepted] = []
+    for each in found:
+        if each.kind is None:
+            continue
+        reason = Reason(
+            kind=each.kind,
+            resource=each.item.resource,
+            property=each.item.property,
+            sentence=each.item.message,
+            causes=each.item.causes,
+            approvers=rules.approvers_of(each.kind),
+        )
+        exception = _exception(reason, each.resources or (each.item.resource,), rules.exceptions, on)
+        if exception is None:
+            asked.append(reason)
+            continue
+        excepted.append(
+            Excepted(
+                reason=reason, because=exception.reason, owner=exception.owner, expires=exception.expires.isoformat()
+            )
+        )
+    asked += [each.model_copy(update={"approvers": rules.approvers_of(each.kind)}) for each in more]
+    return tuple(asked), tuple(excepted)
+
+
+def _exception(
+    reason: Reason, resources: Sequence[str], exceptions: Iterable[Exception_], on: date | None
+) -> Exception_ | None:
+    if on is None:
+        return None
+    return next(
+        (each for each in exceptions if each.expires >= on and all(each.answers(reason, one) for one in resources)),
+        None,
+    )
+
+
+def first_line(asked: Sequence[Reason], excepted: Sequence[Excepted], *, changes: bool, rules: ReviewRules) -> str:
+    """Say who has to look at what, or why nobody has to."""
+    if asked:
+        by_approvers: dict[tuple[str, ...], list[Reason]] = {}
+        for each in asked:
+            by_approvers.setdefault(each.approvers, []).append(each)
+        parts = [f"by {joined(who) if who else 'a person'}: {_counted(some)}" for who, some in by_approvers.items()]
+        return f"Needs approval {'; '.join(parts)}."
+    if not changes:
+        return "Needs nobody's approval, because nothing that is deployed changes."
+    amount = f"${rules.thresholds.monthly_increase_usd:,.0f}"
+    answered = ""
+    if excepted:
+        owners = joined(list(dict.fromkeys(each.owner for each in excepted)))
+        last = min(each.expires for each in excepted)
+        answered = f" {count(len(excepted), 'reason')} {'is' if len(excepted) == 1 else 'are'} excepted by {owners}, "
+        answered += f"until {last}."
+    return (
+        "Needs nobody's approval, because nothing is replaced, deleted or interrupted, nothing is unknown about what "
+        "holds data, nodes or an address, no grave access is gained, no protection is lifted, no proof is lost, "
+        f"and it costs less than {amount} more a month.{answered}"
+    )
+
+
+def _counted(reasons: Iterable[Reason]) -> str:
+    numbers = Counter(each.kind for each in reasons)
+    return joined([f"{number} {_NOUNS[kind][number > 1]}" for kind, number in numbers.items()])
