@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support import cli_faults
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.faults import DELETION, KINDS, Outcome, living, sampled
+from tests.support.faults import DELETION, KINDS, living, sampled
 
 DEFAULT = ("prod", "closed", "shared")
 RESULTS = PROJECT / ".cache" / "faults"
@@ -47,15 +52,25 @@ def main() -> int:
         return run_cli(arguments.names or list(cli_faults.CASES))
     if arguments.sample is not None:
         print(f"a sample of {arguments.sample} faults each, seed {arguments.seed}")
-    bad = 0
-    for name in arguments.names or DEFAULT:
-        outcomes = run(name, arguments.sample, arguments.seed, verbose=arguments.verbose)
-        bad += sum(not each.recovered for each in outcomes)
-    return 1 if bad else 0
+    names = arguments.names or list(DEFAULT)
+    return side_by_side(
+        [partial(run, name, arguments.sample, arguments.seed, verbose=arguments.verbose) for name in names]
+    )
 
 
-def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> list[Outcome]:
-    """Run the faults of one environment, print the counts and what did not recover, and keep all of it."""
+def side_by_side(tasks: list[Callable[[], int]]) -> int:
+    """Run each task in a process of its own, as many at once as there are processors; 1 where one counts a failure.
+
+    Processes, since jsii serves one thread, and spawned, since it survives no fork.
+    """
+    with ProcessPoolExecutor(
+        min(os.cpu_count() or 1, len(tasks)), mp_context=get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
+        return 1 if sum(found.result() for found in [pool.submit(task) for task in tasks]) else 0
+
+
+def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> int:
+    """Run the faults of one environment, print what they came to and keep it; return how many did not recover."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
         say = (lambda line: print(f"  {line}", flush=True)) if verbose else (lambda _: None)
@@ -77,16 +92,25 @@ def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> list[Outc
     counted = Counter(each.fault.kind for each in outcomes)
     good = Counter(each.fault.kind for each in outcomes if each.recovered)
     said = "; ".join(f"{kind} {good[kind]}/{count}" for kind, count in counted.items())
-    print(f"{name}: recovered {sum(good.values())} of {len(outcomes)} ({said}) in {time.monotonic() - started:.0f} s")
-    for each in outcomes:
-        if not each.recovered:
-            print(f"  {each.fault.stack}/{each.fault.logical_id} {each.fault.when}: {each.status}: {each.problem}")
-    return outcomes
+    bad = [each for each in outcomes if not each.recovered]
+    took = f"{time.monotonic() - started:.0f} s"
+    print(f"{name}: recovered {len(outcomes) - len(bad)} of {len(outcomes)} ({said}) in {took}", flush=True)
+    for each in bad:
+        where = f"{each.fault.stack}/{each.fault.logical_id} {each.fault.when}"
+        print(f"  {name}: {where}: {each.status}: {each.problem}", flush=True)
+    return len(bad)
 
 
 def run_cli(names: list[str]) -> int:
     """Let the cases of these names happen, each in an account of its own, and keep what the CLI said."""
     CLI_RESULTS.mkdir(parents=True, exist_ok=True)
+    # cases in one process share what is synthesized
+    shares = [names[start :: os.cpu_count() or 1] for start in range(os.cpu_count() or 1)]
+    return side_by_side([partial(run_cases, share) for share in shares if share])
+
+
+def run_cases(names: list[str]) -> int:
+    """Let some cases happen one after the other; return how many did not recover."""
     bad = 0
     with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
         for name in names:
@@ -97,7 +121,7 @@ def run_cli(names: list[str]) -> int:
             said = "recovered" if record.recovered else f"did not recover: {record.problem}"
             print(f"{name}: {said} in {time.monotonic() - started:.0f} s", flush=True)
             bad += not record.recovered
-    return 1 if bad else 0
+    return bad
 
 
 def recorded() -> dict[str, Any]:
