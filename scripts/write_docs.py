@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from hyperpod_cdk.checks.model import REGISTER, Check
-from hyperpod_cdk.checks.policy import actions_of, calls_of, policy
+from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
@@ -132,6 +132,11 @@ def checks_page(checks: Sequence[Check]) -> str:
         "and names. A check that fails makes the exit code 1. A check that could not ask is *skipped*, with the reason",
         "and the IAM action that was missing: it never counts as passed. `--offline` skips every check that asks AWS.",
         "",
+        'In JSON `"passed"` is `true` only where everything that was asked was answered and nothing fails, `false`',
+        "where a check fails, and `null` where something was skipped. With `--strict` something skipped makes the exit",
+        "code 1; what cannot be asked from where you are, such as a private API server, is left out by name with",
+        "`--skip`. What was read of a list that broke off still counts: it can fail a check, and never passes one.",
+        "",
         "Made by `make docs` from the checks themselves. [preflight-policy.json](preflight-policy.json) is the IAM",
         "policy that all of them together need; `hyperpod-cdk preflight ENV --iam-policy` prints it, narrowed by",
         "`--only` and `--skip`.",
@@ -143,6 +148,15 @@ def checks_page(checks: Sequence[Check]) -> str:
         members = [check for check in checks if check.area == area]
         asking = sum(bool(check.asks) for check in members)
         lines.append(f"| [{area}](#{area}) | {len(members)} | {_how_many(asking, len(members))} |")
+    lines += [
+        "",
+        "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`; only the first one writes:",
+        "",
+        "| verb | IAM actions | where AWS does not answer all of it |",
+        "|---|---|---|",
+    ]
+    for verb in sorted(VERBS, key=lambda each: "Request" not in " ".join(each.actions)):
+        lines.append(f"| `{verb.name}` | {', '.join(f'`{each}`' for each in verb.actions)} | {verb.when_unseen} |")
     for area in areas:
         lines += ["", f"## {area}"]
         for check in checks:

@@ -22,10 +22,12 @@ from hyperpod_cdk._cli.common import (
     EnvironmentArgument,
     FormatOption,
     ProjectOption,
+    StrictOption,
     aws_errors,
     console,
     environment_file,
     extra,
+    finish,
     loaded_environment,
     os_errors,
     root_of,
@@ -327,10 +329,15 @@ def preflight(
     iam_policy: Annotated[
         bool, typer.Option("--iam-policy", help="Only print the IAM policy that these checks need.")
     ] = False,
+    strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask AWS, reading only, whether the environment can be deployed: exit code 1 where something would fail."""
+    """Ask AWS, reading only, whether the environment can be deployed: exit code 1 where something would fail.
+
+    What could not be asked is skipped: "passed" in JSON is then null, and with --strict the exit code is 1. A check
+    that cannot be made from where you are is left out by its name with --skip.
+    """
     from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.checks.policy import policy  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as in validate
@@ -348,8 +355,7 @@ def preflight(
     with aws_errors(otherwise=", or use --offline"):
         report, asked = verb.run(loaded, project=root, only=only or (), skip=skip or (), is_offline=offline)
     verb.print_report(report, asked, output=output, verbose=verbose or bool(only), is_offline=offline)
-    if not report.passed:
-        raise typer.Exit(FINDINGS)
+    finish(passed=report.passed, strict=strict)
 
 
 app.command()(review.review)

@@ -41,6 +41,16 @@ class Finding:
         return {**asdict(self), "severity": self.severity.value}
 
 
+def passed(*, refuses: bool, is_whole: bool) -> bool | None:
+    """Give the one answer of a run: True only where everything that was asked was answered and nothing refuses.
+
+    False where something ``refuses``, whatever else was not seen; None where something was not looked at.
+    """
+    if refuses:
+        return False
+    return True if is_whole else None
+
+
 def by_place(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by file, then line, then path, so that a reader goes through the file once."""
     return sorted(findings, key=lambda f: (f.file, f.line or 0, f.path, f.message))

@@ -26,18 +26,24 @@ def test_offline_passes_and_says_what_was_left_out(run_process: Run) -> None:
     done = run_process("preflight", "dev", "--offline")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: ok, ")
+    assert done.stdout.splitlines()[-1].startswith("environments/dev.yaml: nothing failed of what needs no AWS, ")
 
 
 def test_offline_json(run: Run) -> None:
     done = run("preflight", "dev", "--offline", "--format", "json")
     report = json.loads(done.stdout)
-    assert (done.returncode, report["passed"], report["file"]) == (0, True, "environments/dev.yaml")
+    assert (done.returncode, report["passed"], report["file"]) == (0, None, "environments/dev.yaml")
     statuses = {check["check"]: check["status"] for check in report["checks"]}
     assert "skipped" in statuses.values()
     assert "passed" in statuses.values()
     for check in report["checks"]:
         assert (check["status"] == "skipped") == bool(check["skipped"])
+
+
+def test_strict_takes_nothing_for_passed_that_was_not_asked(run: Run) -> None:
+    assert run("preflight", "dev", "--offline", "--strict").returncode == 1
+    done = run("preflight", "dev", "--offline", "--strict", "--only", "lifecycle-scripts", "--format", "json")
+    assert (done.returncode, json.loads(done.stdout)["passed"]) == (0, True)
 
 
 def test_ip_budget_alone_draws_the_blocks(run: Run) -> None:

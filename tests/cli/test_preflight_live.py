@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from hyperpod_cdk import cli
+from hyperpod_cdk.checks import policy
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from tests.support.embedded import Embedded, embedded
@@ -22,6 +25,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 SERVICES = ("cloudformation", "ec2", "eks", "fsx", "iam", "logs", "s3", "sagemaker", "servicequotas", "ssm")
 VERBS = (("quotas", "show"), ("quotas", "request"), ("plans", "search"), ("plans", "record"))
 FILE = "environments/prod.yaml"
+NO_ANSWER = False
+"""In the table: nothing at all is printed, since there is nothing to say."""
 
 
 @pytest.fixture
@@ -47,6 +52,60 @@ def answer(run: Run, aws: Embedded, *arguments: str, **environment: str) -> subp
     return run(*arguments, **{**aws.environment(), **environment})
 
 
+@pytest.mark.parametrize(
+    ("verb", "passed", "codes"),
+    [
+        ("preflight prod", None, (0, 1)),
+        ("quotas show prod", None, (0, 1)),
+        ("quotas request prod", None, (1, None)),
+        # nothing found while nothing was answered is no answer
+        ("plans search prod", None, (1, 1)),
+        ("plans record prod", NO_ANSWER, (1, None)),
+    ],
+)
+def test_what_no_verb_could_see_it_does_not_call_passed(
+    verb: str,
+    passed: bool | None,  # noqa: FBT001 - a parameter of the table
+    codes: tuple[int, int | None],
+    run: Run,
+    aws: Callable[..., Any],
+) -> None:
+    """``codes`` without and with --strict; None where the verb has no --strict, since it always is."""
+    words = [*verb.split(), "--format", "json"]
+    with aws(*({"service": service, "kind": "access_denied"} for service in SERVICES)) as account:
+        done = answer(run, account, *words)
+        assert done.returncode == codes[0], done.stdout + done.stderr
+        if codes[1] is not None:
+            assert answer(run, account, *words, "--strict").returncode == codes[1]
+    if passed is NO_ANSWER:
+        assert done.stdout == ""
+        assert "nothing was written" in done.stderr
+    else:
+        assert json.loads(done.stdout)["passed"] is passed
+
+
+def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
+    """``review --deployed`` and ``prices refresh`` have tests of their own in test_review.py and test_prices.py."""
+    tested = {*(" ".join(verb) for verb in VERBS), "preflight", "prices refresh", "review --deployed"}
+    assert {verb.name for verb in policy.VERBS} | {"preflight"} == tested
+    strict = {"preflight", "quotas show", "plans search", "prices refresh"}
+    # a job's report is strict about logs
+    assert {name for name, options in options_of(get_command(cli.app)) if "--strict" in options} == {
+        *strict,
+        "job report",
+    }
+    for verb in policy.VERBS:
+        assert all(action.partition(":")[2][0].isupper() for action in verb.actions)
+        assert ("--strict" in verb.when_unseen) is (verb.name in strict)
+
+
+def options_of(command: Any, name: str = "") -> list[tuple[str, set[str]]]:
+    """Give every verb below a command with its options."""
+    if hasattr(command, "commands"):
+        return [row for word, each in command.commands.items() for row in options_of(each, f"{name} {word}".strip())]
+    return [(name, {option for each in command.params for option in each.opts})]
+
+
 def test_every_permission_is_missing(run: Run, aws: Callable[..., Any]) -> None:
     with aws(*({"service": service, "kind": "access_denied"} for service in SERVICES)) as account:
         done = answer(run, account, "preflight", "prod")
@@ -55,10 +114,13 @@ def test_every_permission_is_missing(run: Run, aws: Callable[..., Any]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     skipped = [line for line in lines if line.startswith("skipped ")]
-    assert (
-        "skipped 6 checks of quotas: no permission for servicequotas:GetServiceQuota (no identity-based policy)"
-        in skipped
+    (quota_line,) = [line for line in skipped if line.startswith("skipped 6 checks of quotas: ")]
+    ours, separator, awss = quota_line.partition('; AWS says: "')
+    assert (ours, separator) == (
+        "skipped 6 checks of quotas: no permission for servicequotas:GetServiceQuota (no identity-based policy)",
+        '; AWS says: "',
     )
+    assert awss.endswith('because no identity-based policy allows the servicequotas:GetServiceQuota action"')
     named = [line.partition(" no permission for ")[2] for line in skipped]
     assert len(named) == len(set(named))
     count = report["counts"]["skipped"]

@@ -99,6 +99,13 @@ def test_the_regions_of_the_environments_are_asked(invoke: Invoke, price_list: P
     )
 
 
+def test_what_was_not_found_is_not_passed_and_with_strict_not_accepted(invoke: Invoke, workspace: Path) -> None:
+    done = invoke("refresh", "--format", "json")
+    assert (done.exit_code, json.loads(done.stdout)["passed"]) == (0, None)
+    assert invoke("refresh", "--strict").exit_code == 1
+    assert (workspace / "prices.json").is_file()
+
+
 def test_a_second_time_nothing_changes(invoke: Invoke, workspace: Path) -> None:
     invoke("refresh")
     before = (workspace / "prices.json").read_bytes()

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hyperpod_cdk._handlers.quota_gate.reading import quoted
+
 _TIMES = re.compile(r", \d+ times(?=$|;)")
 
 
@@ -44,11 +46,6 @@ class Cause:
     def __str__(self) -> str:
         allow = f"; allow {self.action}" if self.action and self.action not in self.reason else ""
         return f"{self.reason}{allow}{quoted(self.said)}"
-
-
-def quoted(said: str) -> str:
-    """Give AWS's own sentence as the end of ours; empty where AWS wrote none."""
-    return f'; AWS says: "{said}"' if said else ""
 
 
 def causes(gaps: Sequence[Gap]) -> list[Cause]:

@@ -43,6 +43,9 @@ FINDINGS = 1
 USAGE = 2
 """Exit code of a verb that could not do its work: wrong words, no credentials, no such file."""
 
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1, too, where something could not be looked at.")
+]
 FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is written.")]
 ProjectOption = Annotated[
     Path | None,
@@ -118,6 +121,12 @@ def aws_errors(*, otherwise: str = "") -> Iterator[None]:
         yield
     except AwsAccessError as error:
         usage(f"{error}{otherwise}")
+
+
+def finish(*, passed: bool | None, strict: bool) -> None:
+    """Exit with 1 where something refuses, and with ``strict`` where not everything was looked at."""
+    if passed is False or (strict and passed is None):
+        raise typer.Exit(FINDINGS)
 
 
 def usage(message: str) -> NoReturn:

@@ -21,8 +21,10 @@ from hyperpod_cdk._cli.common import (
     EnvironmentArgument,
     FormatOption,
     ProjectOption,
+    StrictOption,
     aws_errors,
     environment_file,
+    finish,
     loaded_environment,
     old_record,
     root_of,
@@ -84,13 +86,15 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
     every_day: Annotated[
         bool, typer.Option("--every-day", help="Ask for every duration that is sold, one call each.")
     ] = False,
+    strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Find training plans on offer, by price per accelerator-hour. Never buys.
 
     AWS finds plans of one duration at a time, so many durations are asked for side by side. Exit code 1 where nothing
-    was found because AWS did not answer or a quota refused.
+    was found because AWS did not answer or a quota refused. Where it did not answer for a duration or for the zones,
+    "passed" in JSON is null, and with --strict the exit code is 1.
     """
     access = _access(context)
     now = access.now()
@@ -106,16 +110,29 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
     with aws_errors():
         aws = access.open(where, "" if of is None else of.account)
     from hyperpod_cdk.checks import plan_search  # noqa: PLC0415 - 'plans --help' need not build the models
+    from hyperpod_cdk.findings import passed  # noqa: PLC0415 - as above
 
     found = [plan_search.search(aws, wish, now=now, environment=of) for wish in wanted]
     name = of.name if of is not None else "hyperpod"
+    refusals = [refusal for each in found for refusal in each.refusals]
+    finds_nothing = not any(each.offers for each in found)
+    verdict = passed(
+        refuses=finds_nothing and any(each.is_quota for each in refusals),
+        is_whole=not refusals and not any(each.zones_missing for each in found),
+    )
     if output is Format.JSON:
-        print_json({"region": where, "searches": [plan_search.as_data(each, where, name=name) for each in found]})
+        print_json(
+            {
+                "passed": verdict,
+                "region": where,
+                "searches": [plan_search.as_data(each, where, name=name) for each in found],
+            }
+        )
     else:
         for each in found:
             print("\n".join(_search_lines(each, where, name=name)))
-    if not any(each.offers for each in found) and any(each.refusals for each in found):
-        raise typer.Exit(FINDINGS)
+    # nothing found while something was not answered is no answer
+    finish(passed=verdict, strict=strict or (finds_nothing and bool(refusals)))
 
 
 @app.command()
@@ -159,9 +176,12 @@ def record(
     except OSError as error:
         usage(f"cannot write {shown}: {error.strerror or error}; what was there is as it was")
     findings = _findings_now(file, now)
+    is_refused = any(finding.severity == "error" for finding in findings)
     if output is Format.JSON:
         print_json(
             {
+                # a plan that could not be described makes no record at all
+                "passed": not is_refused,
                 "file": str(shown),
                 "changes": changes,
                 "findings": [finding.as_dict() for finding in findings],
@@ -172,8 +192,7 @@ def record(
         print("\n".join([*changes, _written(shown, old, changes)]))
         for finding in findings:
             print(finding_line(finding))
-    if any(finding.severity == "error" for finding in findings):
-        raise typer.Exit(FINDINGS)
+    finish(passed=not is_refused, strict=True)
 
 
 def write_atomically(path: Path, text: str | bytes) -> None:
@@ -467,11 +486,12 @@ def _fits(offer: Offer) -> str:
 
 
 def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str]:
+    from hyperpod_cdk._handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.plan_search import quota_of  # noqa: PLC0415 - as above
 
     if not refusal.is_quota:
         allow = f"; allow {refusal.action}" if refusal.action else ""
-        yield f"not answered for {_days(refusal.days)}: {refusal.reason}{allow}"
+        yield f"not answered for {_days(refusal.days)}: {refusal.reason}{allow}{quoted(refusal.said)}"
         return
     wish = found.wish
     quota = quota_of(wish.instance_type)
@@ -490,10 +510,12 @@ def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str
 
 
 def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoReturn:
+    from hyperpod_cdk._handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
+
     for each in missing:
         allow = f"; allow {each.action}" if each.action else ""
-        line = loaded.line_of(each.path)
-        print(f"{loaded.file}:{line} {each.path}: {each.reason}{allow}; nothing was written", file=sys.stderr)
+        place = f"{loaded.file}:{loaded.line_of(each.path)} {each.path}"
+        print(f"{place}: {each.reason}{allow}; nothing was written{quoted(each.said)}", file=sys.stderr)
     raise typer.Exit(FINDINGS)
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hyperpod_cdk._cli.causes import Cause, Gap, causes, quoted
+from hyperpod_cdk._cli.causes import Cause, Gap, causes
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
+from hyperpod_cdk._handlers.quota_gate.reading import quoted
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
 from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
 from hyperpod_cdk.config import LoadedEnvironment
@@ -128,8 +129,10 @@ def _summary(report: Report, asked: dict[str, Any], *, is_offline: bool) -> str:
     counts = report.counts()
     skipped = counts[Status.SKIPPED]
     told = set(Status)
-    verdict = painted_word("ok" if report.passed else "refused")
-    if report.passed and skipped and not is_offline:
+    verdict = painted_word("refused" if report.passed is False else "ok")
+    if report.passed is None and is_offline:
+        verdict = "nothing failed of what needs no AWS"
+    elif report.passed is None:
         told.discard(Status.SKIPPED)
         verdict = f"nothing failed, but {skipped} of {len(report.results)} checks could not be made in full"
     parts = [f"{counts[status]} {status.value}" for status in Status if counts[status] and status in told]

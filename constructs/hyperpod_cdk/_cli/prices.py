@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, FormatOption, ProjectOption, aws_errors, root_of, usage
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    FormatOption,
+    ProjectOption,
+    StrictOption,
+    aws_errors,
+    finish,
+    root_of,
+    usage,
+)
 from hyperpod_cdk._cli.output import Format, print_json, table
 
 if TYPE_CHECKING:
@@ -41,16 +50,19 @@ def refresh(
     ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, write nothing.")] = False,
+    strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Ask the AWS Pricing API and write the project's price file, which 'review' takes in place of the shipped one.
 
     Regions that were not asked for stay in the file as they were. Shows every price that changes. Exit code 1, with
-    nothing written, where AWS did not answer or no price was found.
+    nothing written, where AWS did not answer or no price was found. Where some price was not found or could not be
+    read, "passed" in JSON is null, and with --strict the exit code is 1, after writing the others.
     """
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - 'schema --help' need not read the tables
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.findings import passed  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.figures import price_list  # noqa: PLC0415 - as above
 
     root = root_of(project)
@@ -64,7 +76,7 @@ def refresh(
     try:
         fetched = price_list.fetch(pages, wanted)
     except NotAnswered as missing:
-        _not_written(f"{missing.reason}{f'; allow {missing.action}' if missing.action else ''}")
+        _not_written(missing.sentence)
     new = price_list.merged(fetched, old, where=file.name)
     if new is None:
         for line in _left_out(fetched):
@@ -73,9 +85,11 @@ def refresh(
     changes = price_list.differences(old or prices.shipped(), new)
     if not dry_run:
         _write(file, new)
+    verdict = passed(refuses=False, is_whole=not fetched.missing and not fetched.problems)
     if output is Format.JSON:
         print_json(
             {
+                "passed": verdict,
                 "file": str(file),
                 "written": not dry_run,
                 "as_of": new.as_of.isoformat(),
@@ -84,8 +98,10 @@ def refresh(
                 "left_out": list(fetched.problems),
             }
         )
-        return
-    print("\n".join([*changes, *_left_out(fetched), _summary(file, new, changes, old=old, is_written=not dry_run)]))
+    else:
+        summary = _summary(file, new, changes, old=old, is_written=not dry_run)
+        print("\n".join([*changes, *_left_out(fetched), summary]))
+    finish(passed=verdict, strict=strict)
 
 
 @app.command()

@@ -16,7 +16,7 @@ from hyperpod_cdk.checks.capacity import Largest, LargestMix, largest_groups, la
 from hyperpod_cdk.checks.quotas import Compared, as_dict, compare, usage_shown
 from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment
-from hyperpod_cdk.findings import Finding, Severity, by_place
+from hyperpod_cdk.findings import Finding, Severity, by_place, passed
 
 _FINDINGS = {"error": Severity.ERROR, "warning": Severity.WARNING}
 _HOUR_SECONDS = 3600
@@ -33,9 +33,12 @@ class Shown:
     mix: LargestMix
 
     @property
-    def passed(self) -> bool:
-        """Whether no quota is known to be too small."""
-        return all(each.verdict.severity != "error" for each in self.compared)
+    def passed(self) -> bool | None:
+        """False where a quota is known to be too small, None where one, or its use, was not read in full."""
+        return passed(
+            refuses=any(each.verdict.severity == "error" for each in self.compared),
+            is_whole=not any(each.verdict.unread for each in self.compared),
+        )
 
 
 def show(loaded: LoadedEnvironment, aws: Aws) -> Shown:
@@ -84,7 +87,7 @@ def print_plan(plan: Plan, *, now: datetime) -> None:
             last = f"{each.last.status} {_age(each.last, now)} ago" if each.last else "none"
             rows.append((number(each.present), number(each.desired), last, each.name))
         _print_table(rows)
-    elif not plan.pending and not plan.problems:
+    elif not plan.pending and not plan.problems and not plan.unread:
         print("the quotas suffice, nothing to request")
     _print_open([request for request, _ in plan.pending], now)
     for request, desired in plan.pending:
@@ -93,7 +96,7 @@ def print_plan(plan: Plan, *, now: datetime) -> None:
                 f'"{request.name}" is requested at {number(request.desired)}, {number(desired)} is needed; '
                 f"say so in {f'case {request.case_id}' if request.case_id else 'its support case'}"
             )
-    for problem in plan.problems:
+    for problem in (*plan.problems, *plan.unread):
         print(problem, file=sys.stderr)
 
 
@@ -102,8 +105,8 @@ def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Forma
     if output is Format.JSON:
         pending = [_as_dict(request, now, needed=desired) for request, desired in plan.pending]
         made = [_as_dict(each.request, now, needed=each.wanted.desired) for each in sent if each.request]
-        problems = [*plan.problems, *(each.problem for each in sent if each.problem)]
-        print_json({"requested": made, "open": pending, "problems": problems})
+        problems = [*plan.problems, *plan.unread, *(each.problem for each in sent if each.problem)]
+        print_json({"passed": plan_passed(plan, sent), "requested": made, "open": pending, "problems": problems})
         return
     if with_plan:
         print_plan(plan, now=now)
@@ -114,6 +117,11 @@ def print_sent(plan: Plan, sent: Sequence[Sent], *, now: datetime, output: Forma
     for each in sent:
         if each.problem:
             print(each.problem, file=sys.stderr)
+
+
+def plan_passed(plan: Plan, sent: Sequence[Sent]) -> bool | None:
+    """False where AWS does not raise a quota or refused to, None where one was not read."""
+    return passed(refuses=bool(plan.problems) or any(each.problem for each in sent), is_whole=not plan.unread)
 
 
 def _quotas(compared: Sequence[Compared]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ import typer
 from hyperpod_cdk._cli.causes import Gap, causes
 from hyperpod_cdk._cli.preflight import open_aws
 from hyperpod_cdk._handlers.quota_gate.comparison import number
+from hyperpod_cdk._handlers.quota_gate.reading import quoted
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest
 from hyperpod_cdk.checks.quotas import Compared, compare
 from hyperpod_cdk.checks.requirements import required_quotas
@@ -73,13 +74,14 @@ class Plan:
     """What to do about an environment's quotas.
 
     ``wanted`` are to be requested, ``pending`` are requests that are open already, each with the value that the
-    environment would ask for (None: its quota suffices). ``problems`` say, a line each, what cannot be requested and
-    what could not be read.
+    environment would ask for (None: its quota suffices). ``problems`` say, a line each, what cannot be requested,
+    ``unread`` what could not be read.
     """
 
     wanted: tuple[Wanted, ...]
     pending: tuple[tuple[QuotaRequest, float | None], ...]
     problems: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +98,7 @@ def plan(environment: Environment, aws: Aws) -> Plan:
     compared = compare(environment, aws, required_quotas(environment))
     by_quota = _by_quota(compared)
     histories = together(lambda quota: aws.quota_requests(*quota), by_quota)
-    wanted, pending, problems = [], [], []
+    wanted, pending, problems, not_read = [], [], [], []
     for (quota, each), history in zip(by_quota.items(), histories, strict=True):
         name, desired = each.requirement.name, each.request
         requests = () if isinstance(history, NotAnswered) else history
@@ -108,7 +110,7 @@ def plan(environment: Environment, aws: Aws) -> Plan:
         elif not each.reading.is_adjustable:
             problems.append(f'"{name}" is {number(each.reading.value or 0)}, which AWS does not raise')
         elif isinstance(history, NotAnswered):
-            problems.append(f'whether a request for "{name}" is open could not be read: {_why(history)}')
+            not_read.append(f'whether a request for "{name}" is open could not be read: {_why(history)}')
         else:
             wanted.append(
                 Wanted(
@@ -120,8 +122,12 @@ def plan(environment: Environment, aws: Aws) -> Plan:
                     last=next(iter(requests), None),
                 )
             )
-    problems += unread(compared)
-    return Plan(wanted=tuple(wanted), pending=tuple(pending), problems=tuple(dict.fromkeys(problems)))
+    return Plan(
+        wanted=tuple(wanted),
+        pending=tuple(pending),
+        problems=tuple(dict.fromkeys(problems)),
+        unread=tuple(dict.fromkeys([*not_read, *unread(compared)])),
+    )
 
 
 def unread(compared: Sequence[Compared]) -> list[str]:
@@ -165,8 +171,5 @@ def _by_quota(compared: Sequence[Compared]) -> dict[tuple[str, str], Compared]:
 
 
 def _why(missing: NotAnswered) -> str:
-    return (
-        f"{missing.reason} ({missing.action})"
-        if missing.action and missing.action not in missing.reason
-        else missing.reason
-    )
+    action = f" ({missing.action})" if missing.action and missing.action not in missing.reason else ""
+    return f"{missing.reason}{action}{quoted(missing.said)}"

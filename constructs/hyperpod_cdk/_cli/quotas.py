@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hyperpod_cdk._cli.common import (
-    FINDINGS,
     EnvironmentArgument,
     FormatOption,
     ProjectOption,
+    StrictOption,
     aws_errors,
     environment_file,
+    finish,
     loaded_environment,
     root_of,
     usage,
@@ -36,12 +37,14 @@ def show(
     record: Annotated[
         bool, typer.Option("--record", help="Store the quotas beside ENV's file too, for reviews without AWS.")
     ] = False,
+    strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Show every quota that ENV takes of, what others use, and the largest cluster that today's quotas allow.
 
-    Exit code 1 where a quota does not suffice, or where --record could not read one (then the old record stays).
+    Exit code 1 where a quota does not suffice, or where --record could not read one (then the old record stays). Where
+    one could not be read, or not all of its use, "passed" in JSON is null, and with --strict the exit code is 1.
     """
     from hyperpod_cdk._cli import quota_record, quota_report  # noqa: PLC0415 - 'schema --help' needs no rich and no checks
 
@@ -52,8 +55,7 @@ def show(
         shown = quota_report.show(loaded, tools.open_aws(loaded))
     written = quota_record.record(file, loaded, shown.compared, today=tools.now().date()) if record else None
     quota_report.print_shown(shown, output=output, written=written)
-    if not shown.passed:
-        raise typer.Exit(FINDINGS)
+    finish(passed=shown.passed, strict=strict)
 
 
 @app.command()
@@ -90,8 +92,8 @@ def request(
             return
     sent = quota_requests.send(plan, aws)
     quota_report.print_sent(plan, sent, now=tools.now(), output=output, with_plan=not is_shown)
-    if plan.problems or any(each.problem for each in sent):
-        raise typer.Exit(FINDINGS)
+    # whoever asks for what is missing has to know that something else may be
+    finish(passed=quota_report.plan_passed(plan, sent), strict=True)
 
 
 def _tools(context: typer.Context) -> Tools:

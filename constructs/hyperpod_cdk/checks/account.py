@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, StackAnswer
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.requirements import FOUNDATION, HYPERPOD, STACKS, STORAGE
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
@@ -66,7 +66,7 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
     names = stack_names(case.environment)
     for name, stack in zip(names, together(aws.stack, names), strict=True):
         if isinstance(stack, NotAnswered):
-            yield Skipped(reason=f"{name}: {stack.reason}", action=stack.action, path="name")
+            yield unanswered(stack, "name", about=name)
         elif stack is not None:
             yield from _stuck(stack, case.environment)
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, SubnetAnswer, Zone
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup, Environment
 from hyperpod_cdk.config.network import FEWEST_ZONES
@@ -91,7 +91,7 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
     # which zones EKS leaves out is known without AWS; which are local ones is not
     local = set() if isinstance(zones, NotAnswered) else {zone.zone_id for zone in zones if zone.kind == _LOCAL}
     if isinstance(zones, NotAnswered):
-        yield Skipped(reason=zones.reason, action=zones.action, path="network.existing.control_plane_subnet_ids")
+        yield unanswered(zones, "network.existing.control_plane_subnet_ids")
     refused = regions.eks_control_plane_unsupported_az_ids()
     for index, subnet_id in enumerate(ids):
         subnet = subnets.get(subnet_id)

@@ -304,8 +304,7 @@ class LiveAws:
         except _OtherAccount as missing:
             raise AwsAccessError(f"{missing.reason}; set AWS_PROFILE to a profile of {self._account}") from None
         except NotAnswered as missing:
-            allow = f"; allow {missing.action}" if missing.action else ""
-            raise AwsAccessError(f"{missing.reason}{allow}") from None
+            raise AwsAccessError(missing.sentence) from None
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -857,7 +856,7 @@ class LiveAws:
             caller = self.caller()
         except NotAnswered as missing:
             raise NotAnswered(
-                f"it is not known whose the credentials are: {missing.reason}", action=missing.action
+                f"it is not known whose the credentials are: {missing.reason}", action=missing.action, said=missing.said
             ) from None
         if self._account and caller.account != self._account:
             raise _OtherAccount(

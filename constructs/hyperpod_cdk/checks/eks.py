@@ -9,7 +9,7 @@ from math import ceil
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.checks.answers import AddonVersions, Aws, KubernetesVersionAnswer, NotAnswered
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, InstanceGroup
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
@@ -44,7 +44,7 @@ def kubernetes_version_is_supported_for_long(case: Case, aws: Aws) -> Iterator[F
     try:
         offered = aws.kubernetes_versions()
     except NotAnswered as missing:
-        yield Skipped(reason=missing.reason, action=missing.action, path=_VERSION)
+        yield unanswered(missing, _VERSION)
         yield from _ends_soon_by_the_table(version, case.now.date())
         return
     row = next((each for each in offered if each.version == version), None)
@@ -85,7 +85,7 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
         pinned = environment.eks.addon_versions.get(name)
         path = f"eks.addon_versions.{name}" if pinned else cause
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=answer.reason, action=answer.action, path=path)
+            yield unanswered(answer, path)
         elif answer is None or not answer.versions:
             yield error(
                 path,

@@ -7,7 +7,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog.iam_matching import listed, matches, names_action
 from hyperpod_cdk.checks.answers import Aws, KmsKeyAnswer, NotAnswered
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.rules.encryption import named_keys
@@ -41,7 +41,7 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
     for (arn, paths), answer in zip(keys.items(), together(aws.kms_key, keys), strict=True):
         problem = None if isinstance(answer, NotAnswered) else _key_problem(answer)
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the key {arn}: {answer.reason}", action=answer.action, path=paths[0])
+            yield unanswered(answer, paths[0], about=f"the key {arn}")
         elif problem is not None:
             yield error(paths[0], f"needs an enabled symmetric key for encryption, got {arn}{_also(paths)}, {problem}")
 
@@ -66,7 +66,7 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
     keys = {arn: paths for arn, paths in _keys(environment).items() if arn.split(":")[4] == environment.account}
     for (arn, paths), answer in zip(keys.items(), together(aws.kms_key_policy, keys), strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the policy of {arn}: {answer.reason}", action=answer.action, path=paths[0])
+            yield unanswered(answer, paths[0], about=f"the policy of {arn}")
             continue
         statements = [each for each in listed(answer.get("Statement")) if each.get("Effect") == "Allow"]
         for path in paths:

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
 from hyperpod_cdk.catalog.iam import ServiceLinkedRole
 from hyperpod_cdk.checks.answers import Aws, Decision, NotAnswered
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.encryption import CREATE, key_arn
@@ -181,7 +181,7 @@ def service_linked_roles_exist_or_can_be_made(case: Case, aws: Aws) -> Iterator[
     roles = [role for role in iam.SERVICE_LINKED_ROLES if WHEN[role.when](environment)]
     for role, answer in zip(roles, together(lambda role: _creation(role, case, aws), roles), strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"{role.name}: {answer.reason}", action=answer.action, path=_role_path(role))
+            yield unanswered(answer, _role_path(role), about=role.name)
         elif answer is not None and answer.decision != "allowed":
             say = warning if _is_uncertain(answer) else error
             yield say(
@@ -217,9 +217,7 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
     answers = together(lambda arn: aws.simulate(caller.arn, (_ASSUME,), resource=arn)[0], arns)
     for (role, instead, may_do_without), arn, answer in zip(ways, arns, answers, strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(
-                reason=f"{_ASSUME} on cdk-…-{role}-role: {answer.reason}", action=answer.action, path="account"
-            )
+            yield unanswered(answer, "account", about=f"{_ASSUME} on cdk-…-{role}-role")
         elif answer.decision != "allowed" and not may_do_without(caller.arn):
             say = warning if _is_uncertain(answer) else error
             yield say(

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import instance_types, lustre
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.checks import address_map
 from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, SubnetAnswer
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.addresses import (
@@ -171,7 +171,7 @@ def _compared(
     if left.needed > subnet.free:
         if own.missing is not None:
             # what is missing may be what this environment has taken itself
-            yield Skipped(reason=own.missing.reason, action=own.missing.action, path=budget.path)
+            yield unanswered(own.missing, budget.path)
             return
         # without room for replacing nodes the environment stands, and what leaves makes room that is not counted
         is_certain = left.running - left.estimated(running=True) > subnet.free and not leaving

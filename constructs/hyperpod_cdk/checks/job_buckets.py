@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 
@@ -30,7 +30,7 @@ def job_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
     paths = job_buckets(environment)
     for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the bucket {name}: {answer.reason}", action=answer.action, path=places[0])
+            yield unanswered(answer, places[0], about=f"the bucket {name}")
         elif answer is None:
             also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
             yield error(

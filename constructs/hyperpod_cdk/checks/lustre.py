@@ -8,7 +8,7 @@ from typing import cast
 
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, SecurityGroupRule, SubnetAnswer
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
 from hyperpod_cdk.config.lustre_clients import users
@@ -46,7 +46,7 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
             paths.setdefault(bucket, []).append(f"storage.lustre[{index}].data_repositories[{link}].s3_uri")
     for (name, places), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the bucket {name}: {answer.reason}", action=answer.action, path=places[0])
+            yield unanswered(answer, places[0], about=f"the bucket {name}")
         elif answer is None:
             also = "" if len(places) == 1 else f" (also in {', '.join(places[1:])})"
             yield error(
@@ -175,9 +175,7 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
         try:
             yield from _reached(environment, path, system, aws, existing=existing, present=present)
         except NotAnswered as missing:
-            yield Skipped(
-                reason=f"the network of {existing.file_system_id}: {missing.reason}", action=missing.action, path=path
-            )
+            yield unanswered(missing, path, about=f"the network of {existing.file_system_id}")
 
 
 @check(
@@ -206,7 +204,7 @@ def backups_can_be_restored(case: Case, aws: Aws) -> Iterator[Found]:
     for (path, system), answer in zip(named.items(), answers, strict=True):
         here = f"{path}.from_backup"
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the backup {system.from_backup}: {answer.reason}", action=answer.action, path=here)
+            yield unanswered(answer, here, about=f"the backup {system.from_backup}")
         elif answer is None:
             yield error(
                 here,
@@ -245,7 +243,7 @@ def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
         paths.setdefault(volume.bucket, f"storage.s3[{index}].bucket")
     for (name, path), answer in zip(paths.items(), together(aws.bucket, paths), strict=True):
         if isinstance(answer, NotAnswered):
-            yield Skipped(reason=f"the bucket {name}: {answer.reason}", action=answer.action, path=path)
+            yield unanswered(answer, path, about=f"the bucket {name}")
         elif answer is None:
             yield error(
                 path,

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.config import Environment, LoadedEnvironment
-from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.findings import Finding, Severity, passed
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.checks.answers import Aws
+    from hyperpod_cdk.checks.answers import Aws, NotAnswered
 
 
 class Status(StrEnum):
@@ -66,6 +66,12 @@ class Detail:
 
 Found = Finding | Skipped | Detail
 CheckFunction = Callable[[Case, "Aws"], Iterator[Found]]
+
+
+def unanswered(missing: NotAnswered, path: str = "", *, about: str = "") -> Skipped:
+    """Make a skip of a question that AWS did not answer, with all that it said; ``about`` is what was asked about."""
+    reason = f"{about}: {missing.reason}" if about else missing.reason
+    return Skipped(reason=reason, action=missing.action, said=missing.said, path=path)
 
 
 def error(path: str, message: str) -> Finding:
@@ -146,9 +152,12 @@ class Report:
     results: tuple[Result, ...]
 
     @property
-    def passed(self) -> bool:
-        """Whether no check failed; a skipped check neither passes nor fails the run."""
-        return all(result.status is not Status.FAILED for result in self.results)
+    def passed(self) -> bool | None:
+        """False where a check failed, None where something was skipped, True where all that was asked was answered."""
+        return passed(
+            refuses=any(result.status is Status.FAILED for result in self.results),
+            is_whole=not any(result.skipped for result in self.results),
+        )
 
     def counts(self) -> dict[Status, int]:
         """Give how many checks ended each way."""

@@ -27,6 +27,7 @@ class Missing:
     path: str
     reason: str
     action: str = ""
+    said: str = ""
 
 
 def describe_plans(environment: Environment, aws: Aws, *, today: date) -> RecordedPlans | list[Missing]:
@@ -37,7 +38,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
     for (arn, groups), answer in zip(members.items(), together(aws.training_plan, members), strict=True):
         path = render_path((*groups[0][0], "training_plan_arn"))
         if isinstance(answer, NotAnswered):
-            missing.append(Missing(path=path, reason=answer.reason, action=answer.action))
+            missing.append(Missing(path=path, reason=answer.reason, action=answer.action, said=answer.said))
         elif answer is None:
             where = f"account {environment.account} in {environment.region}"
             missing.append(Missing(path=path, reason=f"there is no plan {arn.rsplit('/', 1)[-1]} in {where}"))
@@ -52,7 +53,7 @@ def describe_plans(environment: Environment, aws: Aws, *, today: date) -> Record
         except NotAnswered as unanswered:
             # without the ID the record would verify nothing, and nobody would notice
             path = render_path((*next(iter(members.values()))[0][0], "availability_zone_id"))
-            return [Missing(path=path, reason=unanswered.reason, action=unanswered.action)]
+            return [Missing(path=path, reason=unanswered.reason, action=unanswered.action, said=unanswered.said)]
     return RecordedPlans(
         schema_version=SCHEMA_VERSION,
         recorded=today,

@@ -93,6 +93,7 @@ class Refusal:
     reason: str
     action: str
     is_quota: bool
+    said: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,12 +353,14 @@ def _length(block: ReservedCapacity) -> timedelta | None:
 
 
 def _refusals(answers: Iterable[tuple[int, object]]) -> Iterable[Refusal]:
-    by_reason: dict[tuple[str, str], list[int]] = {}
+    by_reason: dict[tuple[str, str, str], list[int]] = {}
     for days, answer in answers:
         if isinstance(answer, NotAnswered):
-            by_reason.setdefault((answer.reason, answer.action), []).append(days)
-    for (reason, action), days_refused in by_reason.items():
-        yield Refusal(days=tuple(days_refused), reason=reason, action=action, is_quota=_QUOTA_REFUSAL in reason)
+            by_reason.setdefault((answer.reason, answer.action, answer.said), []).append(days)
+    for (reason, action, said), days_refused in by_reason.items():
+        yield Refusal(
+            days=tuple(days_refused), reason=reason, action=action, is_quota=_QUOTA_REFUSAL in reason, said=said
+        )
 
 
 def _quota_value(aws: Aws, instance_type: str) -> float | None:

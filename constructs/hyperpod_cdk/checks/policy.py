@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk._handlers.quota_gate.reading import calls_of as calls_of_kind
@@ -11,6 +12,60 @@ from hyperpod_cdk.checks.model import Check
 
 FIRST_QUESTION = "caller"
 """Asked in every run, whatever checks were chosen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """What a verb of the command beside preflight asks of AWS: questions as in ``Check.asks``, and further actions.
+
+    ``when_unseen`` says what becomes of its exit code and of "passed" where AWS did not answer all of it.
+    """
+
+    name: str
+    asks: tuple[str, ...]
+    further: tuple[str, ...] = ()
+    when_unseen: str
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The IAM actions that it may need, sorted."""
+        asked = {action for ask in (FIRST_QUESTION, *self.asks) for action in question(ask).actions}
+        return tuple(sorted({*asked, *self.further}))
+
+
+_NULL = '`"passed": null`, exit code 0, with `--strict` 1'
+VERBS = (
+    Verb(name="quotas show", asks=("quota", "usage"), when_unseen=_NULL),
+    Verb(
+        name="quotas request",
+        asks=("quota", "usage", "quota_requests"),
+        further=("servicequotas:RequestServiceQuotaIncrease",),
+        when_unseen='`"passed": null`, exit code 1 always: a request for what is missing may be missing, too',
+    ),
+    Verb(
+        name="plans search",
+        asks=("training_plan_offerings", "zones", "quota"),
+        when_unseen=f"{_NULL}; 1 always where nothing was found",
+    ),
+    Verb(
+        name="plans record",
+        asks=("training_plan", "zones"),
+        when_unseen="nothing is written, exit code 1 always",
+    ),
+    Verb(
+        name="prices refresh",
+        asks=(),
+        further=("pricing:GetProducts",),
+        when_unseen=f"{_NULL}; nothing is written and 1 always where AWS did not answer at all",
+    ),
+    Verb(
+        name="review --deployed",
+        asks=(),
+        further=("cloudformation:DescribeStacks", "cloudformation:GetTemplate"),
+        when_unseen="there is no review, exit code 2 always",
+    ),
+)
+"""Every verb that asks AWS, beside preflight, whose checks say what they ask."""
 
 
 def actions_of(check: Check) -> tuple[str, ...]:

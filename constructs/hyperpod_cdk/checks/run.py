@@ -12,7 +12,7 @@ from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
 from hyperpod_cdk.catalog._closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.job_buckets import job_buckets
-from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped
+from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped, unanswered
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
@@ -123,7 +123,7 @@ def run_check(check: Check, case: Case, aws: Aws) -> Result:
     try:
         found.extend(check.run(case, cast("Aws", _Asking(aws, check))))
     except NotAnswered as missing:
-        found.append(Skipped(reason=missing.reason, action=missing.action))
+        found.append(unanswered(missing))
     return Result(
         check=check,
         findings=tuple(replace(each, rule=check.name) for each in found if isinstance(each, Finding)),

@@ -16,7 +16,7 @@ from hyperpod_cdk.checks.answers import (
     ReservedCapacity,
     TrainingPlan,
 )
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup
 from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan, moment, zone_to_add
@@ -202,7 +202,7 @@ def _uses(case: Case, aws: Aws) -> Iterator[_Use | Skipped]:
     for (arn, groups), answer in zip(members.items(), answers, strict=True):
         if isinstance(answer, NotAnswered):
             path = render_path((*groups[0][0], "training_plan_arn"))
-            yield Skipped(reason=answer.reason, action=answer.action, path=path)
+            yield unanswered(answer, path)
         else:
             yield _Use(arn=arn, groups=tuple(groups), plan=answer)
 
@@ -296,7 +296,7 @@ def _zone(case: Case, aws: Aws, use: _Use, plan: TrainingPlan) -> Iterator[Found
     try:
         zone_ids = _zone_ids(plan, aws)
     except NotAnswered as missing:
-        yield Skipped(reason=missing.reason, action=missing.action, path=use.path("availability_zone_id"))
+        yield unanswered(missing, use.path("availability_zone_id"))
         return
     if not zone_ids:
         yield from _no_blocks(use, plan, "availability_zone_id")
@@ -323,7 +323,7 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
             f" {use.needed - total} or name another plan",
         )
     elif isinstance(clusters, NotAnswered):
-        yield Skipped(reason=clusters.reason, action=clusters.action, path=path)
+        yield unanswered(clusters, path)
     else:
         yield from _room(case, use, plan, _shares(case, use, plan, clusters))
 
@@ -335,7 +335,7 @@ def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iter
     idle = 0
     if use.needed < total:
         if isinstance(clusters, NotAnswered):
-            yield Skipped(reason=clusters.reason, action=clusters.action, path=path)
+            yield unanswered(clusters, path)
             return
         idle = max(total - use.needed - _shares(case, use, plan, clusters).others - plan.unhealthy, 0)
     yield Detail(

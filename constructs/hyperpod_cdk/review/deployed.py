@@ -63,8 +63,7 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         notes = [note for each in found for note in _notes(each)]
         stacks = [_stack(aws, each, head) for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES]
     except NotAnswered as missing:
-        allow = f"; allow {missing.action}" if missing.action else ""
-        raise AssemblyError(f"what is deployed cannot be read: {missing.reason}{allow}") from None
+        raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
     base = Assembly(environment=head.environment, stacks=_in_order(stacks))
     return Deployed(base=base, head=_with_parameters(head, found), notes=tuple(notes))
 

@@ -162,6 +162,7 @@ def _outcome(turn: Turn, api: Callable[[], Api], region: str, forward: threading
 
 def _compared(question: Question, api: Api, region: str, *, old: Sequence[Requirement]) -> Outcome:
     from .comparison import judge  # noqa: PLC0415 - see the module's docstring
+    from .reading import quoted  # noqa: PLC0415 - see the module's docstring
 
     def judged(requirement: Requirement) -> Verdict:
         reading = _reading(api, requirement, question.own)
@@ -174,7 +175,7 @@ def _compared(question: Question, api: Api, region: str, *, old: Sequence[Requir
         line = f"{verdict.path}: {verdict.message}" if verdict.path else verdict.message
         if verdict.unread:
             unread = f"{verdict.path}: {verdict.unread}" if verdict.path else verdict.unread
-            skipped.append(f"{unread}{_said(verdict.said)}")
+            skipped.append(f"{unread}{quoted(verdict.said)}")
         if verdict.severity == "passed":
             LOG.info("passed %s", line)
         elif verdict.severity == "skipped":
@@ -215,22 +216,18 @@ def _reading(api: Api, requirement: Requirement, own: Own) -> Reading:
     )
 
 
-def _said(sentence: str) -> str:
-    return f'; AWS says: "{sentence}"' if sentence else ""
-
-
 def _rolling_back(api: Api, stack_id: str, forward: threading.Event) -> str | None:
     """Ask CloudFormation, since the event of an update that is taken back looks like that of any other update.
 
     Gives None for one that is taken back. Else sets ``forward``, or gives the reason why that is not known.
     """
-    from .reading import NotAnswered  # noqa: PLC0415 - see the module's docstring
+    from .reading import NotAnswered, quoted  # noqa: PLC0415 - see the module's docstring
 
     try:
         stacks = api.call("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
     except NotAnswered as error:
         return (
-            f"whether the stack is rolling back could not be asked, so nothing is refused: {error}{_said(error.said)}"
+            f"whether the stack is rolling back could not be asked, so nothing is refused: {error}{quoted(error.said)}"
         )
     if any("ROLLBACK" in str(stack.get("StackStatus", "")) for stack in stacks):
         return None

@@ -27,6 +27,17 @@ class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a f
         self.action = action
         self.said = said
 
+    @property
+    def sentence(self) -> str:
+        """Say why, what to allow and what AWS says, in one line."""
+        allow = f"; allow {self.action}" if self.action else ""
+        return f"{self.reason}{allow}{quoted(self.said)}"
+
+
+def quoted(said: str) -> str:
+    """Give AWS's own sentence as the end of ours; empty where AWS wrote none."""
+    return f'; AWS says: "{said}"' if said else ""
+
 
 class NotFound(Exception):  # noqa: N818 - an answer of AWS, not a fault of the program
     """AWS says that what was asked about is not there."""
