@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
-from hyperpod_cdk.review.difference import MISSING, compare
+from hyperpod_cdk.review.difference import MISSING, apart, compare
 from hyperpod_cdk.review.values import Reference
 
 
@@ -35,7 +35,13 @@ def group(name: str, count: int) -> dict[str, Any]:
         ({"P": 1}, {"P": 1}, []),
         ({"P": 1}, {"P": 2}, [("P", 1, 2)]),
         ({"P": 1}, {"P": True}, [("P", 1, True)]),
-        ({"P": 1}, {"P": "1"}, [("P", 1, "1")]),
+        # CloudFormation reads both alike, but for JSON that a property holds as it is
+        ({"P": 1}, {"P": "1"}, []),
+        ({"P": True}, {"P": "true"}, []),
+        ({"P": 1.0}, {"P": 1}, []),
+        ({"P": True}, {"P": "True"}, [("P", True, "True")]),
+        ({"P": "01"}, {"P": 1}, [("P", "01", 1)]),
+        ({"PolicyDocument": {"N": 1}}, {"PolicyDocument": {"N": "1"}}, [("PolicyDocument.N", 1, "1")]),
         ({}, {"P": 2}, [("P", MISSING, 2)]),
         ({"P": 1}, {}, [("P", 1, MISSING)]),
         ({"P": {"Q": {"R": 1}}}, {"P": {"Q": {"R": 2}}}, [("P.Q.R", 1, 2)]),
@@ -113,6 +119,26 @@ def test_a_parameter_that_is_followed() -> None:
     assert changed(base, assembly({**resources, "A": {"Type": "T", "Properties": {"Name": "dev-x", "Vpc": "v"}}})) == [
         ("Vpc", Reference("s", "Vpc"), "v")
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_other"),
+    [
+        (("1", "us-east-1"), ("1", "us-east-1"), False),
+        (("", ""), ("1", "us-east-1"), False),
+        (("1", ""), ("", "us-east-1"), False),
+        (("1", "us-east-1"), ("2", "us-east-1"), True),
+        (("1", "us-east-1"), ("1", "us-west-2"), True),
+    ],
+)
+def test_a_stack_elsewhere_is_another_one(before: tuple[str, str], after: tuple[str, str], *, is_other: bool) -> None:
+    template = {"Resources": {"A": {"Type": "T"}}}
+    one, other = (
+        Assembly(environment="dev", stacks=(Stack(name="s", template=template, account=account, region=region),))
+        for account, region in (before, after)
+    )
+    found = compare(apart(one, other), other)
+    assert [(each.before is None, each.after is None) for each in found] == [(True, False), (False, True)] * is_other
 
 
 def test_from_nothing_and_to_nothing() -> None:

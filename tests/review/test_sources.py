@@ -444,3 +444,75 @@ def test_a_command_of_a_shell(project: Path) -> None:
     write(project / "cdk.json", json.dumps({"app": "X=1 python app.py && true"}))
     _, head = compared(project, "main")
     assert properties(head)["Environment"] == "first: 1"
+
+
+def environment(name: str, *, region: str = "us-east-1", count: int = 1) -> str:
+    return f'first: {count}\nname: {name}\naccount: "111122223333"\nregion: {region}\n'
+
+
+def files(project: Path, base: dict[str, str], head: dict[str, str]) -> None:
+    """Commit one set of environment files, and leave another one in the working tree."""
+    folder = project / "environments"
+    for texts in (base, head):
+        shutil.rmtree(folder)
+        for file, text in texts.items():
+            write(folder / f"{file}.yaml", text)
+        if texts is base:
+            commit(project, "base")
+
+
+@pytest.mark.parametrize("name", ["dev", "moved"])
+def test_a_moved_file_is_still_its_environment(project: Path, name: str) -> None:
+    """Both names of the file, of which a pipeline reviews each, compare the same two sides."""
+    files(project, {"dev": environment("dev")}, {"moved": environment("dev", count=2)})
+    base, head = compared(project, "main", name=name)
+    assert base
+    assert head
+    assert (properties(base)["Environment"], properties(head)["Environment"]) == ("first: 1", "first: 2")
+    said = [note for side in (base, head) for note in side.notes if "has the environment" in note]
+    where = ("main", "dev") if name == "moved" else ("working tree", "moved")
+    assert said == [f"{where[0]} has the environment dev in environments/{where[1]}.yaml."]
+
+
+def test_files_that_swap_their_environments(project: Path) -> None:
+    files(
+        project,
+        {"a": environment("dev"), "b": environment("other", count=7)},
+        {"a": environment("other", count=8), "b": environment("dev", count=2)},
+    )
+    base, _ = compared(project, "main", name="b")
+    assert base
+    assert properties(base)["Environment"] == "first: 1"
+
+
+@pytest.mark.parametrize(
+    ("after", "where"),
+    [
+        (environment("dev", region="us-west-2"), "dev in 111122223333 us-west-2"),
+        (environment("dev").replace("111122223333", "444455556666"), "dev in 444455556666 us-east-1"),
+    ],
+)
+def test_a_file_that_becomes_another_environment(project: Path, after: str, where: str) -> None:
+    files(project, {"dev": environment("dev")}, {"dev": after})
+    base, _ = compared(project, "main")
+    assert base
+    assert base.assembly.stacks
+    assert base.notes[0] == (
+        "main: environments/dev.yaml is another environment there, dev in 111122223333 us-east-1; "
+        f"working tree makes {where} beside it."
+    )
+
+
+def test_a_file_that_becomes_another_environment_and_leaves_its_own_to_a_new_one(project: Path) -> None:
+    files(
+        project,
+        {"dev": environment("dev")},
+        {"dev": environment("dev", region="us-west-2"), "old": environment("dev")},
+    )
+    base, head = compared(project, "main")
+    assert base
+    assert head
+    assert (base.assembly, len(head.assembly.stacks)) == (EMPTY, 1)
+    same, _ = compared(project, "main", name="old")
+    assert same
+    assert same.assembly.stacks

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.review.values import resolve
 
 NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName")
@@ -18,6 +19,10 @@ ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
 
 MACRO: Final = "Fn::Transform"
 """The function that has a macro write what stands around it."""
+
+
+_FREE = re.compile(r"Document|Policy|Pattern|Body|Definition|Content|Json")
+"""Properties that hold JSON of any form, in which 4 and "4" are two values."""
 
 
 class Missing:
@@ -80,6 +85,36 @@ class ResourceChange:
         return found
 
 
+def apart(base: Assembly, head: Assembly) -> Assembly:
+    """Give the base with another name for each stack that is none of the head's.
+
+    CloudFormation knows a stack by account, region and name: one of the same name elsewhere is another stack, which
+    stays as it is. What only the deployment knows may be the same.
+    """
+
+    def is_elsewhere(stack: Stack) -> bool:
+        other = head.by_name.get(stack.name)
+        pairs = () if other is None else ((stack.account, other.account), (stack.region, other.region))
+        return any(one and two and one != two for one, two in pairs)
+
+    names = {
+        stack.name: f"{stack.name} in {stack.account or 'its account'} {stack.region}".rstrip()
+        for stack in base.stacks
+        if is_elsewhere(stack)
+    }
+    if not names:
+        return base
+    stacks = tuple(
+        replace(
+            stack,
+            name=names.get(stack.name, stack.name),
+            dependencies=tuple(names.get(each, each) for each in stack.dependencies),
+        )
+        for stack in base.stacks
+    )
+    return replace(base, stacks=stacks)
+
+
 def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
     """Give every resource that differs, in the order of deployment; those that are gone come last."""
     changes = []
@@ -129,8 +164,24 @@ def _changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[Proper
                 old, new = named_before.get(key, MISSING), named_after.get(key, MISSING)
                 yield from _changes((*steps, f"[{key}]"), old, new)
             return
-    if before != after or type(before) is not type(after):
+    if not _is_same(steps, before, after):
         yield PropertyChange(steps=steps, before=before, after=after)
+
+
+def _is_same(steps: tuple[str, ...], before: Any, after: Any) -> bool:
+    """Whether CloudFormation takes two values for the same: it reads 4 and "4", true and "true" alike."""
+    if before == after and type(before) is type(after):
+        return True
+    scalars = (str, int, float)
+    if not isinstance(before, scalars) or not isinstance(after, scalars) or any(_FREE.search(step) for step in steps):
+        return False
+    return _text(before) == _text(after)
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _named(before: list[Any], after: list[Any]) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.review.assembly import Assembly
+from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.review.attention import lifted_protection
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
-from hyperpod_cdk.review.difference import compare
+from hyperpod_cdk.review.difference import apart, compare
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
@@ -54,6 +55,8 @@ def review(
     of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
     report knows no clock, and without a day no exception counts.
     """
+    base = apart(base, head)
+    stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
     changes = compare(base, head)
     radius = with_causes(
         blast_radius(base, head, changes),
@@ -63,7 +66,14 @@ def review(
         head_environment=head_environment,
     )
     of_capacity = capacity(base, head, base_environment=base_environment, head_environment=head_environment)
-    of_cost = cost(base, head, prices=prices, base_environment=base_environment, head_environment=head_environment)
+    # nobody deletes a stack that the app no longer has: it goes on costing what it costs
+    of_cost = cost(
+        base,
+        replace(head, stacks=(*head.stacks, *stays)),
+        prices=prices,
+        base_environment=base_environment,
+        head_environment=head_environment,
+    )
     of_access = access(base, head, changes)
     of_fabric = fabric(base, head)
     of_policy = policy(base, head)
@@ -90,7 +100,7 @@ def review(
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
-        notes=tuple(dict.fromkeys([*notes, *rules.notes, *untold(base, head)])),
+        notes=tuple(dict.fromkeys([*notes, *rules.notes, *_going_on(base, stays, prices), *untold(base, head)])),
     )
 
 
@@ -106,6 +116,22 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
     return found
+
+
+def _going_on(base: Assembly, stays: Sequence[Stack], prices: Prices | None) -> list[str]:
+    """Say which stacks the change leaves as they are, and what they go on costing."""
+    if not stays:
+        return []
+    # of the first deployment of these stacks alone: all that they cost is new
+    monthly = cost(EMPTY, replace(base, stacks=tuple(stays)), prices=prices)
+    known = monthly.monthly.after or 0
+    costs = f"${known:,.2f} a month{' or more' if monthly.is_lower_bound else ''}"
+    if monthly.is_lower_bound and not known:
+        costs = "an amount that is not known"
+    names = joined([stack.name for stack in stays])
+    verb, them, they = ("is", "it", "it goes") if len(stays) == 1 else ("are", "them", "they go")
+    goes_on = f"'cdk deploy' does not delete {them}, and {they} on running and costing {costs}"
+    return [f"{names} {verb} not in the app any more: {goes_on}."]
 
 
 def name_of(base: Assembly, head: Assembly) -> str:

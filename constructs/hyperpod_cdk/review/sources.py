@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.config.documents import DocumentError, open_source
 from hyperpod_cdk.config.loading import (
     FOLDER,
     SUFFIX,
@@ -30,6 +31,7 @@ from hyperpod_cdk.config.loading import (
     load_environment,
     resolve_environment_file,
 )
+from hyperpod_cdk.config.source import ENVIRONMENT
 from hyperpod_cdk.node import packaged_node
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, AssemblyError, read_assembly
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
@@ -111,13 +113,24 @@ def sources(
         with ThreadPoolExecutor(len(sides)) as pool:
             list(pool.map(lambda tree: tree.check_out(), trees))
             file = _file(project, environment, trees) if environment and trees else ""
+            _pair(trees, file)
             for tree in trees:
-                tree.load(file)
+                tree.load(tree.file)
             names = [tree.loaded.environment.name for tree in trees if tree.loaded]
             name = names[-1] if names else environment and Path(environment).stem
-            found = list(pool.map(lambda side: side.read(file, name), sides))
-        _refuse_two_environments([source.assembly for source in found])
+            found = list(pool.map(lambda side: side.read(side.file if isinstance(side, _Tree) else file, name), sides))
+        if not _are_two(sides, [source.assembly for source in found]):
+            _refuse_two_environments([source.assembly for source in found])
         yield (found[0] if base is not None else None), found[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What tells environments apart in AWS: the account, the region, and the name that every stack begins with."""
+
+    name: str
+    account: str
+    region: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +159,27 @@ class _Tree:
     context: dict[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     notes: list[str] = field(default_factory=list)
+    file: str = ""
+    """The environment's file on this side, relative to the project; a renamed one has another on the other side."""
+
+    def identity(self, file: str) -> Identity | None:
+        """Give what CloudFormation knows the environment of a file by, None where the file does not tell."""
+        path = self.root / file
+        try:
+            stated = open_source(path, ENVIRONMENT).data if path.is_file() else None
+        except DocumentError:
+            return None
+        if not isinstance(stated, dict) or any(not isinstance(stated.get(key), str) for key in ("name", "region")):
+            return None
+        return Identity(name=stated["name"], account=str(stated.get("account", "")), region=stated["region"])
+
+    def find(self, identity: Identity, folder: str) -> str | None:
+        """Give the file in a folder that is of an environment, the first by name where several are."""
+        for path in sorted((self.root / folder).glob(f"*{SUFFIX}")):
+            file = path.relative_to(self.root).as_posix()
+            if self.identity(file) == identity:
+                return file
+        return None
 
     def readable(self) -> list[Path]:
         """Give what the app may read: the checkout that the project is in."""
@@ -157,7 +191,7 @@ class _Tree:
     def load(self, file: str) -> None:
         """Read the environment file with this library's rules, which need not be those of the revision."""
         path = self.root / file
-        if not path.is_file():
+        if not file or not path.is_file():
             return
         try:
             # the day of the tables, not of the clock: the same input always gives the same report
@@ -167,8 +201,8 @@ class _Tree:
 
     def read(self, file: str, name: str | None) -> Source:
         """Run the app and read what it wrote; where there is no such file there are no stacks."""
-        if not (self.root / file).is_file():
-            note = f"{self.label} has no {file}: the environment does not exist there."
+        if not file or not (self.root / file).is_file():
+            note = f"{self.label} has no {file or 'file of it'}: the environment does not exist there."
             return Source(assembly=EMPTY, side=Side(label=NOTHING, commit=self.commit), notes=(note,))
         target = self.out / "cdk.out"
         exposed = self._synthesize(file, target)
@@ -370,6 +404,47 @@ def _file(project: Path, environment: str, trees: Sequence[_Tree]) -> str:
     if os.path.relpath(os.path.realpath(found.parent), os.path.realpath(project)).startswith(os.pardir):
         raise UsageError(f"{environment} is outside of the project {project}; no revision of the project holds it")
     raise UsageError(f'no environment "{environment}" in {" or ".join(tree.label for tree in trees)}')
+
+
+def _pair(trees: Sequence[_Tree], file: str) -> None:
+    """Say of each side which of its files is the environment: by what CloudFormation knows, then by its path.
+
+    A file that is moved is still its environment. One whose name, account or region changes is another environment from
+    then on: the one before is compared as what it leaves running, unless another file of the newest side now has it.
+    """
+    for tree in trees:
+        tree.file = file
+    newest = next((tree for tree in reversed(trees) if (tree.root / file).is_file()), None)
+    identity = newest.identity(file) if newest and file else None
+    if newest is None or identity is None:
+        return
+    folder = PurePosixPath(file).parent.as_posix()
+    for tree in trees:
+        own = tree.identity(file)
+        if tree is newest or own == identity:
+            continue
+        moved = tree.find(identity, folder)
+        if moved is not None:
+            tree.notes.append(f"{tree.label} has the environment {identity.name} in {moved}.")
+            tree.file = moved
+        elif own is not None and newest.find(own, folder) is not None:
+            # what this file was is elsewhere on the newest side, and is reviewed there
+            tree.file = ""
+        elif own is not None:
+            where = f"{own.name} in {own.account or 'no account'} {own.region}"
+            tree.notes.append(
+                f"{tree.label}: {file} is another environment there, {where}; {newest.label} makes "
+                f"{identity.name} in {identity.account or 'no account'} {identity.region} beside it."
+            )
+
+
+def _are_two(sides: Sequence[_Folder | _Tree], assemblies: Sequence[Assembly]) -> bool:
+    """Whether the sides are two environments because their files say so, and not because an app wrote another one."""
+    for side, assembly in zip(sides, assemblies, strict=True):
+        stated = side.identity(side.file) if isinstance(side, _Tree) and side.file else None
+        if assembly.stacks and (stated is None or stated.name != assembly.environment):
+            return False
+    return True
 
 
 def _choice(project: Path) -> str:

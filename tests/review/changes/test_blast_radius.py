@@ -20,7 +20,7 @@ from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.effects import judge
 from hyperpod_cdk.review.changes.excerpts import differing
-from hyperpod_cdk.review.difference import MISSING, PropertyChange, compare
+from hyperpod_cdk.review.difference import MISSING, PropertyChange, apart, compare
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, ResourceEffect
 from tests.support.assembly import PROJECT, shipped
 
@@ -805,6 +805,41 @@ def test_a_taken_name_is_told_in_words() -> None:
     )
 
 
+def test_a_renamed_stack_makes_its_network_beside_the_old_one() -> None:
+    """Blocks collide within a VPC, and a stack of another name has a VPC of its own."""
+    network = {"Vpc": resource(VPC, CidrBlock="10.0.0.0/16"), "A": subnet("Vpc", "10.0.0.0/24")}
+    changed = effects(assembly(stack("old", network)), assembly(stack("new", network)))
+    assert changed == {
+        "old/Vpc": Effect.LEFT_BEHIND,
+        "old/A": Effect.LEFT_BEHIND,
+        "new/Vpc": Effect.ADDED,
+        "new/A": Effect.ADDED,
+    }
+
+
+def subnet(vpc: str, block: str) -> dict[str, Any]:
+    return resource(SUBNET, VpcId={"Ref": vpc}, CidrBlock=block)
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "effect"),
+    [
+        ("AWS::S3::Bucket", "BucketName", Effect.REFUSED),
+        ("AWS::IAM::Role", "RoleName", Effect.REFUSED),
+        ("AWS::SQS::Queue", "QueueName", Effect.ADDED),
+    ],
+)
+def test_where_a_name_is_taken(resource_type: str, name: str, effect: Effect) -> None:
+    """A bucket's name is taken everywhere, one of IAM in the account, that of a queue in the region."""
+    template = {"Resources": {"A": resource(resource_type, **{name: "n"})}}
+    here, there = (
+        assembly(Stack(name="s", template=template, account="1", region=region))
+        for region in ("us-east-1", "us-west-2")
+    )
+    base = apart(here, there)
+    assert effects(base, there) == {"s in 1 us-east-1/A": Effect.LEFT_BEHIND, "s/A": effect}
+
+
 def exporting(value: Any, *users: str, exports: bool = True, order: tuple[str, ...] = ("net", "pod")) -> Assembly:
     outputs = {"O": {"Value": value, "Export": {"Name": "net:O"}}} if exports else {}
     imported = {"Fn::ImportValue": "net:O"}
@@ -820,7 +855,8 @@ def exporting(value: Any, *users: str, exports: bool = True, order: tuple[str, .
     [
         (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "B"}, "pod"), "changes while pod imports it"),
         (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, exports=False), "goes while pod imports it"),
-        (exporting({"Ref": "A"}), exporting({"Ref": "A"}, exports=False), None),
+        # who else imports it is in none of these templates
+        (exporting({"Ref": "A"}), exporting({"Ref": "A"}, exports=False), "goes, and no template here imports it"),
         (exporting({"Ref": "A"}, "pod"), exporting({"Ref": "A"}, "pod"), None),
         # who lets go of it first does not hold it any more
         (
@@ -846,6 +882,15 @@ def test_an_export_that_is_in_use(base: Assembly, head: Assembly, refused: str |
     ]
     expected = f"The export {refused}; CloudFormation neither changes nor removes an export that another stack imports."
     assert reasons == ([expected] if refused else [])
+
+
+def test_an_export_that_is_renamed_is_a_change() -> None:
+    def with_export(name: str) -> Assembly:
+        return one({"A": resource(VPC)}, Outputs={"O": {"Value": {"Ref": "A"}, "Export": {"Name": name}}})
+
+    changed = found(with_export("old"), with_export("new"))
+    assert (changed.effect, changed.properties[0].path) == (Effect.UNKNOWN, "Export old")
+    assert effects(with_export("old"), with_export("old")) == {}
 
 
 @pytest.mark.parametrize(

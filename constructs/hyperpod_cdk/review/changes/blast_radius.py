@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
-from hyperpod_cdk.review.assembly import Assembly, Resource
+from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.review.changes import instance_group_effects
 from hyperpod_cdk.review.changes.effects import (
     ANOTHER_VPC,
@@ -343,14 +343,14 @@ class _Review:
         gone: dict[tuple[str, tuple[str, ...]], _Entry] = {}
         for entry in self.entries.values():
             if entry.fate in (Effect.DELETED, Effect.LEFT_BEHIND) and entry.before is not None:
-                name = self._name(self.base, entry.before)
-                if name is not None:
-                    gone[entry.before.type, name] = entry
+                full = self._full_name(self.base, entry.before)
+                if full is not None:
+                    gone[entry.before.type, full] = entry
         for entry in self.entries.values():
             if entry.fate is not Effect.ADDED or not gone:
                 continue
-            name = self._name(self.head, entry.resource)
-            old = gone.get((entry.resource.type, name)) if name is not None else None
+            name, full = self._name(self.head, entry.resource), self._full_name(self.head, entry.resource)
+            old = gone.get((entry.resource.type, full)) if full is not None else None
             if old is None or name is None or self._is_gone_before(old, entry):
                 continue
             shape = updates.SHAPES["moved"]
@@ -378,6 +378,18 @@ class _Review:
             return None
         return tuple(self.excerpts.text(each) or "" for each in values)
 
+    def _full_name(self, assembly: Assembly, resource: Resource) -> tuple[str, ...] | None:
+        """The name with the stack of whatever it refers to, and the account and region that it stands in."""
+        name = self._name(assembly, resource)
+        if name is None:
+            return None
+        stack = assembly.by_name[resource.stack]
+        values = (
+            resolve(assembly, resource.stack, _at(resource.properties, path)) for path in updates.name_of(resource.type)
+        )
+        owners = (_owner(each, resource.stack) for each in values)
+        return (*_scope(resource.type, stack), *(f"{owner}{each}" for owner, each in zip(owners, name, strict=True)))
+
     def _check_exports(self) -> None:
         """Exports that change or go while a stack that is deployed imports them."""
         importers: dict[str, list[str]] = {}
@@ -393,10 +405,12 @@ class _Review:
                 for each in importers.get(name, ())
                 if each != stack.name and ((each, name) in still or not self._lets_go_first(each, stack.name))
             ]
-            word = self._export_change(name, stack.name, value) if users else None
-            if word is not None:
+            word = self._export_change(name, stack.name, value)
+            if word is not None and users:
                 verb = "imports" if len(users) == 1 else "import"
-                self._refuse_export(name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it")
+                self._judge_export(name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it")
+            elif word is not None and name not in importers:
+                self._judge_export(name, stack.name, value, f"{word}, and no template here imports it", is_used=False)
 
     def _lets_go_first(self, importer: str, exporter: str) -> bool:
         """Whether the importing stack, which imports no more, is deployed before the exporting one."""
@@ -414,10 +428,12 @@ class _Review:
             return None
         return None if self._is_steady(entry, before.attribute) else "changes"
 
-    def _refuse_export(self, name: str, stack: str, value: Any, what: str) -> None:
+    def _judge_export(self, name: str, stack: str, value: Any, what: str, *, is_used: bool = True) -> None:
+        """Say of an export that it changes: refused where it is used, unknown where only others may use it."""
         reference = resolve(self.base, stack, value)
         shape = updates.SHAPES["export"]
-        judged = Judged(Effect.REFUSED, f"the export {what}; {shape.sentence}", shape.source)
+        effect = Effect.REFUSED if is_used else Effect.UNKNOWN
+        judged = Judged(effect, f"the export {what}; {shape.sentence}", shape.source)
         finding = _Finding((f"Export {name}",), self.excerpts.text(reference), None, judged, is_indirect=True)
         key = (reference.stack, reference.logical_id) if isinstance(reference, Reference) else (stack, name)
         entry = self.entries.get(key)
@@ -603,6 +619,20 @@ def _left_behind(entry: _Entry) -> LeftBehind:
         why=_sentence(entry.kept),
         costs_money=updates.costs_money(resource.type),
     )
+
+
+def _owner(value: Any, stack: str) -> str:
+    """Give whose a value is that refers to something: a name made of what one stack holds is no other stack's."""
+    if isinstance(value, Reference):
+        return f"{value.stack}/"
+    return f"{stack}/" if "${" in plain(value) else ""
+
+
+def _scope(resource_type: str, stack: Stack) -> tuple[str, ...]:
+    """Give within what a name is taken once: a bucket's everywhere, one of IAM in the account, others in the region."""
+    if resource_type == "AWS::S3::Bucket":
+        return ()
+    return (stack.account,) if resource_type.startswith("AWS::IAM::") else (stack.account, stack.region)
 
 
 def _listed(paths: Sequence[tuple[str, ...]]) -> str:
