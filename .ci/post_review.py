@@ -3,8 +3,10 @@
     python3 .ci/post_review.py FOLDER...
 
 Each folder holds a review as 'hyperpod-cdk review ENV --out report.md --out report.json' writes it. The first line of
-report.md marks the comment, so that the next run finds and updates it. A person's comment with such a line stays as it
-is, for whoever wrote it could change the review in it. An environment in which nothing changes gets no new comment.
+report.md marks the comment, so that the next run finds and updates it; of several, which two runs at once can leave,
+the first stays. A person's comment with such a line stays as it is, for whoever wrote it could change the review in it.
+An environment in which nothing changes gets no new comment. A renamed file has a review under each of its names: the
+one of the newer name is posted.
 Runs with nothing but Python, so that the job that may write comments runs no code of the pull request.
 
 GitHub: GITHUB_API_URL, GITHUB_REPOSITORY, PULL_REQUEST (its number), GITHUB_TOKEN (the workflow's own).
@@ -18,7 +20,7 @@ import os
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,13 +73,18 @@ class Forge:
         """Replace a comment's text."""
         self._ask(self.update_method, self.single.format(comment), body)
 
+    def delete(self, comment: int) -> None:
+        """Remove a comment."""
+        self._ask("DELETE", self.single.format(comment))
+
     def _ask(self, method: str, address: str, body: str | None = None) -> Any:
         data = None if body is None else json.dumps({"body": body}).encode()
         headers = {**self.headers, "Content-Type": "application/json"}
         request = urllib.request.Request(address, data=data, method=method, headers=headers)  # noqa: S310 - the forge's own address
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - as above
-                return json.load(answer)
+                # what is deleted is answered with nothing
+                return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             raise PostError(f"{method} {address}: {error.code} {error.reason}") from None
         except (OSError, ValueError) as error:
@@ -115,25 +122,52 @@ def forge(environment: Mapping[str, str]) -> Forge:
 
 def post(folders: list[Path], target: Forge) -> list[str]:
     """Post each folder's review and give one line for each that says what was done. Raises PostError."""
-    reviews = [_review(folder) for folder in folders]
+    reviews = _one_for_each(_review(folder) for folder in folders)
     is_own = target.is_own()
     comments = [each for each in target.listed() if is_own(each)]
     done = []
-    for name, body, changes in reviews:
-        marker = body.partition("\n")[0]
-        ids = [each["id"] for each in comments if str(each.get("body") or "").partition("\n")[0].strip() == marker]
+    for review in reviews:
+        ids = [
+            each["id"] for each in comments if str(each.get("body") or "").partition("\n")[0].strip() == review.marker
+        ]
         if ids:
-            target.update(ids[0], body)
-            done.append(f"{name}: updated")
-        elif changes:
-            target.create(body)
-            done.append(f"{name}: posted")
+            target.update(ids[0], review.body)
+            for surplus in ids[1:]:
+                target.delete(surplus)
+            done.append(f"{review.name}: updated")
+        elif review.changes:
+            target.create(review.body)
+            done.append(f"{review.name}: posted")
         else:
-            done.append(f"{name}: nothing changes, not posted")
+            done.append(f"{review.name}: nothing changes, not posted")
     return done
 
 
-def _review(folder: Path) -> tuple[str, str, bool]:
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """One folder's review; ``goes`` where the head has no such environment."""
+
+    name: str
+    body: str
+    changes: bool
+    goes: bool
+
+    @property
+    def marker(self) -> str:
+        """The first line, by which the comment is found."""
+        return self.body.partition("\n")[0]
+
+
+def _one_for_each(reviews: Iterable[Review]) -> list[Review]:
+    """Give one review for each comment: of two, the one whose environment is there."""
+    kept: dict[str, Review] = {}
+    for review in reviews:
+        if review.marker not in kept or kept[review.marker].goes:
+            kept[review.marker] = review
+    return list(kept.values())
+
+
+def _review(folder: Path) -> Review:
     try:
         body = (folder / "report.md").read_text(encoding="utf-8")
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
@@ -142,7 +176,12 @@ def _review(folder: Path) -> tuple[str, str, bool]:
         raise PostError(f"{folder}: holds no review: {error}") from None
     if not body.startswith(MARKER):
         raise PostError(f"{folder}/report.md: its first line does not mark a review")
-    return str(report.get("environment") or folder.name), body, level != "no change"
+    return Review(
+        name=str(report.get("environment") or folder.name),
+        body=body,
+        changes=level != "no change",
+        goes=(report.get("head") or {}).get("label") == "nothing",
+    )
 
 
 def _needed(environment: Mapping[str, str], *names: str) -> list[str]:

@@ -51,7 +51,7 @@ def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
             verb = next(words)
             assert verb in command.commands, f"{file.name}: no verb {verb}"
             command = command.commands[verb]
-        known = {name for parameter in command.params for name in parameter.opts}
+        known = {"--help", *(name for parameter in command.params for name in parameter.opts)}
         assert [each for each in words if each.startswith("--") and each not in known] == [], file.name
     assert calls or file.name == "deploy.yaml"
 
@@ -82,9 +82,37 @@ def test_who_may_write_runs_no_code_of_the_pull_request() -> None:
         for name, job in document["jobs"].items():
             if "write" in (job["permissions"] or {}).values() and workflow.name == "review.yaml":
                 checkouts = [step for step in job["steps"] if "checkout" in step.get("uses", "")]
-                assert [step["with"]["ref"] for step in checkouts] == ["${{ github.event.pull_request.base.sha }}"], (
-                    name
-                )
+                assert [step["with"]["ref"] for step in checkouts] == ["${{ needs.environments.outputs.base }}"], name
+
+
+def test_who_judges_runs_no_code_of_the_pull_request() -> None:
+    steps = _steps("review.yaml", "review")
+    scripts = [step["run"] for step in steps if "run" in step]
+    assert scripts[0].startswith('git checkout --quiet --detach "$BASE"\n')
+    lines = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))["review"]["script"]
+    assert lines[1] == 'git checkout --quiet --detach "$BASE"'
+
+
+def test_who_runs_code_of_the_pull_request_has_no_secret() -> None:
+    jobs = yaml.safe_load((PROJECT / ".github" / "workflows" / "review.yaml").read_text(encoding="utf-8"))["jobs"]
+    assert jobs["synthesize"]["permissions"] == {"contents": "read"}
+    assert "secrets." not in str(jobs)
+    assert [step.get("env") for step in jobs["synthesize"]["steps"] if step.get("env")] == []
+    pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    # a variable that belongs to an environment reaches only the jobs of it
+    assert pipeline["comment"]["environment"] == {"name": "review-comments", "action": "access"}
+    assert "environment" not in pipeline["synthesize"]
+    assert "id_tokens" not in pipeline["synthesize"]
+
+
+def test_a_deployment_begins_with_the_question_whether_its_review_still_holds() -> None:
+    steps = [step.get("run", "") for step in _steps("deploy-environment.yaml", "deploy")]
+    assert [("--still" in step, "cdk deploy" in step) for step in steps][-2:] == [(True, False), (False, True)]
+    pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    for job in ("deploy", "deploy-approved"):
+        assert "--still" in pipeline[job]["script"][-2], job
+        assert "cdk deploy" in pipeline[job]["script"][-1], job
+    assert pipeline["plan"]["resource_group"] == pipeline[".deploy"]["resource_group"]
 
 
 def test_a_pull_request_is_compared_with_what_it_was_merged_with(tmp_path: Path) -> None:
@@ -178,4 +206,4 @@ def _calls(value: Any) -> Iterator[list[str]]:
     elif isinstance(value, str) and ".venv/bin/hyperpod-cdk" in value:
         for line in value.replace("\\\n", " ").splitlines():
             if ".venv/bin/hyperpod-cdk" in line:
-                yield shlex.split(line.partition(".venv/bin/hyperpod-cdk")[2])
+                yield shlex.split(line.partition(".venv/bin/hyperpod-cdk")[2].partition(" | ")[0])

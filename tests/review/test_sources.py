@@ -140,11 +140,17 @@ def test_a_revision_and_the_files_as_they_are(project: Path) -> None:
     assert base
     assert head
     assert (properties(base)["Environment"], properties(head)["Environment"]) == ("first: 1", "second: 2")
-    assert base.side.model_dump() == {"label": "main", "commit": first, "environment_file": "environments/dev.yaml"}
+    assert base.side.model_dump() == {
+        "label": "main",
+        "commit": first,
+        "environment_file": "environments/dev.yaml",
+        "stacks": {},
+    }
     assert head.side.model_dump() == {
         "label": "working tree",
         "commit": None,
         "environment_file": "environments/dev.yaml",
+        "stacks": {},
     }
     assert (base.assembly.environment, head.assembly.environment) == ("dev", "dev")
     refused = "this version refuses environments/dev.yaml, so no line of it is named as a cause."
@@ -310,6 +316,29 @@ def test_assemblies_that_are_there(project: Path, tmp_path: Path) -> None:
     assert properties(base) == {"From": "dev"}
     assert properties(head)["Environment"] == "first: 1"
     assert compared(project, None, str(two))[0] is None
+
+
+def test_what_an_assembly_was_made_from(project: Path, tmp_path: Path) -> None:
+    first = git(project, "rev-parse", "HEAD")
+    one = assembly(tmp_path / "one")
+    with sources(project, "dev", base="main", head=str(one), head_revision="main") as (base, head):
+        assert base
+        assert properties(head) == {"From": "dev"}
+        assert (head.side.label, head.side.commit, head.side.environment_file) == (
+            "main",
+            first,
+            "environments/dev.yaml",
+        )
+    for given, revision, said in (
+        ("main", "main", "--head-revision: --head is a revision already; want the folder of a cloud assembly"),
+        (str(one), str(one), f"--head-revision: want a git revision, got the cloud assembly {one}"),
+    ):
+        with (
+            pytest.raises(AssemblyError) as caught,
+            sources(project, "dev", base="main", head=given, head_revision=revision),
+        ):
+            pass
+        assert str(caught.value) == said
 
 
 def test_a_folder_that_is_an_assembly_comes_before_a_revision_of_its_name(

@@ -180,13 +180,16 @@ def synthesized(
     *,
     base: str | None,
     head: str | None,
+    head_revision: str | None = None,
     context: Mapping[str, str] | None = None,
     limits: Limits,
 ) -> Iterator[tuple[Source | None, Source]]:
     """Give what ``review.sources.sources`` gives, and say on standard error what an app could reach of the user's."""
     from hyperpod_cdk.review.sources import sources  # noqa: PLC0415 - as above
 
-    with sources(root, environment, base=base, head=head, context=context, limits=limits) as found:
+    with sources(
+        root, environment, base=base, head=head, head_revision=head_revision, context=context, limits=limits
+    ) as found:
         for side in found:
             for exposed in side.exposed if side else ():
                 print(f"warning {exposed}", file=sys.stderr)

@@ -87,6 +87,23 @@ def review(
     deployed: Annotated[
         bool, typer.Option("--deployed", help="Compare with the deployed stacks, reading only. Needs credentials.")
     ] = False,
+    head_revision: Annotated[
+        str | None,
+        typer.Option(
+            "--head-revision",
+            metavar="REF",
+            help="Git revision that the assembly --head was made from: its environment file explains changes.",
+        ),
+    ] = None,
+    still: Annotated[
+        Path | None,
+        typer.Option(
+            "--still",
+            metavar="REPORT",
+            help="With --deployed: only check that this report (.json) still holds; exit code 1 where what is "
+            "deployed or the head is another by now.",
+        ),
+    ] = None,
     template: TemplateOption = None,
     region: RegionOption = None,
     out: Annotated[
@@ -121,14 +138,28 @@ def review(
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
         usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
+    if still is not None and (not deployed or out):
+        usage("--still checks a report against what is deployed: give --deployed, and no --out")
     limits = _limits(time_limit, memory_limit, trusted=trusted)
     with (
         assembly_errors(),
-        _sides(project, environment, base=base, head=head, template=template, region=region, limits=limits) as found,
+        _sides(
+            project,
+            environment,
+            base=base,
+            head=head,
+            template=template,
+            region=region,
+            limits=limits,
+            head_revision=head_revision,
+        ) as found,
     ):
         old, new = found
         if old is None:
             old, new = _with_deployed(context, new)
+        if still is not None:
+            _check_still(still, old.assembly, new.assembly)
+            return
         report = _compared(old, new, root_of(project), day)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
     _write(texts)
@@ -248,11 +279,13 @@ def _sides(
     template: Path | None,
     region: str | None,
     limits: Limits,
+    head_revision: str | None = None,
 ) -> Iterator[tuple[Source | None, Source]]:
     if template is not None:
         yield _templates(template, base, region or "")
         return
-    with synthesized(root_of(project), environment, base=base, head=head, limits=limits) as found:
+    root = root_of(project)
+    with synthesized(root, environment, base=base, head=head, head_revision=head_revision, limits=limits) as found:
         yield found
 
 
@@ -273,6 +306,18 @@ def _with_deployed(context: typer.Context, head: Source) -> tuple[Source, Source
     found = read_deployed(aws, head.assembly)
     base = Source(assembly=found.base, side=Side(label="deployed"), notes=found.notes)
     return base, replace(head, assembly=found.head)
+
+
+def _check_still(report: Path, base: Assembly, head: Assembly) -> None:
+    from hyperpod_cdk.review.standing import outdated  # noqa: PLC0415 - as above
+
+    differences = outdated(report, base, head)
+    for line in differences:
+        print(line, file=sys.stderr)
+    if differences:
+        print(f"{report} no longer holds: review again, and let that be approved", file=sys.stderr)
+        raise typer.Exit(FINDINGS)
+    print(f"{report} still holds: what it compared with is deployed, and the head is what it reviewed")
 
 
 def _open(region: str, account: str) -> Api:

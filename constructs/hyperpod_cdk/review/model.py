@@ -49,6 +49,8 @@ class Side(Model):
     """The commit behind a git revision."""
     environment_file: str | None = None
     """The environment file, as findings show it."""
+    stacks: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of each stack's template, by the stack's name: ``review --still`` holds a deployment to it."""
 
 
 class Cause(Model):

@@ -21,6 +21,7 @@ from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
+from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.review.values import plain
 from hyperpod_cdk.review.verdict import verdict
 
@@ -79,8 +80,8 @@ def review(
     of_policy = policy(base, head)
     return Report(
         environment=name_of(base, head),
-        base=base_side,
-        head=head_side,
+        base=base_side.model_copy(update={"stacks": fingerprints(base)}),
+        head=head_side.model_copy(update={"stacks": fingerprints(head)}),
         verdict=verdict(
             radius,
             capacity=of_capacity,

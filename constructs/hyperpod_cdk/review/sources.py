@@ -52,6 +52,7 @@ _TOOLS = (".venv", "venv", "node_modules")
 
 _CONTEXT_FILE = "cdk.context.json"
 _LFS_POINTER = "^version https://git-lfs.github.com/spec/v1"
+_HEAD_REVISION = "--head-revision"
 _SUBMODULE = "160000"
 _SYMLINK = "120000"
 
@@ -85,6 +86,7 @@ def sources(
     *,
     base: str | None,
     head: str | None,
+    head_revision: str | None = None,
     context: Mapping[str, str] | None = None,
     limits: Limits | None = None,
 ) -> Iterator[tuple[Source | None, Source]]:
@@ -92,9 +94,10 @@ def sources(
 
     ``base`` and ``head`` are folders of cloud assemblies or git revisions. No head is the project as it lies there, no
     base gives None for it. ``environment`` is a name or a file; only between assemblies of one environment each can it
-    be left out. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment that is new at
-    the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError where an app
-    fails, UsageError where no side has the environment.
+    be left out. ``head_revision`` is what the assembly ``head`` was made from: its environment file explains changes,
+    and its app is not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment
+    that is new at the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError
+    where an app fails, UsageError where no side has the environment.
     """
     with scratch_folder() as scratch:
         sides: list[_Folder | _Tree] = []
@@ -104,7 +107,9 @@ def sources(
             sides.append(_Tree(root=project, label=WORKING_TREE, out=Path(scratch, "head")))
         else:
             sides.append(_side(project, head, Path(scratch, "head"), option="--head"))
-        trees = [side for side in sides if isinstance(side, _Tree)]
+        if head_revision is not None:
+            sides[-1] = _made_from(sides[-1], _side(project, head_revision, Path(scratch, "of"), option=_HEAD_REVISION))
+        trees = [tree for side in sides if (tree := side if isinstance(side, _Tree) else side.of)]
         for tree in trees:
             tree.context = dict(context or {})
             tree.limits = limits or Limits()
@@ -139,10 +144,18 @@ class _Folder:
 
     folder: Path
     label: str
+    of: _Tree | None = None
 
-    def read(self, file: str, name: str | None) -> Source:  # noqa: ARG002 - an assembly has no environment file
+    def read(self, file: str, name: str | None) -> Source:
         """Read the environment of this name, or the only one."""
         _refuse_links(self.folder, self.label)
+        if self.of:
+            return Source(
+                assembly=read_assembly(self.folder, name),
+                side=Side(label=self.of.label, commit=self.of.commit, environment_file=file),
+                environment=self.of.loaded,
+                notes=tuple(self.of.notes),
+            )
         note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
         return Source(assembly=read_assembly(self.folder, name), side=Side(label=self.label), notes=(note,))
 
@@ -378,6 +391,14 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
         project=project,
         repository=Path(top),
     )
+
+
+def _made_from(folder: _Folder | _Tree, revision: _Folder | _Tree) -> _Folder:
+    if not isinstance(folder, _Folder):
+        raise AssemblyError(f"{_HEAD_REVISION}: --head is a revision already; want the folder of a cloud assembly")
+    if not isinstance(revision, _Tree):
+        raise AssemblyError(f"{_HEAD_REVISION}: want a git revision, got the cloud assembly {revision.label}")
+    return replace(folder, of=revision)
 
 
 def _no_assembly(given: str, option: str) -> AssemblyError:

@@ -1,0 +1,54 @@
+"""Whether a report still stands: what it compared with is still deployed, and what it reviewed is what will be.
+
+A pipeline deploys hours after its review, and somebody else may have deployed meanwhile. A template says all that a
+review compares, so its digest says whether the comparison would be another one today.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from hyperpod_cdk.review.assembly import Assembly, AssemblyError
+
+
+def fingerprints(assembly: Assembly) -> dict[str, str]:
+    """Give the SHA-256 of each stack's template, which holds the values of its parameters, by the stack's name."""
+    return {
+        stack.name: hashlib.sha256(
+            json.dumps([stack.account, stack.region, stack.template], sort_keys=True, default=str).encode()
+        ).hexdigest()
+        for stack in assembly.stacks
+    }
+
+
+def outdated(report: Path, base: Assembly, head: Assembly) -> list[str]:
+    """Give a line for each stack that is not what the report at ``report`` (JSON) compared; none where it stands.
+
+    Raises AssemblyError where the file is no such report.
+    """
+    try:
+        document = json.loads(report.read_text(encoding="utf-8"))
+        before = {side: dict(document[side]["stacks"]) for side in ("base", "head")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise AssemblyError(f"{report}: not a report of 'hyperpod-cdk review --out report.json': {error!r}") from None
+    if document["base"].get("label") != "deployed":
+        raise AssemblyError(f"{report}: compares with {document['base'].get('label')}, not with what is deployed")
+    return [
+        *_differences(before["base"], fingerprints(base), "what is deployed"),
+        *_differences(before["head"], fingerprints(head), "what is to be deployed"),
+    ]
+
+
+def _differences(before: Mapping[str, str], now: Mapping[str, str], what: str) -> list[str]:
+    found = []
+    for name in sorted(before.keys() | now.keys()):
+        if name not in before:
+            found.append(f"{name}: {what} has this stack now, and had not at the review")
+        elif name not in now:
+            found.append(f"{name}: {what} had this stack at the review, and has not now")
+        elif before[name] != now[name]:
+            found.append(f"{name}: {what} is not what was reviewed")
+    return found

@@ -1,0 +1,215 @@
+"""Both pipelines from end to end: their scripts as they stand, a forge on loopback, an AWS in this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.embedded import Embedded, embedded
+from tests.support.fake_forge import Api, Repository, Run, api
+
+pytestmark = [pytest.mark.examples, pytest.mark.timeout(600)]
+
+LIAR = "#!/bin/sh\nmkdir -p reviews/prod\nfor each in md html json; do echo lie > reviews/prod/report.$each; done\n"
+
+
+def environment(queue: str = "one", timeout: int = 30, name: str = "prod") -> str:
+    return f"name: {name}\nregion: us-east-1\nqueue: {queue}\ntimeout: {timeout}\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository.make(tmp_path / "origin", environment())
+
+
+@pytest.fixture
+def forge() -> Iterator[Api]:
+    with api() as found:
+        yield found
+
+
+@pytest.fixture
+def aws() -> Iterator[Embedded]:
+    with embedded({}, is_hurried=True) as found:
+        yield found
+
+
+class Forge:
+    """What a test does with one of the forges."""
+
+    def __init__(self, kind: str, repository: Repository, scratch: Path, forge: Api, aws: Embedded | None) -> None:
+        self.kind, self.repository, self.scratch, self.forge = kind, repository, scratch, forge
+        self.runs = 0
+        self.aws = aws.environment() if aws else {}
+
+    def run(self, commit: str) -> Run:
+        self.runs += 1
+        variables = {
+            **self.aws,
+            **(
+                {"GITHUB_API_URL": self.forge.address, "GITHUB_REPOSITORY": "acme/platform", "GITHUB_RUN_ATTEMPT": "1"}
+                if self.kind == "github"
+                else {
+                    "CI_API_V4_URL": self.forge.address,
+                    "CI_PROJECT_ID": "42",
+                    "CI_MERGE_REQUEST_IID": "7",
+                    "REVIEW_TOKEN": "token",
+                    "CI_DEFAULT_BRANCH": "main",
+                    "CI_COMMIT_SHA": commit,
+                    "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": self.repository.git("rev-parse", "main"),
+                    "AWS_TOKEN": "x",
+                }
+            ),
+        }
+        names = {"vars.AWS_REVIEW_ROLE": "review", "vars.AWS_DEPLOY_ROLE": "deploy"}
+        return Run(
+            repository=self.repository,
+            commit=commit,
+            scratch=self.scratch / f"run-{self.runs}",
+            variables={**variables, **names} if self.kind == "github" else variables,
+        )
+
+    def review(self, commit: str) -> Run:
+        """Run what a pull or merge request runs."""
+        run = self.run(commit)
+        if self.kind == "gitlab":
+            names = ["prod"]
+        else:
+            assert run.github("review.yaml", "environments") == "success"
+            names = json.loads(run.outputs["environments"]["names"])
+        for name in names:
+            run.matrix = {"environment": name} if self.kind == "github" else {"ENVIRONMENT": name}
+            for job in ("synthesize", "review"):
+                if self.kind == "github":
+                    run.github("review.yaml", job)
+                else:
+                    run.gitlab(job)
+        posted = run.github("review.yaml", "comment") if self.kind == "github" else run.gitlab("comment")
+        assert posted in ("success", 0), run.said
+        return run
+
+    def plan(self, commit: str | None = None) -> Run:
+        """Review what is deployed, as the deployment begins with."""
+        run = self.run(commit or self.repository.git("rev-parse", "main"))
+        if self.kind == "github":
+            run.inputs = {"environment": "prod"}
+            assert run.github("deploy-environment.yaml", "review") == "success", run.said
+        else:
+            run.matrix = {"ENVIRONMENT": "prod"}
+            assert run.gitlab("plan") == 0, run.said
+        return run
+
+    def deploy(self, run: Run, *, approved: bool = False, **more: str) -> str:
+        """Give ``deployed``, ``waits`` for a person, or what the refusal said."""
+        if self.kind == "github":
+            wanted = run.outputs["review"]["needs_approval"] == "true"
+            run.results["approval"] = "success" if wanted and approved else "skipped"
+            result = run.github("deploy-environment.yaml", "deploy", **more)
+            if result == "skipped":
+                return "waits"
+            return "deployed" if result == "success" else run.said["deploy"]
+        job = "deploy-approved" if approved else "deploy"
+        code = run.gitlab(job)
+        if code == 10:
+            return "waits"
+        return "deployed" if code == 0 else run.said[job]
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def reviewing(request: pytest.FixtureRequest, repository: Repository, tmp_path: Path, forge: Api) -> Forge:
+    return Forge(request.param, repository, tmp_path / "runs", forge, None)
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def deploying(
+    request: pytest.FixtureRequest, repository: Repository, tmp_path: Path, forge: Api, aws: Embedded
+) -> Forge:
+    return Forge(request.param, repository, tmp_path / "runs", forge, aws)
+
+
+def test_a_pull_request_has_one_comment_that_follows_it(reviewing: Forge, repository: Repository, forge: Api) -> None:
+    reviewing.review(repository.branch("nothing", {"README": "hello\n"}))
+    assert forge.comments == []
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(timeout=60)}))
+    assert len(forge.comments) == 1
+    assert forge.comments[0]["body"].startswith("<!-- hyperpod-cdk review: prod -->\n")
+    assert "VisibilityTimeout" in forge.comments[0]["body"]
+    # two runs at once can leave two
+    forge.comments.append({**forge.comments[0], "id": 77})
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(queue="two")}))
+    assert len(forge.comments) == 1
+    assert "QueueName" in forge.comments[0]["body"]
+    assert "VisibilityTimeout" not in forge.comments[0]["body"]
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": None}))
+    assert len(forge.comments) == 1
+    assert "QueueName" not in forge.comments[0]["body"]
+
+
+def test_a_pull_request_does_not_write_its_own_verdict(reviewing: Forge, repository: Repository, forge: Api) -> None:
+    changed = {"environments/prod.yaml": environment(queue="two")}
+    lies = {"tools/hyperpod-cdk": LIAR, ".ci/post_review.py": "print('lie')\n", "cdk.json": '{"app": "false"}'}
+    reviewing.review(repository.branch("liar", {**changed, **lies}))
+    assert len(forge.comments) == 1
+    assert "QueueName" in forge.comments[0]["body"]
+
+
+def test_a_renamed_file_keeps_its_comment(repository: Repository, tmp_path: Path, forge: Api) -> None:
+    reviewing = Forge("github", repository, tmp_path / "runs", forge, None)
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(timeout=60)}))
+    renamed = {"environments/prod.yaml": None, "environments/production.yaml": environment(timeout=60)}
+    reviewing.review(repository.branch("one", renamed))
+    assert [each["body"].partition("\n")[0] for each in forge.comments] == ["<!-- hyperpod-cdk review: prod -->"]
+
+
+def test_what_cannot_be_synthesized_is_not_reviewed(reviewing: Forge, repository: Repository, forge: Api) -> None:
+    run = reviewing.review(repository.branch("broken", {"app.py": "raise SystemExit(1)\n"}))
+    assert "could not be synthesized: the job synthesize says why" in run.said["review"]
+    assert forge.comments == []
+
+
+def test_what_is_harmless_is_deployed_and_the_rest_waits(deploying: Forge, repository: Repository) -> None:
+    first = deploying.plan()
+    assert deploying.deploy(first) == "deployed"
+    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    harmless = deploying.plan()
+    assert deploying.deploy(harmless) == "deployed"
+    repository.commit({"environments/prod.yaml": environment(queue="two")})
+    grave = deploying.plan()
+    assert deploying.deploy(grave) == "waits"
+    assert deploying.deploy(grave, approved=True) == "deployed"
+
+
+def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repository) -> None:
+    assert deploying.deploy(deploying.plan()) == "deployed"
+    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    stale = deploying.plan()
+    repository.commit({"environments/prod.yaml": environment(timeout=90)})
+    assert deploying.deploy(deploying.plan()) == "deployed"
+    refused = deploying.deploy(stale)
+    assert "prod-foundation: what is deployed is not what was reviewed\n" in refused
+    assert "report.json no longer holds: review again, and let that be approved\n" in refused
+
+
+def test_an_old_deployment_is_not_run_again(deploying: Forge, repository: Repository) -> None:
+    old = deploying.plan()
+    assert deploying.deploy(old) == "deployed"
+    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    assert deploying.deploy(deploying.plan()) == "deployed"
+    again = deploying.deploy(old, GITHUB_RUN_ATTEMPT="2")
+    if deploying.kind == "github":
+        assert again == (
+            "::error::this attempt has no review of its own, and what is deployed may be another by now: re-run all "
+            "jobs\n"
+        )
+    else:
+        assert "prod-foundation: what is deployed has this stack now, and had not at the review\n" in again
+
+
+def test_another_assembly_than_the_reviewed_one_is_refused(deploying: Forge) -> None:
+    run = deploying.plan()
+    for file in run.artifacts.rglob("t.json"):
+        file.write_text(file.read_text(encoding="utf-8").replace('"one"', '"other"'), encoding="utf-8")
+    assert "prod-foundation: what is to be deployed is not what was reviewed\n" in deploying.deploy(run)

@@ -1,0 +1,66 @@
+"""A report holds for what it compared: the deployed stacks and the assembly, each by its template."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.review.standing import fingerprints, outdated
+
+NETWORK = Stack(name="dev-network", template={"Resources": {"A": {"Type": "T"}}}, account="1", region="r")
+STORAGE = replace(NETWORK, name="dev-storage")
+BOTH = Assembly(environment="dev", stacks=(NETWORK, STORAGE))
+CHANGED = replace(NETWORK, template={"Resources": {"A": {"Type": "T", "Properties": {"P": 1}}}})
+
+
+def report(folder: Path, base: Assembly, head: Assembly, label: str = "deployed") -> Path:
+    file = folder / "report.json"
+    sides = {"base": {"label": label, "stacks": fingerprints(base)}, "head": {"stacks": fingerprints(head)}}
+    file.write_text(json.dumps(sides), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said"),
+    [
+        (BOTH, BOTH, []),
+        # the order of keys is none of CloudFormation's business
+        (replace(BOTH, stacks=(STORAGE, NETWORK)), BOTH, []),
+        (replace(BOTH, stacks=(CHANGED, STORAGE)), BOTH, ["dev-network: what is deployed is not what was reviewed"]),
+        (
+            replace(BOTH, stacks=(NETWORK,)),
+            BOTH,
+            ["dev-storage: what is deployed had this stack at the review, and has not now"],
+        ),
+        (
+            replace(BOTH, stacks=(NETWORK, STORAGE, replace(NETWORK, name="dev-x"))),
+            BOTH,
+            ["dev-x: what is deployed has this stack now, and had not at the review"],
+        ),
+        (
+            BOTH,
+            replace(BOTH, stacks=(CHANGED, replace(STORAGE, region="s"))),
+            [
+                "dev-network: what is to be deployed is not what was reviewed",
+                "dev-storage: what is to be deployed is not what was reviewed",
+            ],
+        ),
+    ],
+)
+def test_what_is_another_is_named(tmp_path: Path, base: Assembly, head: Assembly, said: list[str]) -> None:
+    assert outdated(report(tmp_path, BOTH, BOTH), base, head) == said
+
+
+def test_what_is_no_report_holds_nothing(tmp_path: Path) -> None:
+    with pytest.raises(AssemblyError, match=r"report\.json: compares with main, not with what is deployed$"):
+        outdated(report(tmp_path, BOTH, BOTH, "main"), BOTH, BOTH)
+    for text in ("{}", "[]", "{", '{"base": {"label": "deployed"}, "head": {}}'):
+        (tmp_path / "report.json").write_text(text, encoding="utf-8")
+        with pytest.raises(
+            AssemblyError, match=r"report\.json: not a report of 'hyperpod-cdk review --out report\.json'"
+        ):
+            outdated(tmp_path / "report.json", BOTH, BOTH)
