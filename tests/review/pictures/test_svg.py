@@ -111,6 +111,14 @@ def test_a_shortened_text_is_whole_in_its_tooltip() -> None:
     assert "<title>a long name &lt;b&gt;</title>a long…</text>" in picture.render()
 
 
+def test_a_text_that_would_turn_the_direction_round_shows_the_mark() -> None:
+    picture = Picture(100, 100, "x\u202ey")
+    picture.text(0, 10, "team\u202etxt\x85", size=12)
+    drawn = picture.render()
+    assert 'aria-label="x\\u202ey"' in drawn
+    assert ">team\\u202etxt\\x85</text>" in drawn
+
+
 def test_a_page_may_force_light_or_dark() -> None:
     text = Picture(10, 10, "x").render()
     rules = re.findall(r"([^{}>]*)\{fill:(#[0-9a-f]{6})\}", text)

@@ -10,6 +10,8 @@ from functools import cache
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from hyperpod_cdk.review.pages.wording import visible
+
 FONTS: Final = "'Helvetica Neue', 'Segoe UI', Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
 TIMES: Final = "\u00d7"
@@ -220,8 +222,8 @@ def number(value: float) -> str:
 
 
 def clean(words: str) -> str:
-    """Replace what no XML may hold."""
-    return _FORBIDDEN.sub("\ufffd", words)
+    """Replace what no XML may hold, and show marks of control and direction, as pages do."""
+    return visible(_FORBIDDEN.sub("\ufffd", words))
 
 
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
