@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from hyperpod_cdk.review.model import Effect, Report
+from hyperpod_cdk.review.model import Effect, Minutes, Report
 from hyperpod_cdk.review.pages.page import Word
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.text import text
@@ -95,6 +95,25 @@ def test_a_refused_change_has_no_duration_to_promise() -> None:
     assert figures["Deployment"] == (Word("refused"),)
     figures = {each.title: each.value for each in page(calm).figures}
     assert figures["Deployment"] == (Word("35 min to 2 h 5 min"),)
+
+
+def test_a_wide_range_of_minutes_names_the_step_that_makes_it_wide() -> None:
+    report = rich_report(hostile=())
+    resources = tuple(each for each in report.blast_radius.resources if each.effect is not Effect.REFUSED)
+    slow = report.timeline.steps[2].model_copy(update={"name": "Cluster", "lasts": Minutes(low=5, high=40)})
+    steps = (*report.timeline.steps[:2], slow, *report.timeline.steps[3:])
+    wide = report.model_copy(
+        update={
+            "blast_radius": report.blast_radius.model_copy(update={"resources": resources}),
+            "timeline": report.timeline.model_copy(update={"steps": steps, "total": Minutes(low=7, high=50)}),
+        }
+    )
+    assert (
+        "up to 50 min for 6 steps, from published typical durations as of 2026-10-15. "
+        "prod-hyperpod / Cluster alone lasts 5 min to 40 min."
+    ) in " ".join(printed(wide).split())
+    figures = {each.title: each.value for each in page(wide).figures}
+    assert figures["Deployment"] == (Word("up to 50 min"),)
 
 
 @pytest.mark.parametrize("about", ABOUT)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.review.model import Cause, Change, Minutes
 from hyperpod_cdk.review.pages.wording import (
+    at_most,
     counted,
     difference,
     minutes,
@@ -89,6 +90,14 @@ def test_minutes(value: float, said: str) -> None:
 def test_a_range_of_minutes_is_one_where_its_ends_read_the_same() -> None:
     assert span(Minutes(low=12, high=125)) == "12 min to 2 h 5 min"
     assert span(Minutes(low=12, high=12.2)) == "12 min"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [(10, 40, "10 min to 40 min"), (10, 40.1, "up to 40 min"), (0, 5, "up to 5 min"), (12, 12.2, "12 min")],
+)
+def test_a_range_that_is_too_wide_says_its_upper_end(low: float, high: float, said: str) -> None:
+    assert at_most(Minutes(low=low, high=high)) == said
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ from hyperpod_cdk.review.pages.page import (
 )
 from hyperpod_cdk.review.pages.wording import (
     UNKNOWN,
+    at_most,
     changes,
     counted,
     difference,
@@ -150,7 +151,7 @@ def _figures(report: Report) -> Iterable[Figure]:
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
     broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
     yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
-    lasts = span(report.timeline.total) if report.timeline.steps else "none"
+    lasts = at_most(report.timeline.total) if report.timeline.steps else "none"
     yield Figure("Deployment", _say("refused" if _is_refused(report.blast_radius) else lasts))
 
 
@@ -504,8 +505,13 @@ def _subject(subject: FabricSubject) -> Entry:
 def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
     if not timeline.steps:
         return Section("timeline", "Timeline", _say("Nothing to deploy."), tuple(_listing("Notes", timeline.notes)))
-    lead = f"{span(timeline.total)} for {counted(len(timeline.steps), 'step')}, from published typical durations"
+    total = timeline.total
+    lead = f"{at_most(total)} for {counted(len(timeline.steps), 'step')}, from published typical durations"
     lead += f" as of {timeline.durations_as_of}." if timeline.durations_as_of else "."
+    if at_most(total) != span(total):
+        # what is wide, is wide by a few steps
+        wide = max(timeline.steps, key=lambda each: (each.is_critical, each.lasts.high - each.lasts.low))
+        lead += f" {visible(f'{wide.stack} / {wide.name}')} alone lasts {span(wide.lasts)}."
     if ends_early:
         lead += " It does not come to its end: the service refuses a part of the change."
     blocks: list[Block] = []

@@ -8,6 +8,9 @@ from hyperpod_cdk.review.model import Cause, Change, Minutes
 
 UNKNOWN = "unknown"
 
+_TELLING = 4
+"""How many times its lower end the upper end of a range may be, for both to tell something."""
+
 
 class _Shown(dict[int, str]):
     """What each character is shown as, found out once."""
@@ -99,6 +102,11 @@ def span(value: Minutes) -> str:
     """Give ``12 min to 2 h 5 min``, or one duration where both ends read the same."""
     low, high = minutes(value.low), minutes(value.high)
     return low if low == high else f"{low} to {high}"
+
+
+def at_most(value: Minutes) -> str:
+    """Return the span, or ``up to 50 min`` where its ends are so far apart that the lower one says nothing."""
+    return f"up to {minutes(value.high)}" if value.high > _TELLING * value.low else span(value)
 
 
 def place(cause: Cause) -> str:
