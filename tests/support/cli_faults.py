@@ -33,7 +33,7 @@ Document = dict[str, Any]
 NAME = "two-teams"
 """A small environment: one system group, one group of a team, with everything that a cluster has."""
 GPU_QUOTA = "ml.g5.12xlarge for cluster usage"
-TYPO = "v1.20.4-eksbuild1"
+TYPO = "v1.20.44-eksbuild.1"
 AT_REST_SECONDS = 300.0
 PAUSE_SECONDS = 0.2
 MOST_LINES = 12

@@ -10,8 +10,17 @@ from functools import cache
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.rules import Pattern
 
 AS_OF: date = _data.as_of("addons")
+
+VERSION = Pattern(
+    regex=r"v(?:(?:0|[1-9][0-9]*)\.){2}(?:0|[1-9][0-9]*)-eksbuild\.(?:0|[1-9][0-9]*)",
+    maximum=64,
+    describes="an add-on version as EKS writes it",
+    example="v1.20.4-eksbuild.1",
+    source="EKS user guide, the versions of AWS add-ons; DescribeAddonVersions has no pattern of its own",
+)
 
 VPC_CNI = "vpc-cni"
 KUBE_PROXY = "kube-proxy"

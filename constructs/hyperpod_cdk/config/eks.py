@@ -36,14 +36,6 @@ OIDC_PROVIDER_ARN = Pattern(
         "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
     ),
 )
-ADDON_VERSION = Pattern(
-    regex=r"v[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?",
-    minimum=6,
-    maximum=64,
-    describes="an add-on version as EKS writes it",
-    example="v1.20.4-eksbuild.1",
-)
-
 ADDONS = (
     addons.VPC_CNI,
     addons.KUBE_PROXY,
@@ -78,11 +70,11 @@ IMAGE_REGISTRY = Pattern(
 
 
 def _addon_version_problem(version: str, key: str) -> str | None:
-    if ADDON_VERSION.matches(version):
+    if addons.VERSION.matches(version):
         return None
     return (
-        f'must be {ADDON_VERSION.describes}, got "{version}"; set {key} to one that EKS lists for it,'
-        f" such as {ADDON_VERSION.example}, or leave it out for EKS's default"
+        f'must be {addons.VERSION.describes}, got "{version}"; set {key} to one that EKS lists for it,'
+        f" such as {addons.VERSION.example}, or leave it out for EKS's default"
     )
 
 
@@ -124,7 +116,7 @@ def _public_cidr_problem(block: str, key: str) -> str | None:
 AddonVersion = Annotated[
     str,
     Check(
-        _addon_version_problem, "pattern", {"pattern": f"^{ADDON_VERSION.regex}$", "maxLength": ADDON_VERSION.maximum}
+        _addon_version_problem, "pattern", {"pattern": f"^{addons.VERSION.regex}$", "maxLength": addons.VERSION.maximum}
     ),
 ]
 RoleArn = Annotated[
@@ -230,7 +222,7 @@ class Eks(Section):
             "Add-on name -> version, for add-ons that the file asks for. Default: for each add-on EKS's default for the"
             " Kubernetes version."
         ),
-        examples=[{addons.VPC_CNI: ADDON_VERSION.example}],
+        examples=[{addons.VPC_CNI: addons.VERSION.example}],
         json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
     )
     oidc_provider: bool = Field(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hyperpod_cdk.catalog.addons import VERSION
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.lifecycle import Lifecycle
@@ -23,6 +24,18 @@ from hyperpod_cdk.rehearsal.embedded.account import (
     resolved,
 )
 
+WRONG_MONTH = """training_plans:
+  plans:
+    - name: ours
+      instance_type: ml.p5.48xlarge
+      instance_count: 1
+      availability_zone_id: use1-az5
+      start_time: 2026-13-45T00:00:00Z
+"""
+WRONG_BUILD = (
+    f'5 kubernetes.addons.vpc-cni.1: must be {VERSION.describes}, such as {VERSION.example}, got "v1.20.4-eksbuild1"'
+)
+MONTH = "input should be a valid datetime or date, month value is outside expected range of 1-12"
 FROM_ENVIRONMENT = {"from_environment": True}
 PLAN_ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 
@@ -195,6 +208,17 @@ def test_roles_of_the_environment_exist() -> None:
             "nodes:\n  system: {never: all, failing: 1}\n",
             "2 nodes.system: value error, never and failing name more nodes than all; remove one of the two",
         ),
+        (
+            "kubernetes:\n  addons:\n    vpc-cni:\n      - v1.20.4-eksbuild.1\n      - v1.20.4-eksbuild1\n",
+            WRONG_BUILD,
+        ),
+        ("page_size: 1\n\nfaults: []\npage_size: 2\n", "4 page_size: stands twice; keep one of them"),
+        ("page_size: [1\n", "2 expected ',' or ']', but got '<stream end>'"),
+        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML text may not hold; remove it"),
+        (
+            WRONG_MONTH,
+            f"7 training_plans.plans.0.start_time: {MONTH}",
+        ),
         ("capacity:\n  ml.p5.48xlarge: use1-az5\n", "2 capacity.ml.p5.48xlarge: input should be a valid tuple"),
     ],
 )
@@ -204,6 +228,31 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, messa
     with pytest.raises(AccountFileError) as caught:
         read_account_file(path)
     assert str(caught.value) == f"{path}:{message}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"page_size: 1\n# caf\xe9\n", ":2 is not UTF-8 text: byte 0xe9; save it as UTF-8"),
+        ("page_size: 1\n".encode("utf-16"), ":1 is not UTF-8 text: byte 0xff; save it as UTF-8"),
+        (b"[" * 5000, ": cannot be read: maximum recursion depth exceeded"),
+        (b"page_size: " + b"9" * 5000, ": cannot be read: Exceeds the limit (4300 digits)"),
+    ],
+    ids=["latin-1", "utf-16", "deep", "long"],
+)
+def test_bytes_that_are_no_file_are_refused_in_a_line(tmp_path: Path, raw: bytes, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_bytes(raw)
+    with pytest.raises(AccountFileError) as caught:
+        read_account_file(path)
+    assert str(caught.value).startswith(f"{path}{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_bytes(b"\xef\xbb\xbfpage_size: 3\n")
+    assert read_account_file(path) == {"page_size": 3}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,12 @@ def states(world: Any) -> list[str]:
     return [node["InstanceStatus"]["Status"] for node in nodes(world)]
 
 
+def counts(world: Any, name: str) -> tuple[int, int, int | None]:
+    """Give a group's current count, target and minimum."""
+    (group,) = [each for each in describe(world)["InstanceGroups"] if each["InstanceGroupName"] == name]
+    return group["CurrentCount"], group["TargetCount"], group.get("MinCount")
+
+
 def errors(world: Any) -> list[dict[str, Any]]:
     """Every error event so far with what it says of its subject, the oldest first."""
     sagemaker = world.client("sagemaker")
@@ -93,6 +99,39 @@ def test_an_update_waits_for_deep_health_checks_of_new_nodes(world: Any, refusal
         "ConflictException",
         "Cluster prod cannot be updated while deep health checks run on 1 of its instances.",
     )
+
+
+def test_a_minimum_that_is_not_reached_in_three_hours_takes_a_new_group_back_to_nothing(world: Any) -> None:
+    world.make_eks()
+    world.account_file(nodes={"gpu": {"never": 1}})
+    group = world.group("gpu", "ml.g5.12xlarge", 2, MinInstanceCount=2)
+    world.client("sagemaker").create_cluster(**world.hyperpod_request(world.group(), group))
+    world.clock.sleep(node_times.MINIMUM_SECONDS - 1)
+    assert counts(world, "gpu") == (1, 2, 2)
+    world.clock.sleep(1)
+    assert counts(world, "gpu") == (0, 0, 0)
+    assert counts(world, "system") == (1, 1, None)
+    assert errors(world)[-1]["Description"] == (
+        "Instance group gpu did not reach its minimum of 2 instances in time and was rolled back to 0 instances."
+    )
+
+
+def test_a_minimum_of_a_group_that_stands_goes_back_to_what_it_was_and_its_clock_begins_with_it(world: Any) -> None:
+    world.make_eks()
+    group = world.group("gpu", "ml.g5.12xlarge", 1, MinInstanceCount=1)
+    world.client("sagemaker").create_cluster(**world.hyperpod_request(group))
+    world.clock.sleep(node_times.MINIMUM_SECONDS * 2)
+    assert counts(world, "gpu") == (1, 1, 1)
+    world.account_file(nodes={"gpu": {"never": "all"}})
+    grown = {**group, "InstanceCount": 3, "MinInstanceCount": 3}
+    world.client("sagemaker").update_cluster(ClusterName="prod", InstanceGroups=[grown])
+    world.clock.sleep(node_times.MINIMUM_SECONDS - 1)
+    assert counts(world, "gpu")[1:] == (3, 3)
+    world.client("sagemaker").update_cluster(ClusterName="prod", InstanceGroups=[{**grown, "MinInstanceCount": 2}])
+    world.clock.sleep(node_times.MINIMUM_SECONDS - 1)
+    assert counts(world, "gpu")[1:] == (3, 2)
+    world.clock.sleep(1)
+    assert counts(world, "gpu") == (1, 1, 1)
 
 
 def test_node_ids_are_the_same_in_every_rehearsal(world: Any) -> None:

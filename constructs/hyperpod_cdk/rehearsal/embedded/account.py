@@ -271,21 +271,54 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
 def _read(path: Path) -> tuple[dict[str, Any], Lines]:
     """Read a file and the line of each of its keys and items."""
     try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.safe_load(text) or {}
-    except (OSError, yaml.YAMLError) as error:
-        raise AccountFileError(f"{path}: {error}") from error
+        raw = path.read_bytes()
+    except OSError as error:
+        raise AccountFileError(f"{path}: {error.strerror or error}") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
+        raise AccountFileError(f"{path}:{line} is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8") from error
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        lines = dict(_lines_of(root, ()))
+        document = _Loader(text).get_single_data() or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = error.problem or error.context or "is no YAML"
+        raise AccountFileError(f"{path}:{mark.line + 1 if mark else 1} {said}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        told = f"holds the character U+{ord(text[error.position]):04X}, which YAML text may not hold; remove it"
+        raise AccountFileError(f"{path}:{line} {told}") from error
+    except (RecursionError, ValueError) as error:
+        # nested without end, or a number of thousands of digits: neither has a line
+        raise AccountFileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
-    lines = dict(_lines_of(yaml.compose(text, Loader=yaml.SafeLoader), ()))
     _validated(document, str(path), lines)
     return document, lines
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's plain values; times stay text, which their fields read, so that a wrong one has a line."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [row for row in rows if row[0] != "tag:yaml.org,2002:timestamp"]
+    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
     children: Iterable[tuple[str | int, yaml.Node, yaml.Node]] = ()
     if isinstance(node, yaml.MappingNode):
         children = [(str(key.value), key, value) for key, value in node.value]
+        twice = next((key for key, count in Counter(step for step, _, _ in children).items() if count > 1), None)
+        if twice is not None:
+            at = [key for step, key, _ in children if step == twice][1]
+            raise yaml.MarkedYAMLError(problem=f"{twice}: stands twice; keep one of them", problem_mark=at.start_mark)
     elif isinstance(node, yaml.SequenceNode):
         children = [(index, item, item) for index, item in enumerate(node.value)]
     for step, at, value in children:
@@ -306,7 +339,7 @@ def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = No
         return AccountFile.model_validate(dict(document))
     except ValidationError as error:
         problems = [
-            (_line(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), problem["msg"].lower())
+            (_line(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), _begun(problem["msg"]))
             for problem in error.errors()
         ]
         if not lines:
@@ -314,6 +347,11 @@ def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = No
             raise AccountFileError(f"{where}: {told}") from error
         told = "; ".join(f"{where}:{line} {place}: {text}" for line, place, text in problems)
         raise AccountFileError(told) from error
+
+
+def _begun(sentence: str) -> str:
+    """Give a sentence as it goes on after a colon; what it quotes stays as it is."""
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Iterator[tuple[tuple[str, ...], str]]:

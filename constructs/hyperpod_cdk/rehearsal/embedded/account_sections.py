@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from hyperpod_cdk.catalog import addons
+
+
+def _addon_version(text: str) -> str:
+    """Refuse what no answer of DescribeAddonVersions holds."""
+    if addons.VERSION.matches(text):
+        return text
+    told = {"describes": addons.VERSION.describes, "example": addons.VERSION.example, "got": text}
+    raise PydanticCustomError("addon_version", 'must be {describes}, such as {example}, got "{got}"', told)
 
 
 class Section(BaseModel):
@@ -84,7 +95,7 @@ class KubernetesOffer(Section):
     """
 
     versions: Mapping[str, Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED", "gone"]] = {}
-    addons: Mapping[str, tuple[str, ...]] = {}
+    addons: Mapping[str, tuple[Annotated[str, AfterValidator(_addon_version)], ...]] = {}
     api: Literal["unreachable", "answers", "unknown_caller", "forbidden"] = "unreachable"
 
 

@@ -42,6 +42,9 @@ HEALTH_CHECK_SECONDS = 0.3
 FAILURE_SECONDS = 0.4
 """From launch to failure; as long again until a new instance is tried."""
 
+MINIMUM_SECONDS = 3 * 3600.0
+"""How long a group has to reach its minimum (API reference, MinInstanceCount), counted anew with each change of it."""
+
 IMAGE_RELEASE_VERSION = "1.0.0"
 FIRST_HOST = 4
 """AWS keeps the first four addresses of a subnet for itself."""
@@ -110,11 +113,51 @@ def settle_nodes(context: Context, cluster: HyperPodCluster, planned: Mapping[st
             _tell(context, cluster, node)
 
 
+def begin_minimum(context: Context, group: InstanceGroup, before: Spec) -> None:
+    """Let the time begin in which a group has to reach its minimum; one that is not changed goes on as it was."""
+    least = group.spec.get("MinInstanceCount")
+    if not least:
+        group.minimum_until = None
+    elif least != before.get("MinInstanceCount"):
+        group.minimum_until = context.clock.now() + timedelta(seconds=MINIMUM_SECONDS * context.clock.scale)
+
+
+def _judge_minimum(context: Context, cluster: HyperPodCluster, group: InstanceGroup) -> None:
+    """See whether a minimum is met, or its time is over: then the group goes back to what it was, a new one to nothing.
+
+    Unhealthy nodes go first, then the newest (developer guide, scaling of EKS clusters).
+    """
+    now, spec = context.clock.now(), group.spec
+    if group.minimum_until is None:
+        return
+    running = [node for node in group.nodes if node.timeline.at(now) == "Running"]
+    if len(running) >= int(spec["MinInstanceCount"]):
+        group.in_service = int(spec["MinInstanceCount"]), int(spec["InstanceCount"])
+        group.minimum_until = None
+    elif group.minimum_until <= now:
+        unmet, (least, count) = spec["MinInstanceCount"], group.in_service
+        spec.update(MinInstanceCount=least, InstanceCount=count)
+        others = [node for node in group.nodes if node not in running]
+        group.nodes = sorted([*running, *others][:count], key=lambda node: node.number)
+        group.minimum_until = None
+        text = (
+            f"Instance group {group.name} did not reach its minimum of {unmet} instances in time and was rolled back to"
+            f" {count} instances."
+        )
+        record(context, cluster, "InstanceGroup", text, level="Error")
+
+
 def try_again(context: Context, cluster: HyperPodCluster) -> None:
-    """Try the nodes again whose time has come, with new instances; what stood in their way may be gone by now."""
+    """Try the nodes again whose time has come, with new instances; what stood in their way may be gone by now.
+
+    A group whose minimum was not reached in time is taken back first.
+    """
     now = context.clock.now()
     if not cluster.is_continuous or cluster.timeline.at(now) in {"Deleting", "Failed"}:
         return
+    with context.state.lock:
+        for group in cluster.groups.values():
+            _judge_minimum(context, cluster, group)
     wanted = cluster.as_requested()
     for group in list(cluster.groups.values()):
         due = [node for node in group.nodes if node.retried_at and node.retried_at <= now]

@@ -21,6 +21,7 @@ from hyperpod_cdk.rehearsal.embedded.services.network import Network
 from hyperpod_cdk.rehearsal.embedded.services.nodes import (
     IMAGE_RELEASE_VERSION,
     NODE_SECONDS,
+    begin_minimum,
     plan_nodes,
     settle_nodes,
     try_again,
@@ -78,6 +79,8 @@ def create_cluster(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             for member, restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True))
             for group in wanted.get(member) or []
         }
+        for group in cluster.groups.values():
+            begin_minimum(context, group, {})
         cluster.timeline = Timeline.begin(
             context.clock, "Creating", (CREATE_SECONDS, "Failed" if problem else "InService")
         )
@@ -416,7 +419,8 @@ def _apply(
     for spec in rules.groups_of(after):
         name = str(spec["InstanceGroupName"])
         group = cluster.groups.get(name) or InstanceGroup(spec={}, restricted=name in restricted)
-        group.spec = {"ThreadsPerCore": DEFAULT_THREADS_PER_CORE, **copy.deepcopy(dict(spec))}
+        before, group.spec = group.spec, {"ThreadsPerCore": DEFAULT_THREADS_PER_CORE, **copy.deepcopy(dict(spec))}
+        begin_minimum(context, group, before)
         del group.nodes[int(spec["InstanceCount"]) :]
         kept[name] = group
     gone = sorted(set(cluster.groups) - set(kept))

@@ -113,6 +113,10 @@ class InstanceGroup:
     nodes: list[Node] = field(default_factory=list)
     launched: int = 0
     restricted: bool = False
+    minimum_until: datetime | None = None
+    """When a minimum that is not met yet is given up; None: there is none, or it was met."""
+    in_service: tuple[int, int] = (0, 0)
+    """Minimum and count when the group last was in service."""
 
     @property
     def name(self) -> str:
