@@ -192,7 +192,11 @@ def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
         named = packages.deployer_actions(row["name"])
         actions = sorted(action for action in named if not left_out.fullmatch(action))
         rows.append({**row, "actions": actions or row["actions"]})
-    asked = {action for row in rows for action in row["actions"]} | set(old["beside_handlers"])
+    features = []
+    for row in old["features"]:
+        named = packages.deployer_actions(row["name"])
+        features.append({**row, "actions": [action for action in row["actions"] if action in named]})
+    asked = {action for row in (*rows, *features) for action in row["actions"]} | set(old["beside_handlers"])
     made: dict[str, set[str]] = {}
     for row in old["resources"]:
         made.setdefault(row["service"], set()).add(row["type"])
@@ -205,7 +209,7 @@ def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
                 f"{action} can be limited to {', '.join(sorted(types))}: resources has none of them"
             )
         limited_to[action] = ours
-    return {**old, "types": rows, "limited_to": limited_to}
+    return {**old, "types": rows, "features": features, "limited_to": limited_to}
 
 
 def refresh_create_only(old: Document, packages: Packages) -> Document:

@@ -21,9 +21,11 @@ from typing import Any
 
 from hyperpod_cdk.catalog import iam, regions
 from hyperpod_cdk.catalog.deployer_actions import (
+    FEATURES,
     LIMITABLE,
     LIMITED_TO,
     LIMITS,
+    Feature,
     Limitable,
     ResourceType,
     limit_of,
@@ -139,7 +141,9 @@ class _Writer:
 
     def statements(self) -> Iterator[Statement]:
         groups: dict[tuple[str, str], list[str]] = {}
-        for action in sorted({action for each in self._types.values() for action in each.actions}):
+        for action in sorted(
+            {action for each in (*self._types.values(), *self._features()) for action in each.actions}
+        ):
             limit = limit_of(action)
             is_limitable = bool(LIMITED_TO[action])
             key = limit.key if limit else ""
@@ -166,6 +170,11 @@ class _Writer:
                     " to catalog/data/deployer_actions.json"
                 )
             yield found.name, found
+
+    def _features(self) -> Iterator[Feature]:
+        for each in FEATURES:
+            if any(each.is_in(found.type, found.properties) for found in self._assembly.of_type(each.name)):
+                yield each
 
     def _pass_role(self, actions: Sequence[str]) -> Statement:
         return Statement(

@@ -40,7 +40,6 @@ def test_what_was_not_read_is_marked() -> None:
     [
         ("1.29", "1.35"),
         ("1.3", "1.35"),
-        ("1.36", "1.35"),
         ("2.0", "1.35"),
         ("v1.33", "1.33"),
         ("1.33.2", "1.33"),
@@ -51,6 +50,14 @@ def test_what_was_not_read_is_marked() -> None:
 )
 def test_a_version_outside_the_range(version: str, fix: str) -> None:
     assert kubernetes.version_problem(version) == f'{SAYS}, got "{version}"; set kubernetes_version: "{fix}"'
+
+
+def test_a_version_that_hyperpod_may_take_soon_says_what_lacks() -> None:
+    # AMI releases of 2026-08-29 and the prerequisites of October 2026
+    assert kubernetes.version_problem("1.36") == (
+        f'{SAYS}, got "1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set'
+        ' kubernetes_version: "1.35"'
+    )
 
 
 @pytest.mark.parametrize("version", ["1.30", "1.31", "1.34", "1.35"])

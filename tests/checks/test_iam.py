@@ -480,6 +480,7 @@ def test_the_types_are_those_of_the_templates(project: Path, file: str, name: st
 
 
 def test_words_of_the_tables_are_known_and_used() -> None:
-    used = {each.when for each in deployer_actions.TYPES} | {each.when for each in iam.SERVICE_LINKED_ROLES}
+    types = (*deployer_actions.TYPES, *deployer_actions.FEATURES)
+    used = {each.when for each in types} | {each.when for each in iam.SERVICE_LINKED_ROLES}
     assert used - set(WHEN) == set()
     assert set(WHEN) - used == set()

@@ -182,6 +182,25 @@ def test_a_custom_resource_has_its_function_invoked(dev: Environment) -> None:
     assert "lambda:InvokeFunction" not in made({"Function": function}, dev)["Lambda"].actions
 
 
+@pytest.mark.parametrize("ami", [None, "default", "ami-0123456789abcdef0"])
+def test_an_image_of_ones_own_is_read_and_shared_with_hyperpod(ami: str | None, dev: Environment) -> None:
+    # handler permissions of AWS::SageMaker::Cluster (registry schema); resources: service authorization reference
+    image = {} if ami is None else {"ImageId": ami}
+    cluster = {"Type": "AWS::SageMaker::Cluster", "Properties": {"InstanceGroups": [{"InstanceCount": 1}, image]}}
+    found = made({"Cluster": cluster}, dev)
+    anywhere = set(found["WithoutResource"].actions) if "WithoutResource" in found else set()
+    if ami in {None, "default"}:
+        assert "Ec2" not in found
+        assert not {"ec2:DescribeImages", "ec2:DescribeSnapshots"} & anywhere
+    else:
+        assert found["Ec2"].actions == ("ec2:ModifyImageAttribute", "ec2:ModifySnapshotAttribute")
+        assert found["Ec2"].resources == (
+            f"arn:aws-us-gov:ec2:us-gov-west-1::image/{ami}",
+            "arn:aws-us-gov:ec2:us-gov-west-1::snapshot/*",
+        )
+        assert {"ec2:DescribeImages", "ec2:DescribeSnapshots"} <= anywhere
+
+
 def test_a_type_of_which_no_actions_are_known_is_refused(dev: Environment) -> None:
     with pytest.raises(BootstrapPolicyError) as refused:
         made({"Queue": {"Type": "AWS::SQS::Queue"}}, dev)

@@ -8,10 +8,11 @@ resource. Which resources an action can be limited to is AWS's service authoriza
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from typing import Any
 
 from hyperpod_cdk.catalog import _data
 
@@ -30,6 +31,21 @@ class ResourceType:
     when: str
     certain: tuple[str, ...]
     actions: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature(ResourceType):
+    """What the handler of a type needs beside its row where a ``property`` is given, its names joined by dots.
+
+    ``default`` is the value that asks for nothing.
+    """
+
+    property: str
+    default: str
+
+    def is_in(self, type_name: str, properties: Any) -> bool:
+        """Say whether a resource of this type and with these properties has the feature."""
+        return type_name == self.name and _has(properties, self.property.split("."), self.default)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +105,12 @@ CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 """The row of every ``Custom::...`` type."""
 
 
+FEATURES: tuple[Feature, ...] = tuple(
+    Feature(**{**row, "certain": tuple(row["certain"]), "actions": tuple(row["actions"])}) for row in _DATA["features"]
+)
+"""Actions of features that few environments use."""
+
+
 @cache
 def limit_of(action: str) -> Limit | None:
     """Give the condition that narrows an action, None where none does."""
@@ -99,6 +121,14 @@ def resource_type(name: str) -> ResourceType | None:
     """Give the row of a type as templates name it, None where there is none."""
     wanted = CUSTOM_RESOURCE if name.startswith("Custom::") else name
     return next((each for each in TYPES if each.name == wanted), None)
+
+
+def _has(value: Any, steps: Sequence[str], default: str) -> bool:
+    if isinstance(value, list):
+        return any(_has(each, steps, default) for each in value)
+    if not steps:
+        return value not in (None, default)
+    return isinstance(value, Mapping) and _has(value.get(steps[0]), steps[1:], default)
 
 
 TYPES: tuple[ResourceType, ...] = tuple(

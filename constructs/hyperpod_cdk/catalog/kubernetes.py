@@ -19,6 +19,8 @@ class KubernetesVersion:
     standard_support_ends: date | None
     extended_support_ends: date | None
     hyperpod: bool
+    lacks: str = ""
+    """Why HyperPod does not take a version that EKS has."""
     unsure: str = ""
 
 
@@ -31,6 +33,7 @@ def _version(row: dict[str, Any]) -> KubernetesVersion:
         standard_support_ends=day("standard_support_ends"),
         extended_support_ends=day("extended_support_ends"),
         hyperpod=row["hyperpod"],
+        lacks=row.get("lacks", ""),
         unsure=row.get("unsure", ""),
     )
 
@@ -70,9 +73,11 @@ def version_problem(version: str, *, key: str = "kubernetes_version") -> str | N
     allowed = hyperpod_versions()
     if version in allowed:
         return None
+    row = get(version)
+    told = f" ({row.lacks})" if row and row.lacks else ""
     return (
         f"must be a Kubernetes version that HyperPod accepts ({allowed[0]} to {allowed[-1]} on {AS_OF}), "
-        f'got "{version}"; set {key}: "{_nearest(version)}"'
+        f'got "{version}"{told}; set {key}: "{_nearest(version)}"'
     )
 
 

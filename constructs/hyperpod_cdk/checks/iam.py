@@ -69,6 +69,9 @@ WHEN: Mapping[str, Callable[[Environment], bool]] = {
     "data_repository": lambda environment: any(lustre.data_repositories for lustre in environment.storage.lustre),
     "task_governance": lambda environment: environment.task_governance is not None,
     "oidc_provider": lambda environment: environment.eks.oidc_provider,
+    "custom_ami": lambda environment: any(
+        group.image.ami_id not in (None, "default") for group in environment.hyperpod.instance_groups
+    ),
     "prometheus_workspace": lambda environment: _makes_workspace(environment, "prometheus_workspace"),
     "grafana_workspace": lambda environment: _makes_workspace(environment, "grafana_workspace"),
 }
@@ -96,7 +99,7 @@ def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
     """Give the types of AWS resources that a deployment of the environment makes, with the actions they need."""
     return tuple(
         each
-        for each in deployer_actions.TYPES
+        for each in (*deployer_actions.TYPES, *deployer_actions.FEATURES)
         if WHEN[each.when](environment)
         and (each.name not in _REGIONAL or regions.has_type(environment.region, each.name))
     )

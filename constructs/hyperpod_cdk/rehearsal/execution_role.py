@@ -212,7 +212,10 @@ class _Reader:
         schema = self._registry.schema(step["type"])
         handlers = schema.document.get("handlers", {}) if schema else {}
         phases = (handlers.get(phase, {}).get("permissions", []) for phase in _PHASES[step["phase"]])
-        return {action for actions in phases for action in actions if not self._left_out.fullmatch(action)}
+        named = {action for actions in phases for action in actions}
+        features = (each for each in deployer_actions.FEATURES if each.is_in(step["type"], step["properties"]))
+        used = {action for each in features for action in each.actions}
+        return {action for action in named if action in used or not self._left_out.fullmatch(action)}
 
     def _of_action(self, action: str, said: Mapping[str, list[str]], step: Step, origin: str) -> Iterator[Need]:
         types = _resource_types(action)
