@@ -94,13 +94,25 @@ def test_each_bound_at_and_beside_it(changed: Changed, load: Load, refuse: Refus
 
 
 def test_addresses_at_and_beside_the_block(changed: Changed, load: Load, refuse: Refuse) -> None:
-    """A /24 leaves 251 addresses: two nodes of 81 and 89 servers of the file system. A spare is preflight's to want."""
+    """A /24 leaves 251 addresses: two nodes of 81, a spare one and 8 servers of the file system, or 89 without it."""
     text = changed({"10.1.0.0/16": "10.1.0.0/24"})
-    assert load(text).warnings == ()
-    fuller = text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 88}")
-    assert load(fuller).warnings == ()
+    assert load(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 7}")).warnings == ()
+    for servers in (9, 89):
+        (tight,) = load(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * (servers - 1)}")).warnings
+        assert tight.message.startswith(f"should hold {243 + servers} addresses (h100: 2 nodes and 1 spare of")
+        assert tight.message.endswith("; else the replacement of a faulty node may find no address")
     too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 89}"))
     assert [finding.rule for finding in too_full] == ["node_block_holds_its_nodes"]
+
+
+def test_addresses_of_nodes_with_efa_only(changed: Changed, load: Load, refuse: Refuse) -> None:
+    """EFA-only interfaces take no address: of the 81 of an ml.p5.48xlarge the 50 of the primary interface stay."""
+    text = changed({"10.1.0.0/16": "10.1.0.0/25"})
+    assert [finding.rule for finding in refuse(text)] == ["node_block_holds_its_nodes"]
+    frugal = text.replace("volume_gib: 500", "network_interface: efa_only")
+    (tight,) = load(frugal).warnings
+    assert "h100: 2 nodes and 1 spare of ml.p5.48xlarge, 50 each" in tight.message
+    assert load(frugal.replace("node_recovery: automatic", "node_recovery: none")).warnings == ()
 
 
 def test_groups_of_two_zones_that_a_label_tells_apart(changed: Changed, load: Load) -> None:

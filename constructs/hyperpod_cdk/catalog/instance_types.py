@@ -89,6 +89,21 @@ class InstanceType:
             return None
         return self.default_threads_per_core == 2
 
+    def addresses_per_node(self, *, efa_only: bool = False) -> int | None:
+        """Give how many addresses a node takes from its subnet, None where ``ips_per_node`` is not known.
+
+        ``efa_only``: the interfaces of all network cards but the first are EFA-only. "You can't assign an IP address to
+        an EFA-only network interface", nor make it the primary one (EC2 user guide, create-efa and efa-acc-inst-types).
+        """
+        if self.ips_per_node is None or not efa_only:
+            return self.ips_per_node
+        return max(1, self.ips_per_node - self.secondary_interfaces)
+
+    @property
+    def secondary_interfaces(self) -> int:
+        """Network interfaces of a node beside the primary one: one for each further network card."""
+        return max(1, self.network_cards or 1) - 1
+
     @property
     def cores(self) -> int | None:
         """Physical cores; None when the threads per core are unknown."""

@@ -327,7 +327,8 @@ def _pods_per_node(environment: Environment, group: InstanceGroup) -> int | None
         if row.max_pods is not None:
             rooms.append(row.max_pods)
         elif row.ips_per_node is not None:
-            rooms.append(row.ips_per_node - max(1, row.network_cards or 1))
+            # one of the primary interface's is the node's own
+            rooms.append(row.ips_per_node - row.secondary_interfaces - 1)
         else:
             return None
     return min(rooms)

@@ -11,6 +11,7 @@ from hyperpod_cdk.catalog import lustre, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.config.endpoints import interface_endpoints
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.instance_group import InstanceGroup
 from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.source import render_path
@@ -330,7 +331,9 @@ def _kubectl_need() -> AddressNeed:
 
 def _group_need(environment: Environment, group: AnyGroup, *, path: str) -> AddressNeed | None:
     rows = [row for name in group.all_instance_types if (row := environment.instance_type(name)) is not None]
-    known = [(row.ips_per_node, row) for row in rows if row.ips_per_node is not None]
+    efa_only = isinstance(group, InstanceGroup) and group.network_interface == "efa_only"
+    counted = [(row.addresses_per_node(efa_only=efa_only), row) for row in rows]
+    known = [(each, row) for each, row in counted if each is not None]
     if not known:
         return None
     each, row = max(known, key=lambda pair: pair[0])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
 
@@ -47,7 +47,8 @@ class InstanceGroup:
     a parameter decides. ``count`` is None with ``count_note`` saying why. ``zone_ids`` are AZ IDs, ``zones`` what the
     template says of each subnet's zone: the ID, the name, or nothing. ``capacity_kind`` ``training plan`` comes with
     ``plan``: the ARN, or the parameter that gives it. ``storage_gib``: extra EBS volumes of one node together, 0
-    without. ``index`` is its place in the cluster's list.
+    without. ``is_efa_only``: no network interface but the primary one carries IP traffic. ``index`` is its place in the
+    cluster's list.
     """
 
     cluster: Resource = field(compare=False, repr=False)
@@ -66,6 +67,7 @@ class InstanceGroup:
     capacity_kind: CapacityKind = "on-demand"
     plan: str | None = None
     storage_gib: int | None = 0
+    is_efa_only: bool = False
 
     @property
     def plan_name(self) -> str:
@@ -288,7 +290,13 @@ def _group(
         capacity_kind=kind,
         plan=plan,
         storage_gib=_storage(body.get("InstanceStorageConfigs")),
+        is_efa_only=_is_efa_only(body.get("NetworkInterface")),
     )
+
+
+def _is_efa_only(interface: object) -> bool:
+    wanted = hyperpod.NETWORK_INTERFACES["efa_only"]
+    return isinstance(interface, dict) and interface.get("InterfaceType") == wanted
 
 
 def _types(body: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:

@@ -151,7 +151,10 @@ def _addresses(group: InstanceGroup, *, documented: bool = False) -> int:
     if not rows or group.count is None:
         return 0
     each = [
-        row.ips_per_node or 0 if not documented or (row.ips_basis or "").startswith("documented") else 1 for row in rows
+        row.addresses_per_node(efa_only=group.is_efa_only) or 0
+        if not documented or (row.ips_basis or "").startswith("documented")
+        else 1
+        for row in rows
     ]
     # of several types the frugal one may be had: only its addresses are needed for certain
     return group.count * (min(each) if documented else max(each))

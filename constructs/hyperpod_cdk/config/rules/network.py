@@ -365,7 +365,7 @@ def node_block_holds_its_nodes(
 ) -> Iterator[Problem]:
     """Refuse a block with fewer addresses than its nodes and file systems take; AWS cannot resize a subnet later.
 
-    Room for replacing nodes is preflight's to ask for: without it the environment stands.
+    Without room for replacing nodes the environment stands: that is a warning.
     """
     az_id, zone = item
     if not regions.is_az_id(az_id):
@@ -375,9 +375,13 @@ def node_block_holds_its_nodes(
         return
     at = (*path, "node_cidr") if zone.node_cidr else path
     budget = addresses.node_budget(environment, az_id, cidr=block, path="")
-    if budget.running <= budget.usable:
+    if budget.needed <= budget.usable:
         return
     message = addresses.shortage(environment, budget)
+    if budget.running <= budget.usable:
+        wanted = message.replace("must", "should", 1)
+        yield warning(at, f"{wanted}; else the replacement of a faulty node may find no address")
+        return
     documented = budget.running - budget.estimated(running=True)
     yield Problem(at, message) if documented > budget.usable else warning(at, message)
 

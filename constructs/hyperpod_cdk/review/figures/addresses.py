@@ -82,7 +82,8 @@ def _nodes(assembly: Assembly, group: InstanceGroup, row: TypeRow) -> _Counted:
         where = f"{group.name} has {len(group.subnets)} subnets"
         return _Counted(unknown=f"{where}, and how many of its nodes stand here is not told")
     rows = [row(name) for name in group.types]
-    known = [(found.ips_per_node, found) for found in rows if found is not None and found.ips_per_node is not None]
+    counted = [(found.addresses_per_node(efa_only=group.is_efa_only), found) for found in rows if found is not None]
+    known = [(each, found) for each, found in counted if each is not None]
     if len(known) < len(rows) or not known:
         names = " or ".join(group.types) or f"the type of {group.name}"
         return _Counted(unknown=f"how many addresses a node of {names} takes is not known")
