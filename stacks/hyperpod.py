@@ -78,7 +78,7 @@ class HyperPodStack(cdk.Stack):
                     release_version=group.image.release_version,
                     patching=group.patching,
                     network_interface=group.network_interface,
-                    on_create=group.script[1],
+                    on_create=group.on_create,
                     on_init_complete=group.on_init_complete,
                     stated_types=stated,
                 )

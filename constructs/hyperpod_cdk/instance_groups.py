@@ -9,6 +9,7 @@ from typing import Literal, Protocol, get_args
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
+from hyperpod_cdk.catalog import groups as rules
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
@@ -145,10 +146,11 @@ class InstanceGroup:
 
     ``patching``: when new AMI releases are installed. Default: when you ask for it.
 
-    ``on_create``: the script in the lifecycle folder that a new node runs and that sets it up.
+    ``on_create``: the script in the lifecycle folder that a new node runs and that sets it up. Default: on_create.sh,
+    unless ``on_init_complete`` is given.
 
-    ``on_init_complete``: the script that runs after HyperPod itself has set up the node; ``on_create`` is left out
-    then. Default: none.
+    ``on_init_complete``: the script that runs after HyperPod itself has set up the node, without ``on_create``.
+    Default: none.
 
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
     """
@@ -173,7 +175,7 @@ class InstanceGroup:
     ami_id: str | None = None
     release_version: str | None = None
     patching: PatchingLike | None = None
-    on_create: str = "on_create.sh"
+    on_create: str | None = None
     on_init_complete: str | None = None
     stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
 
@@ -190,7 +192,7 @@ class InstanceGroup:
     @property
     def script(self) -> str:
         """The script in the lifecycle folder that a new node runs."""
-        return self.on_create if self.on_init_complete is None else self.on_init_complete
+        return self.on_init_complete or self.on_create or hyperpod.LIFECYCLE_SCRIPT.example
 
     @property
     def resolved_threads_per_core(self) -> int:
@@ -226,7 +228,7 @@ class InstanceGroup:
             execution_role=execution_role_arn,
             life_cycle_config=cfn.ClusterLifeCycleConfigProperty(
                 source_s3_uri=lifecycle_source_s3_uri,
-                on_create=self.on_create if self.on_init_complete is None else None,
+                on_create=self.script if self.on_init_complete is None else None,
                 on_init_complete=self.on_init_complete,
             ),
             threads_per_core=self.resolved_threads_per_core,
@@ -362,6 +364,12 @@ class InstanceGroup:
         choices: tuple[str, ...] = get_args(Capacity)
         if self.capacity is not None:
             yield from _choice_problem("capacity", self.capacity, choices)
+        for name in self.types:
+            if problem := rules.ultraserver_problem(name, self.capacity):
+                yield f"capacity {problem}"
+        for row in self._known_types() if self.capacity == "training_plan" else []:
+            if problem := rules.plan_problem(row):
+                yield f"capacity {problem}"
         if self.capacity == "training_plan" and self.training_plan_arn is None:
             yield (
                 'capacity="training_plan" needs the plan, got training_plan_arn=None; '
@@ -428,13 +436,14 @@ class InstanceGroup:
             yield from _choice_problem("taints effect", taint.effect, hyperpod.TAINT_EFFECTS)
             if taint.value is not None:
                 yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
+        for index, problem in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
+            yield f"taints[{index}] {problem}"
         if self.ami_id is not None:
             yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
         if self.release_version is not None:
             yield from _pattern_problem("release_version", self.release_version, hyperpod.RELEASE_VERSION)
-        for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
-            if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
-                yield f"{key} {problem}"
+        yield from self._script_problems()
+        yield from self._slice_problems()
         if hyperpod.MIG_LABEL in self.labels and self.instance_types:
             yield (
                 f"labels must not hold {hyperpod.MIG_LABEL} in a flexible group, which has no GPU slices, got "
@@ -446,6 +455,24 @@ class InstanceGroup:
                 yield f"labels and taints must not begin with {prefix}/, HyperPod's own, got {key}; use another prefix"
             if problem := hyperpod.key_name_problem(key):
                 yield f"labels and taints: the key {key} {problem}; shorten it"
+
+    def _script_problems(self) -> Iterator[str]:
+        for key, script in (("on_create", self.on_create), ("on_init_complete", self.on_init_complete)):
+            if script is not None and not is_token(script) and (problem := hyperpod.script_problem(script, key=key)):
+                yield f"{key} {problem}"
+        if problem := rules.scripts_problem(self.on_create, self.on_init_complete):
+            yield f"on_init_complete {problem}"
+
+    def _slice_problems(self) -> Iterator[str]:
+        configuration = self.labels.get(hyperpod.MIG_LABEL)
+        if configuration is None or is_token(configuration) or self.instance_types:
+            return
+        rows = self._known_types()
+        for is_certain, problem in rules.mig_problems(configuration, rows):
+            if is_certain:
+                yield f"labels: {hyperpod.MIG_LABEL} {problem}"
+        if problem := rules.mig_configuration_problem(configuration, rows):
+            yield f"labels: {hyperpod.MIG_LABEL} {problem}"
 
 
 def is_token(value: object) -> bool:

@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import hyperpod, instance_types
 from hyperpod_cdk.instance_groups import Batch, InstanceGroup, Patching, Taint, is_token
 from tests.support.templates import app
 
+SOLD_ALONE = [name for name in instance_types.names() if hyperpod.ultraserver(name) is None]
 PLAN = "arn:aws-us-gov:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 ROLE = "arn:aws-us-gov:iam::111122223333:role/nodes"
 SCRIPTS = "s3://sagemaker-scripts/0123456789abcdef"
@@ -191,7 +192,9 @@ class TestThreadsPerCore:
         row = instance_types.get(name)
         assert row is not None
 
-        group = make(instance_type=name, capacity="on_demand")
+        is_planned = hyperpod.ultraserver(name) is not None
+        capacity = {"capacity": "training_plan", "training_plan_arn": PLAN} if is_planned else {"capacity": "on_demand"}
+        group = make(instance_type=name, **capacity)
         assert group.resolved_threads_per_core == (2 if row.has_smt else 1)
 
     @pytest.mark.parametrize(
@@ -281,8 +284,8 @@ class TestBounds:
         [
             (
                 "instance_types",
-                list(instance_types.names()[:20]),
-                list(instance_types.names()[:21]),
+                SOLD_ALONE[:20],
+                SOLD_ALONE[:21],
                 "must hold at most 20 instance types, got 21; remove 1",
             ),
             (
@@ -434,6 +437,50 @@ class TestWords:
                 (
                     'ami_id must be an AMI id (ami- and 8 to 17 hexadecimal digits) or "default", '
                     'got "ami-1"; set ami_id: default'
+                ),
+            ),
+            (
+                {"taints": [Taint(key="gpu", effect="NoSchedule"), Taint(key="gpu", effect="NoSchedule", value="a")]},
+                (
+                    'taints[1] must be unique by key and effect, got "gpu" with NoSchedule as in taints[0]; remove one'
+                    " of the two"
+                ),
+            ),
+            (
+                {"instance_type": "ml.p6e-gb200.36xlarge", "capacity": "on_demand"},
+                (
+                    "capacity must be training_plan for ml.p6e-gb200.36xlarge, which is sold as UltraServers of 9"
+                    " (u-p6e-gb200x36) or 18 (u-p6e-gb200x72) instances, got on_demand; set capacity: training_plan"
+                    " with its training_plan_arn"
+                ),
+            ),
+            (
+                {"instance_type": "ml.g5.12xlarge", "capacity": "training_plan", "training_plan_arn": PLAN},
+                (
+                    "capacity must not be training_plan for ml.g5.12xlarge, for which no plans are sold (as of"
+                    f" {instance_types.as_of()}); set capacity: on_demand or spot"
+                ),
+            ),
+            (
+                {"on_create": "on_create.sh", "on_init_complete": "on_init.sh"},
+                (
+                    "on_init_complete must be left out beside on_create, got on_create.sh and on_init.sh; remove"
+                    " on_create where HyperPod itself should set up the nodes, else on_init_complete"
+                ),
+            ),
+            (
+                {"on_create": "../on_create.sh"},
+                (
+                    "on_create must be the path of a script below the folder of lifecycle scripts, without / at its"
+                    ' beginning, "." and "..", got "../on_create.sh"; set on_create: on_create.sh'
+                ),
+            ),
+            (
+                {"labels": {"nvidia.com/mig.config": "all-9g.99gb"}},
+                (
+                    "labels: nvidia.com/mig.config must divide ml.p5.48xlarge into slices that it has, got 9g.99gb;"
+                    " set it to a configuration of 1g.10gb, 1g.20gb, 2g.20gb, 3g.40gb, 4g.40gb or 7g.80gb, such as"
+                    " all-1g.10gb"
                 ),
             ),
             (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from hyperpod_cdk.catalog import groups as rules
 from hyperpod_cdk.catalog import hyperpod, images, instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.environment import Environment
@@ -17,7 +17,6 @@ from hyperpod_cdk.config.suggest import closest
 
 BOOK = Book()
 
-_MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 _SYSTEM = "system"
 
 
@@ -136,12 +135,8 @@ def plan_goes_with_its_capacity(environment: Environment, path: DataPath, group:
     """Refuse a plan without its capacity and the capacity without its plan, and types for which none is sold."""
     if group.capacity == "training_plan":
         for row in _rows(environment, group):
-            if not row.training_plan_supported:
-                yield Problem(
-                    (*path, "capacity"),
-                    f"must not be training_plan for {row.name}, for which no plans are sold (as of"
-                    f" {instance_types.as_of()}); set capacity: on_demand or spot",
-                )
+            if problem := rules.plan_problem(row):
+                yield Problem((*path, "capacity"), problem)
         if group.training_plan_arn is None:
             yield Problem(
                 (*path, "training_plan_arn"),
@@ -280,27 +275,8 @@ def mig_suits_the_type(environment: Environment, path: DataPath, group: Instance
         yield Problem(
             at, "must be left out of a flexible group, which has no GPU slices; name one instance_type instead"
         )
-    for row in _rows(environment, group):
-        if not row.mig_profiles:
-            yield warning(
-                at,
-                f"{row.name} is not known for GPU slices (catalog of {instance_types.as_of()}); remove the label if"
-                " nodes do not become Ready",
-            )
-            continue
-        known = [profile.removeprefix("mig-") for profile in row.mig_profiles]
-        for profile in dict.fromkeys(_MIG_PROFILE.findall(group.labels[hyperpod.MIG_LABEL])):
-            if profile in known:
-                continue
-            fix = f"set it to a configuration of {listing(known)}, such as all-{known[0]}"
-            if row.mig_documented:
-                yield Problem(at, f"must divide {row.name} into slices that it has, got {profile}; {fix}")
-            else:
-                yield warning(
-                    at,
-                    f"{row.name} is not known to have the slice {profile} (catalog of {instance_types.as_of()}); {fix},"
-                    " if nodes do not become Ready",
-                )
+    for is_certain, said in rules.mig_problems(group.labels[hyperpod.MIG_LABEL], _rows(environment, group)):
+        yield Problem(at, said) if is_certain else warning(at, said)
 
 
 @BOOK.each(groups)
@@ -316,23 +292,8 @@ def mig_configuration_exists(environment: Environment, path: DataPath, group: In
             f"must be left out in {environment.region}, where AWS has no copy of NVIDIA's GPU operator, which divides"
             f" GPUs (chart as of {images.AS_OF}); remove the label",
         )
-    if value in hyperpod.MIG_CONFIGS:
-        return
-    rows = list(_rows(environment, group))
-    sizes = {profile.removeprefix("mig-") for row in rows for profile in row.mig_profiles}
-    if any(row.mig_documented for row in rows) and not sizes.issuperset(_MIG_PROFILE.findall(value)):
-        return  # it has no such slices, which is said already
-    choice = [
-        name
-        for name in hyperpod.MIG_CONFIGS
-        if name.startswith("all-") and _MIG_PROFILE.search(name) and sizes.issuperset(_MIG_PROFILE.findall(name))
-    ]
-    fix = f"set it to {listing(choice)}, or to a mixture of the chart's default-mig-config" if choice else "remove it"
-    yield Problem(
-        at,
-        "must be a configuration that the dependency chart gives the GPU operator, which else leaves GPUs whole, got"
-        f" {value}; {fix}",
-    )
+    if problem := rules.mig_configuration_problem(value, _rows(environment, group)):
+        yield Problem(at, problem)
 
 
 @BOOK.each(groups)
@@ -354,12 +315,8 @@ def network_interface_suits_the_type(
 @BOOK.alone(groups)
 def one_script_starts_a_node(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse both scripts: one sets the node up, the other runs after HyperPod has done so."""
-    if group.on_create is not None and group.on_init_complete is not None:
-        yield Problem(
-            (*path, "on_init_complete"),
-            f"must be left out beside on_create, got {group.on_create} and {group.on_init_complete}; remove on_create"
-            " where HyperPod itself should set up the nodes, else on_init_complete",
-        )
+    if problem := rules.scripts_problem(group.on_create, group.on_init_complete):
+        yield Problem((*path, "on_init_complete"), problem)
 
 
 @BOOK.alone(groups)
@@ -380,13 +337,8 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
         known = hyperpod.ultraserver(name)
         if known is None:
             continue
-        sizes = listing([f"{count} ({size})" for size, count in known.sizes.items()])
-        if group.resolved_capacity != "training_plan" and group.capacity is not None:
-            yield Problem(
-                (*path, "capacity"),
-                f"must be training_plan for {name}, which is sold as UltraServers of {sizes} instances, got"
-                f" {group.capacity}; set capacity: training_plan with its training_plan_arn",
-            )
+        if problem := rules.ultraserver_problem(name, group.capacity):
+            yield Problem((*path, "capacity"), problem)
         elif environment.region != known.region:
             yield Problem(
                 (*path, "instance_type") if group.instance_type else (*path, "instance_types"),
@@ -427,11 +379,8 @@ def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Prob
 @BOOK.alone(groups)
 def taints_are_unique(path: DataPath, group: InstanceGroup) -> Iterator[Problem]:
     """Refuse a taint of the same key and effect twice, which Kubernetes does."""
-    for index, first, (key, effect) in duplicates([(taint.key, taint.effect) for taint in group.taints]):
-        yield Problem(
-            (*path, "taints", index),
-            f'must be unique by key and effect, got "{key}" with {effect} as in taints[{first}]; remove one of the two',
-        )
+    for index, problem in rules.repeated_taints([(taint.key, taint.effect) for taint in group.taints]):
+        yield Problem((*path, "taints", index), problem)
 
 
 @BOOK.alone(groups)
