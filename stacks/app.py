@@ -20,9 +20,9 @@ from hyperpod_cdk.config import (
     load_environment,
     missing_scripts,
     resolve_environment_file,
-    shared_names,
 )
 from hyperpod_cdk.config.loading import SCRIPTS
+from hyperpod_cdk.config.several import found_together
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.script_files import check_scripts
 from stacks.environment import HyperPodEnvironment
@@ -119,7 +119,8 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
             loaded.append(load_environment(file, today=kubernetes.AS_OF))
         except EnvironmentFileError as error:
             refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]
-    refused += [finding.render() for finding in (*shared_names(loaded), *missing_scripts(loaded, root / SCRIPTS))]
+    together = (*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS))
+    refused += [finding.render() for finding in together if finding.severity is Severity.ERROR]
     if refused:
         sys.exit("\n".join(refused))
     return loaded

@@ -93,7 +93,8 @@ def main() -> None:
 @app.command()
 def validate(
     environments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ENV]...", help="Names or files. Default: all of environments/.")
+        list[str] | None,
+        typer.Argument(metavar="[ENV]...", help="Names, files or folders. Default: all of environments/."),
     ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -105,13 +106,13 @@ def validate(
         environment_files,
         load_environment,
         missing_scripts,
-        shared_names,
     )
     from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - as above
 
     root = root_of(project)
     if environments:
-        files = [environment_file(name, root) for name in environments]
+        files = [file for name in environments for file in _files_of(name, root)]
     else:
         files = environment_files(root)
         if not files:
@@ -126,7 +127,11 @@ def validate(
         else:
             loaded.append(each)
             checked.append(Checked(each.file, each.warnings))
-    beyond = [*shared_names(loaded), *missing_scripts(loaded, root / SCRIPTS)]
+    beyond = [*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS)]
+    if len(loaded) > 1:
+        from hyperpod_cdk.checks.together import quotas_together  # noqa: PLC0415 - one file alone needs no checks
+
+        beyond += quotas_together(loaded)
     checked = [
         Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
         for each in checked
@@ -134,6 +139,15 @@ def validate(
     print_checked(checked, output=output)
     if not all(each.passed for each in checked):
         raise typer.Exit(FINDINGS)
+
+
+def _files_of(name: str, root: Path) -> list[Path]:
+    """Give the file of an environment by name or path, or every file of a folder."""
+    folder = Path(name)
+    if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        return [environment_file(name, root)]
+    files = sorted(each for each in folder.glob("*.yaml") if each.is_file())
+    return files or usage(f"no environment file (*.yaml) in {folder}")
 
 
 class Page(StrEnum):

@@ -178,3 +178,13 @@ def test_region_without_known_zones(tmp_path: Path) -> None:
 def test_first_line_names_the_schema() -> None:
     text = environment_text(Answers(name="lab", account=ACCOUNT, region="us-east-1"))
     assert text.startswith("# yaml-language-server: $schema=../schemas/environment.schema.json\n")
+
+
+def test_blocks_of_no_other_environment(run: Run, workspace: Path) -> None:
+    for name in ("one", "two"):
+        assert run("init", name, "--region", "us-east-1", "--account", ACCOUNT).returncode == 0
+    done = run("validate", "one", "two")
+    assert done.returncode == 0
+    assert "overlaps" not in done.stdout
+    blocks = [load_environment(workspace / "environments" / f"{name}.yaml").environment for name in ("one", "two")]
+    assert [each.network.vpc_cidr for each in blocks] == ["10.193.0.0/16", "10.194.0.0/16"]

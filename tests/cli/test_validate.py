@@ -214,3 +214,14 @@ def test_nobody_reading_is_no_traceback(workspace: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
     assert process.returncode == 1
+
+
+def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
+    copy = workspace / "environments" / "copy.yaml"
+    copy.write_text((workspace / "environments" / "dev.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    done = run("validate", "environments")
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("environments/dev.yaml:9 name: must be unique among environments/") for line in lines)
+    (workspace / "empty").mkdir()
+    assert run("validate", "empty").stderr == "no environment file (*.yaml) in empty\n"

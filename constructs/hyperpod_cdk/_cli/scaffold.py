@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from hyperpod_cdk.catalog import governance, instance_types, kubernetes, regions
-from hyperpod_cdk.config import EnvironmentFileError, load_environment
+from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
+from hyperpod_cdk.config.several import blocks, free_blocks
 from hyperpod_cdk.findings import Severity
 
 SYSTEM_TYPE = "ml.m5.2xlarge"
@@ -52,7 +56,7 @@ def write_environment(answers: Answers, root: Path) -> Path:
         raise ScaffoldError(
             f"{FOLDER}/{path.name} exists and is never overwritten; choose another name or edit the file"
         )
-    text = environment_text(answers)
+    text = environment_text(answers, chosen=_free_blocks(answers, root))
     try:
         load_environment(path, text=text)
     except EnvironmentFileError as error:
@@ -67,8 +71,11 @@ def write_environment(answers: Answers, root: Path) -> Path:
     return path
 
 
-def environment_text(answers: Answers) -> str:
-    """Give the text of the file; it teaches with the same comments as the examples do."""
+def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] | None = None) -> str:
+    """Give the text of the file; it teaches with the same comments as the examples do.
+
+    ``chosen``: the VPC's block and the node block of each zone. Default: those that follow from the zones.
+    """
     zones = answers.zones or default_zones(answers.region)
     lines = [
         "# yaml-language-server: $schema=../schemas/environment.schema.json",
@@ -78,8 +85,7 @@ def environment_text(answers: Answers) -> str:
         f"region: {_scalar(answers.region)}",
         "",
         "network:",
-        "  availability_zones: # IDs, never names; the node blocks follow from them",
-        *(f"    {_scalar(zone)}:" for zone in zones),
+        *_network(zones, chosen),
         "",
         "eks:",
         f'  kubernetes_version: "{kubernetes.hyperpod_versions()[-1]}"',
@@ -96,6 +102,33 @@ def environment_text(answers: Answers) -> str:
         *_governance(answers),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _network(zones: Sequence[str], chosen: tuple[str, Mapping[str, str]] | None) -> list[str]:
+    if chosen is None:
+        return [
+            "  availability_zones: # IDs, never names; the node blocks follow from them",
+            *(f"    {_scalar(zone)}:" for zone in zones),
+        ]
+    vpc_cidr, node_cidrs = chosen
+    return [
+        f"  vpc_cidr: {vpc_cidr} # like the node blocks, of no other environment here",
+        "  availability_zones: # IDs, never names",
+        *(f"    {_scalar(zone)}: {{ node_cidr: {node_cidrs[zone]} }}" for zone in zones),
+    ]
+
+
+def _free_blocks(answers: Answers, root: Path) -> tuple[str, dict[str, str]] | None:
+    """Choose blocks that no other environment here has; None where there is none, or nothing is free."""
+    taken: list[IPv4Network] = []
+    for file in environment_files(root):
+        try:
+            taken += blocks(load_environment(file, with_record=False).environment).values()
+        except EnvironmentFileError:
+            # validate says what is wrong with it; what its blocks are is not certain
+            continue
+    zones = tuple(dict.fromkeys(answers.zones or default_zones(answers.region)))
+    return free_blocks(taken, vpc=DEFAULT_VPC_CIDR, zones=zones) if taken else None
 
 
 def default_zones(region: str) -> tuple[str, ...]:

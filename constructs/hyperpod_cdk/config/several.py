@@ -1,0 +1,149 @@
+"""What is wrong with environments together that is right with each: their names, plans and address blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Network
+
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.loading import LoadedEnvironment, shared_names
+from hyperpod_cdk.config.recorded_plans import groups_by_plan
+from hyperpod_cdk.config.source import DataPath, render_path
+from hyperpod_cdk.findings import Finding, Severity
+
+Place = tuple[str, str]
+"""An account and a region."""
+
+
+def found_together(loaded: Sequence[LoadedEnvironment]) -> list[Finding]:
+    """Give everything that environments have to share and cannot; each is said once, about the later file."""
+    return [*shared_names(loaded), *_plans(loaded), *_overlaps(loaded)]
+
+
+def place_of(environment: Environment) -> Place:
+    """Give where an environment stands."""
+    return environment.account, environment.region
+
+
+def blocks(environment: Environment) -> dict[DataPath, IPv4Network]:
+    """Give the address blocks that an environment makes or says that its VPC has, by their places in the file."""
+    network = environment.network
+    if network.existing is not None:
+        stated = enumerate(network.existing.vpc_cidrs)
+        return {("network", "existing", "vpc_cidrs", index): IPv4Network(block) for index, block in stated}
+    own: dict[DataPath, IPv4Network] = {("network", "vpc_cidr"): IPv4Network(network.vpc_cidr)}
+    for az_id, block in network.node_cidrs().items():
+        own["network", "availability_zones", az_id] = IPv4Network(block)
+    return own
+
+
+def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str]) -> tuple[str, dict[str, str]] | None:
+    """Give a VPC block and a node block for each zone that overlap nothing that is ``taken``; None where none is left.
+
+    ``vpc`` is the block to begin the search at, whose size the answer has. Node blocks are a /16 each.
+    """
+    pool = IPv4Network(catalog.secondary_pool(vpc))
+    used = list(taken)
+
+    def take(candidates: Iterator[IPv4Network], primary: str | None) -> IPv4Network | None:
+        for each in candidates:
+            if any(each.overlaps(other) for other in used):
+                continue
+            if primary is None or catalog.secondary_cidr_problem(str(each), primary=primary, others=[]) is None:
+                used.append(each)
+                return each
+        return None
+
+    first = IPv4Network(vpc)
+    own = take(iter((first, *(each for each in pool.subnets(new_prefix=first.prefixlen) if each > first))), None)
+    if own is None:
+        return None
+    chosen: dict[str, str] = {}
+    for zone in zones:
+        block = take(pool.subnets(new_prefix=catalog.SHORTEST_PREFIX), str(own))
+        if block is None:
+            return None
+        chosen[zone] = str(block)
+    return str(own), chosen
+
+
+def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
+    """Find training plans that several environments book: refuse where a record says that the seats do not suffice."""
+    booked: dict[str, list[tuple[LoadedEnvironment, int]]] = {}
+    for each in loaded:
+        for arn, groups in groups_by_plan(each.environment).items():
+            others = booked.setdefault(arn, [])
+            if all(other.file != each.file for other, _ in others):
+                others.append((each, sum(group.count for _, group in groups)))
+    for arn, users in booked.items():
+        if len(users) < 2:
+            continue
+        each, _ = users[-1]
+        place, _ = groups_by_plan(each.environment)[arn][0]
+        path = render_path((*place, "training_plan_arn"))
+        total = sum(seats for _, seats in users)
+        shares = ", ".join(f"{seats} of {user.file}" for user, seats in users)
+        seats_of = [
+            plan.seats
+            for user, _ in users
+            if user.recorded_plans is not None
+            for plan in user.recorded_plans.plans
+            if plan.arn == arn
+        ]
+        if seats_of and total <= min(seats_of):
+            continue
+        name = arn.rpartition("/")[2]
+        if seats_of:
+            text = (
+                f"must book at most the {min(seats_of)} instances of {name} with the other environments, got {total}"
+                f" ({shares}); lower the counts by {total - min(seats_of)}"
+            )
+        else:
+            text = (
+                f"is booked by {len(users)} environments for {total} instances together ({shares}), and how many"
+                f" {name} has is not recorded; run 'hyperpod-cdk plans record {each.environment.name}'"
+            )
+        severity = Severity.ERROR if seats_of else Severity.WARNING
+        yield _finding(each, severity, path, text, "plan_is_booked_within_its_seats")
+
+
+def _overlaps(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
+    """Warn of blocks of two environments of one place that overlap: such VPCs can never be joined."""
+    before: list[tuple[LoadedEnvironment, dict[DataPath, IPv4Network]]] = []
+    for each in loaded:
+        own = blocks(each.environment)
+        found = next(
+            (
+                (path, block, other, there)
+                for path, block in own.items()
+                for other, theirs in before
+                if other.file != each.file
+                and place_of(other.environment) == place_of(each.environment)
+                and _vpc(other.environment) != _vpc(each.environment)
+                for there in theirs.values()
+                if block.overlaps(there)
+            ),
+            None,
+        )
+        before.append((each, own))
+        if found is not None:
+            path, block, other, there = found
+            yield _finding(
+                each,
+                Severity.WARNING,
+                render_path(path),
+                f"{block} overlaps {there} of {other.file}, in the same account and region: the two VPCs can neither be"
+                " peered nor share a transit gateway; choose other blocks before the first deployment if they are to",
+                "blocks_overlap_no_other_environment",
+            )
+
+
+def _vpc(environment: Environment) -> str:
+    """Give what tells VPCs apart: the ID of one that exists, else the environment that makes it."""
+    existing = environment.network.existing
+    return f"made for {environment.name}" if existing is None else existing.vpc_id
+
+
+def _finding(each: LoadedEnvironment, severity: Severity, path: str, message: str, rule: str) -> Finding:
+    return Finding(severity=severity, message=message, path=path, file=each.file, line=each.line_of(path), rule=rule)

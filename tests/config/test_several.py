@@ -1,0 +1,128 @@
+"""Environments together: plans beyond their seats, blocks that overlap, quotas of one account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.checks.together import quotas_together
+from hyperpod_cdk.config import LoadedEnvironment, load_environment
+from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
+from hyperpod_cdk.config.several import blocks, found_together, free_blocks
+
+TODAY = date(2026, 11, 20)
+ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+Make = Callable[..., LoadedEnvironment]
+
+
+@pytest.fixture
+def make(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Makes an environment of a name, with texts replaced and a plan of so many instances recorded beside it."""
+    monkeypatch.chdir(tmp_path)
+
+    def made(name: str, *, seats: int | None = None, **texts: str) -> LoadedEnvironment:
+        path = Path(f"{name}.yaml")
+        text = base.replace("name: prod\n", f"name: {name}\n", 1)
+        for old, new in texts.items():
+            text = text.replace(old, new)
+        if seats is not None:
+            block = RecordedBlock(
+                instance_type="ml.p5.48xlarge",
+                instance_count=seats,
+                availability_zone="us-east-1a",
+                availability_zone_id="use1-az5",
+                start=None,
+                end=None,
+            )
+            plan = RecordedPlan(
+                arn=ARN,
+                name="h100-april",
+                status="Active",
+                target_resources=("hyperpod-cluster",),
+                instance_count=seats,
+                blocks=(block,),
+            )
+            record = RecordedPlans(
+                schema_version=1, recorded=TODAY, account="111122223333", region="us-east-1", plans=(plan,)
+            )
+            path.with_name(f"{name}.plans.json").write_text(record.text(), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+        return load_environment(path, today=TODAY)
+
+    return made
+
+
+def apart(second: int) -> dict[str, str]:
+    """Give address blocks of one's own."""
+    return {"10.192.0.0/16": f"10.{200 + second}.0.0/16", "10.1.": f"10.{second}1.", "10.2.": f"10.{second}2."}
+
+
+def test_a_plan_of_two_environments_without_a_record(make: Make) -> None:
+    found = found_together([make("one"), make("two", **apart(1))])
+    assert [each.render() for each in found] == [
+        (
+            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: is booked by 2 environments for 4 instances"
+            " together (2 of one.yaml, 2 of two.yaml), and how many h100-april has is not recorded; run 'hyperpod-cdk"
+            " plans record two'"
+        )
+    ]
+
+
+@pytest.mark.parametrize(("seats", "refused"), [(3, True), (4, False), (5, False)])
+def test_a_plan_of_two_environments_at_and_beside_its_seats(make: Make, seats: int, refused: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    found = found_together([make("one", seats=seats), make("two", **apart(1))])
+    said = [
+        (
+            "two.yaml:35 hyperpod.instance_groups[1].training_plan_arn: must book at most the 3 instances of h100-april"
+            " with the other environments, got 4 (2 of one.yaml, 2 of two.yaml); lower the counts by 1"
+        )
+    ]
+    assert [each.render() for each in found] == (said if refused else [])
+
+
+def test_a_plan_of_the_same_file_twice_is_one(make: Make) -> None:
+    one = make("one")
+    assert found_together([one, one]) == []
+
+
+def test_blocks_that_overlap_are_said_once(make: Make) -> None:
+    files = [make("one"), make("two")]
+    rules = [each.rule for each in found_together(files)]
+    assert rules.count("blocks_overlap_no_other_environment") == 1
+    (overlap,) = [each for each in found_together(files) if each.rule == "blocks_overlap_no_other_environment"]
+    assert overlap.render() == (
+        "two.yaml:8 network.vpc_cidr: 10.192.0.0/16 overlaps 10.192.0.0/16 of one.yaml, in the same account and region:"
+        " the two VPCs can neither be peered nor share a transit gateway; choose other blocks before the first"
+        " deployment if they are to"
+    )
+
+
+def test_blocks_of_other_accounts_are_theirs(make: Make) -> None:
+    other = make("two", **{"111122223333": "444455556666"})
+    assert [each.rule for each in found_together([make("one"), other])] == []
+
+
+def test_quotas_of_one_account_and_region_are_added_up(make: Make) -> None:
+    found = list(quotas_together([make("one"), make("two", **apart(1))]))
+    assert {each.rule for each in found} == {"quotas_suffice_for_all_environments"}
+    (usage,) = [each for each in found if '"ml.p5.48xlarge for cluster usage"' in each.message]
+    assert usage.render() == (
+        "two.yaml:31 hyperpod.instance_groups[1].count: the environments of 111122223333 in us-east-1 need 4 of the"
+        ' quota "ml.p5.48xlarge for cluster usage" together (2 of one.yaml, 2 of two.yaml), and 0 is AWS\'s default;'
+        " ask for 4"
+    )
+    assert list(quotas_together([make("one")])) == []
+
+
+def test_free_blocks_overlap_nothing(make: Make) -> None:
+    taken = list(blocks(make("one").environment).values())
+    chosen = free_blocks(taken, vpc="10.192.0.0/16", zones=["use1-az5", "use1-az4"])
+    assert chosen == ("10.193.0.0/16", {"use1-az5": "10.0.0.0/16", "use1-az4": "10.3.0.0/16"})
+
+
+def test_no_block_is_free(make: Make) -> None:
+    everything = [next(iter(blocks(make("one").environment).values())).supernet(new_prefix=8)]
+    assert free_blocks(everything, vpc="10.192.0.0/16", zones=["use1-az5"]) is None
