@@ -10,7 +10,7 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.acknowledgments import acknowledge
+from hyperpod_cdk.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.execution_role import NodeExecutionRole
@@ -19,6 +19,8 @@ from hyperpod_cdk.lifecycle import LifecycleScripts
 from hyperpod_cdk.removal import goes_with_its_stack
 from hyperpod_cdk.restricted_groups import RestrictedGroup, SharedEnvironment
 
+_DEFAULT_AMI = "default"
+_DEFAULT_IMAGE = "AWS::SageMaker::Cluster takes the word default for the image too, as its schema's pattern says"
 _UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
 
 
@@ -173,6 +175,8 @@ class HyperPodCluster(Construct):
         checked += [bool(each.deep_health_checks) for each in restricted_groups]
         if not all(checked):
             acknowledge(self.resource, {"hyperpod-cdk::deep-health-checks": _UNCHECKED})
+        if any(group.ami_id == _DEFAULT_AMI for group in instance_groups):
+            ignore_in_template(self.resource, {"E1152": _DEFAULT_IMAGE})
         warning = hyperpod.INSTANCE_GROUPS.count_warning(len(instance_groups), what="instance groups")
         if warning:
             Annotations.of(self).add_warning_v2("hyperpod-cdk:instance-groups", f"instance_groups {warning}")

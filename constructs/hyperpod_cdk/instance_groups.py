@@ -436,8 +436,8 @@ class InstanceGroup:
             yield from _choice_problem("taints effect", taint.effect, hyperpod.TAINT_EFFECTS)
             if taint.value is not None:
                 yield from _pattern_problem("taints value", taint.value, hyperpod.TAINT_VALUE)
-        for index, problem in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
-            yield f"taints[{index}] {problem}"
+        for index, said in rules.repeated_taints([(taint.key, taint.effect) for taint in self.taints]):
+            yield f"taints[{index}] {said}"
         if self.ami_id is not None:
             yield from _pattern_problem("ami_id", self.ami_id, hyperpod.AMI_ID)
         if self.release_version is not None:
@@ -468,9 +468,9 @@ class InstanceGroup:
         if configuration is None or is_token(configuration) or self.instance_types:
             return
         rows = self._known_types()
-        for is_certain, problem in rules.mig_problems(configuration, rows):
+        for is_certain, said in rules.mig_problems(configuration, rows):
             if is_certain:
-                yield f"labels: {hyperpod.MIG_LABEL} {problem}"
+                yield f"labels: {hyperpod.MIG_LABEL} {said}"
         if problem := rules.mig_configuration_problem(configuration, rows):
             yield f"labels: {hyperpod.MIG_LABEL} {problem}"
 
