@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.examples, pytest.mark.timeout(600)]
 LIAR = "#!/bin/sh\nmkdir -p reviews/prod\nfor each in md html json; do echo lie > reviews/prod/report.$each; done\n"
 
 
-def environment(queue: str = "one", timeout: int = 30, name: str = "prod") -> str:
-    return f"name: {name}\nregion: us-east-1\nqueue: {queue}\ntimeout: {timeout}\n"
+def environment(group: str = "one", days: int = 30, name: str = "prod") -> str:
+    return f"name: {name}\nregion: us-east-1\ngroup: {group}\ndays: {days}\n"
 
 
 @pytest.fixture
@@ -133,33 +133,33 @@ def deploying(
 def test_a_pull_request_has_one_comment_that_follows_it(reviewing: Forge, repository: Repository, forge: Api) -> None:
     reviewing.review(repository.branch("nothing", {"README": "hello\n"}))
     assert forge.comments == []
-    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(timeout=60)}))
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(days=60)}))
     assert len(forge.comments) == 1
     assert forge.comments[0]["body"].startswith("<!-- hyperpod-cdk review: prod -->\n")
-    assert "VisibilityTimeout" in forge.comments[0]["body"]
+    assert "RetentionInDays" in forge.comments[0]["body"]
     # two runs at once can leave two
     forge.comments.append({**forge.comments[0], "id": 77})
-    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(queue="two")}))
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(group="two")}))
     assert len(forge.comments) == 1
-    assert "QueueName" in forge.comments[0]["body"]
-    assert "VisibilityTimeout" not in forge.comments[0]["body"]
+    assert "LogGroupName" in forge.comments[0]["body"]
+    assert "RetentionInDays" not in forge.comments[0]["body"]
     reviewing.review(repository.branch("one", {"environments/prod.yaml": None}))
     assert len(forge.comments) == 1
-    assert "QueueName" not in forge.comments[0]["body"]
+    assert "LogGroupName" not in forge.comments[0]["body"]
 
 
 def test_a_pull_request_does_not_write_its_own_verdict(reviewing: Forge, repository: Repository, forge: Api) -> None:
-    changed = {"environments/prod.yaml": environment(queue="two")}
+    changed = {"environments/prod.yaml": environment(group="two")}
     lies = {"tools/hyperpod-cdk": LIAR, ".ci/post_review.py": "print('lie')\n", "cdk.json": '{"app": "false"}'}
     reviewing.review(repository.branch("liar", {**changed, **lies}))
     assert len(forge.comments) == 1
-    assert "QueueName" in forge.comments[0]["body"]
+    assert "LogGroupName" in forge.comments[0]["body"]
 
 
 def test_a_renamed_file_keeps_its_comment(repository: Repository, tmp_path: Path, forge: Api) -> None:
     reviewing = Forge("github", repository, tmp_path / "runs", forge, None)
-    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(timeout=60)}))
-    renamed = {"environments/prod.yaml": None, "environments/production.yaml": environment(timeout=60)}
+    reviewing.review(repository.branch("one", {"environments/prod.yaml": environment(days=60)}))
+    renamed = {"environments/prod.yaml": None, "environments/production.yaml": environment(days=60)}
     reviewing.review(repository.branch("one", renamed))
     assert [each["body"].partition("\n")[0] for each in forge.comments] == ["<!-- hyperpod-cdk review: prod -->"]
 
@@ -173,10 +173,10 @@ def test_what_cannot_be_synthesized_is_not_reviewed(reviewing: Forge, repository
 def test_what_is_harmless_is_deployed_and_the_rest_waits(deploying: Forge, repository: Repository) -> None:
     first = deploying.plan()
     assert deploying.deploy(first) == "deployed"
-    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    repository.commit({"environments/prod.yaml": environment(days=60)})
     harmless = deploying.plan()
     assert deploying.deploy(harmless) == "deployed"
-    repository.commit({"environments/prod.yaml": environment(queue="two")})
+    repository.commit({"environments/prod.yaml": environment(group="two")})
     grave = deploying.plan()
     assert deploying.deploy(grave) == "waits"
     assert deploying.deploy(grave, approved=True) == "deployed"
@@ -184,9 +184,9 @@ def test_what_is_harmless_is_deployed_and_the_rest_waits(deploying: Forge, repos
 
 def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repository) -> None:
     assert deploying.deploy(deploying.plan()) == "deployed"
-    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    repository.commit({"environments/prod.yaml": environment(days=60)})
     stale = deploying.plan()
-    repository.commit({"environments/prod.yaml": environment(timeout=90)})
+    repository.commit({"environments/prod.yaml": environment(days=90)})
     assert deploying.deploy(deploying.plan()) == "deployed"
     refused = deploying.deploy(stale)
     assert "prod-foundation: what is deployed is not what was reviewed\n" in refused
@@ -196,7 +196,7 @@ def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repo
 def test_an_old_deployment_is_not_run_again(deploying: Forge, repository: Repository) -> None:
     old = deploying.plan()
     assert deploying.deploy(old) == "deployed"
-    repository.commit({"environments/prod.yaml": environment(timeout=60)})
+    repository.commit({"environments/prod.yaml": environment(days=60)})
     assert deploying.deploy(deploying.plan()) == "deployed"
     again = deploying.deploy(old, GITHUB_RUN_ATTEMPT="2")
     if deploying.kind == "github":

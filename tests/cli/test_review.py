@@ -132,6 +132,9 @@ class Nobody:
     def each(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         return [function(item) for item in items]
 
+    def send(self, service: str, operation: str, **params: Any) -> Any:
+        return self.call(service, operation, **params)
+
     def pages(self, service: str, operation: str, key: str, **_: Any) -> list[Any]:
         self.asked.append((f"{service}:{operation}", key))
         return []

@@ -31,12 +31,12 @@ context = json.loads(os.environ["CDK_CONTEXT_JSON"])
 text = pathlib.Path(__file__).parent.joinpath("environments", f"{context['env']}.yaml").read_text()
 settings = dict(line.split(": ", 1) for line in text.splitlines())
 name = settings["name"]
-properties = {"QueueName": settings["queue"], "VisibilityTimeout": int(settings["timeout"])}
+properties = {"LogGroupName": settings["group"], "RetentionInDays": int(settings["days"])}
 out = pathlib.Path(os.environ["CDK_OUTDIR"])
 stage = out / f"assembly-{name}"
 stage.mkdir(parents=True)
-queue = {"Type": "AWS::SQS::Queue", "Properties": properties}
-(stage / "t.json").write_text(json.dumps({"Resources": {"Queue": queue}}))
+group = {"Type": "AWS::Logs::LogGroup", "Properties": properties}
+(stage / "t.json").write_text(json.dumps({"Resources": {"Group": group}}))
 stack = {"type": "aws:cloudformation:stack", "environment": "aws://111122223333/us-east-1",
          "properties": {"stackName": f"{name}-foundation", "templateFile": "t.json"}}
 (stage / "manifest.json").write_text(json.dumps({"artifacts": {"x": stack}}))

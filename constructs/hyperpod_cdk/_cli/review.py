@@ -33,6 +33,7 @@ from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
     from hyperpod_cdk.review.assembly import Assembly
+    from hyperpod_cdk.review.change_sets import Witness
     from hyperpod_cdk.review.deployed import Api
     from hyperpod_cdk.review.isolation import Limits
     from hyperpod_cdk.review.model import Report
@@ -95,6 +96,13 @@ def review(
             help="Git revision that the assembly --head was made from: its environment file explains changes.",
         ),
     ] = None,
+    change_set: Annotated[
+        bool,
+        typer.Option(
+            "--change-set",
+            help="With --deployed: let CloudFormation say what it replaces, by change sets that are deleted again.",
+        ),
+    ] = False,
     still: Annotated[
         Path | None,
         typer.Option(
@@ -141,6 +149,9 @@ def review(
     if still is not None and (not deployed or out):
         usage("--still checks a report against what is deployed: give --deployed, and no --out")
     limits = _limits(time_limit, memory_limit, trusted=trusted)
+    if change_set and (not deployed or still is not None):
+        usage("--change-set asks CloudFormation about what is deployed: give --deployed, and no --still")
+    witnesses: list[Witness] = []
     with (
         assembly_errors(),
         _sides(
@@ -156,11 +167,11 @@ def review(
     ):
         old, new = found
         if old is None:
-            old, new = _with_deployed(context, new)
+            old, new, witnesses = _with_deployed(context, new, is_asked=change_set)
         if still is not None:
             _check_still(still, old.assembly, new.assembly)
             return
-        report = _compared(old, new, root_of(project), day)
+        report = _compared(old, new, root_of(project), day, witnesses)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
     _write(texts)
     _print(report, list(texts), output)
@@ -289,9 +300,10 @@ def _sides(
         yield found
 
 
-def _with_deployed(context: typer.Context, head: Source) -> tuple[Source, Source]:
+def _with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tuple[Source, Source, list[Witness]]:
     from dataclasses import replace  # noqa: PLC0415 - as above
 
+    from hyperpod_cdk.review.change_sets import ask  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.deployed import read_deployed  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.model import Side  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.sources import Source  # noqa: PLC0415 - as above
@@ -305,7 +317,8 @@ def _with_deployed(context: typer.Context, head: Source) -> tuple[Source, Source
         aws = access.open(head.assembly.region, head.assembly.account)
     found = read_deployed(aws, head.assembly)
     base = Source(assembly=found.base, side=Side(label="deployed"), notes=found.notes)
-    return base, replace(head, assembly=found.head)
+    witnesses = ask(aws, found.base, found.head) if is_asked else []
+    return base, replace(head, assembly=found.head), witnesses
 
 
 def _check_still(report: Path, base: Assembly, head: Assembly) -> None:
@@ -355,7 +368,7 @@ def _day(given: str | None) -> date:
         usage(f"--date: must be a day such as 2027-03-31, got {given}")
 
 
-def _compared(base: Source, head: Source, project: Path, day: date) -> Report:
+def _compared(base: Source, head: Source, project: Path, day: date, witnesses: Sequence[Witness]) -> Report:
     from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.review_file import decided  # noqa: PLC0415 - as above
@@ -381,6 +394,7 @@ def _compared(base: Source, head: Source, project: Path, day: date) -> Report:
         notes=(*base.notes, *head.notes),
         rules=rules,
         on=day,
+        witnesses=witnesses,
     )
 
 

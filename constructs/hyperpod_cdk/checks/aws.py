@@ -330,6 +330,10 @@ class LiveAws:
                 raise NotFound(refused.reason) from None
             raise
 
+    def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        """Make one call, each time it is asked for: for what changes meanwhile. Raises NotAnswered."""
+        return cast("Mapping[str, Any]", self._send(service, operation, params))
+
     def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
         """Make a call as often as there are pages, once in a run; give the items of ``key`` of those that came."""
 

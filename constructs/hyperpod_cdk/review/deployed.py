@@ -34,6 +34,10 @@ class Api(Protocol):
         """Give the items of ``key`` of all pages."""
         ...
 
+    def send(self, service: str, operation: str, **params: Any) -> Mapping[str, Any]:
+        """Make one call, each time it is asked for: for what changes meanwhile."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.review.attention import lifted_protection
+from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.difference import apart, compare
@@ -47,6 +48,7 @@ def review(
     notes: Sequence[str] = (),
     rules: Decided = NOTHING_DECIDED,
     on: date | None = None,
+    witnesses: Sequence[Witness] = (),
 ) -> Report:
     """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
 
@@ -54,13 +56,14 @@ def review(
     report names the line of the file that caused a change, and knows recorded plans. ``prices`` are the project's, by
     default those that ship with the package. ``notes`` are what could not be told of the two sides. ``rules`` are those
     of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
-    report knows no clock, and without a day no exception counts.
+    report knows no clock, and without a day no exception counts. ``witnesses`` are CloudFormation's own change sets.
     """
     base = apart(base, head)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
     changes = compare(base, head)
+    radius, unheard, contradictions = heard(blast_radius(base, head, changes), witnesses, base, head)
     radius = with_causes(
-        blast_radius(base, head, changes),
+        radius,
         base,
         head,
         base_environment=base_environment,
@@ -91,7 +94,7 @@ def review(
             policy=of_policy,
             protection=lifted_protection(base, head, changes, radius.resources),
             rules=rules.rules,
-            reasons=[*opaque(base, head), *rules.reasons],
+            reasons=[*opaque(base, head), *unheard, *rules.reasons],
             on=on,
         ),
         blast_radius=radius,
@@ -101,7 +104,9 @@ def review(
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
-        notes=tuple(dict.fromkeys([*notes, *rules.notes, *_going_on(base, stays, prices), *untold(base, head)])),
+        notes=tuple(
+            dict.fromkeys([*contradictions, *notes, *rules.notes, *_going_on(base, stays, prices), *untold(base, head)])
+        ),
     )
 
 

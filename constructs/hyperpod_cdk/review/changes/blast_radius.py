@@ -138,7 +138,7 @@ class _Review:
         for entry in self.entries.values():
             self._check_kept(entry)
             self._check_protection(entry)
-        entries = sorted(self.entries.values(), key=lambda each: (rank(each.effect), not _is_stateful(each.resource)))
+        entries = sorted(self.entries.values(), key=lambda each: (rank(each.effect), not is_stateful(each.resource)))
         counts = Counter(entry.effect for entry in entries)
         return BlastRadius(
             resources=tuple(self._told(entry) for entry in entries),
@@ -478,7 +478,7 @@ class _Review:
             type=resource.type,
             name=resource.name,
             effect=effect,
-            stateful=_is_stateful(resource),
+            stateful=is_stateful(resource),
             summary=_sentence("; ".join(self._clauses(entry, findings))),
             properties=tuple(
                 PropertyEffect(
@@ -598,7 +598,7 @@ def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
     return holds if isinstance(holds, bool) else None
 
 
-def _is_stateful(resource: Resource) -> bool:
+def is_stateful(resource: Resource) -> bool:
     """Whether a resource holds something that can be lost; one of a type of AWS's that nobody judged may."""
     if resource.type in updates.STATEFUL:
         return True
