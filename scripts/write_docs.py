@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import cfnlint
 import yaml
 
+from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
@@ -22,6 +26,7 @@ from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
 
 ROOT = Path(__file__).parent.parent
+SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
 MOST_WORDS = 8
 FAULT_CLASSES = {
@@ -42,6 +47,14 @@ FAULT_CLASSES = {
 """What a user sees of a fault and does about it, by the kinds of the recorded runs."""
 
 
+UPDATED_SERVICES = (
+    *("SageMaker", "EKS", "EC2", "AutoScaling", "FSx", "EFS", "S3", "KMS", "RDS", "DynamoDB", "SQS", "SNS", "ECR"),
+    *("OpenSearchService", "MSK", "Redshift", "ElastiCache", "Logs", "SSM", "SecretsManager", "APS", "Grafana"),
+    *("Lambda", "IAM", "CloudWatch", "Events"),
+)
+"""The services of which docs/updates.md says how much is known."""
+
+
 def main() -> int:
     """Write the pages, or say which is out of date."""
     pages = {
@@ -51,6 +64,7 @@ def main() -> int:
         "docs/hyp-parameters.md": hyp_parameters_page(),
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
+        "docs/updates.md": updates_page(UPDATED_SERVICES),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
@@ -70,6 +84,58 @@ def main() -> int:
     for name in old:
         print(f"{name} is out of date; run 'make docs'")
     return 1 if old else 0
+
+
+def updates_page(services: Sequence[str]) -> str:
+    """Say of each service how many properties a review knows: what their change does, by schema or by row."""
+    lines = [
+        "# What reviews know of updates",
+        "",
+        "Top-level properties that a template can state, by service. *Replaced* is what the CloudFormation schemas of",
+        f"{create_only.SCHEMAS_AS_OF} call create-only; *in place*, *interrupts* and *refused* are properties of which",
+        "`catalog/data/updates.json` always says the same, *depends* those where it is the values that decide, or the",
+        "properties below. *Unknown* is what a row calls so and what has no row; a schema alone counts, as *settings*,",
+        "for types that hold neither data nor nodes nor an address.",
+        "",
+        "| service | types | properties | replaced | in place | settings | interrupts | refused | depends | unknown |",
+        "|---|" + "---:|" * 9,
+    ]
+    columns = ("replaced", "in place", "settings", "nodes interrupted", "refused by the service", "depends", "unknown")
+    for service in services:
+        found = {name: _properties(name) for name in _registry() if name.startswith(f"AWS::{service}::")}
+        counted = Counter(_known(name, each) for name, properties in found.items() for each in properties)
+        numbers = [len(found), counted.total(), *(counted[column] for column in columns)]
+        lines.append(f"| {service} | {' | '.join(str(number) for number in numbers)} |")
+    return "\n".join(lines) + "\n"
+
+
+@cache
+def _registry() -> dict[str, str]:
+    """Give the digest of each type's schema, as cfn-lint ships them for us-east-1."""
+    names: dict[str, str] = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
+    return names
+
+
+def _properties(resource_type: str) -> list[str]:
+    """Give the top-level properties of a type that a template can state."""
+    schema = json.loads((SCHEMAS / "resources" / f"{_registry()[resource_type]}.json").read_text(encoding="utf-8"))
+    return [name for name in schema["properties"] if f"/properties/{name}" not in schema.get("readOnlyProperties", ())]
+
+
+def _known(resource_type: str, name: str) -> str:
+    """Give what is known of a change to one property: an effect, ``depends``, ``settings`` or ``unknown``."""
+    rule = create_only.update_rule(resource_type)
+    if rule is not None and (name,) in rule.create_only:
+        return "replaced"
+    effects = updates.effects_of(resource_type, name)
+    if rule is not None and rule.is_create_only((name,)):
+        effects = {*effects, "replaced"}
+    if len(effects) > 1:
+        return "depends"
+    if effects:
+        return next(iter(effects))
+    is_silent = rule is None or rule.is_conditional((name,)) or updates.kind_of(resource_type) != "nothing"
+    return "unknown" if is_silent else "settings"
 
 
 def environment_page(schema: dict[str, Any]) -> str:

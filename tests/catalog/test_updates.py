@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import yaml
 
 from hyperpod_cdk.catalog import _data, create_only, hyperpod, updates
 
@@ -199,7 +201,7 @@ def test_what_a_group_cannot_change_is_refused(name: str, group: str) -> None:
         ("Custom::Other", ("ServiceToken",), "a", "b", "refused by the service"),
         ("Custom::Other", ("Mode",), "a", "b", None),
         ("AWS::S3::Bucket", ("Tags",), "a", "b", "in place"),
-        ("AWS::SNS::Topic", ("DisplayName",), "a", "b", None),
+        ("AWS::SNS::Topic", ("ArchivePolicy",), "a", "b", None),
     ],
 )
 def test_a_row(resource_type: str, path: tuple[str, ...], before: Any, after: Any, effect: str | None) -> None:
@@ -265,4 +267,56 @@ def test_only_what_nobody_misses_is_made_anew_without_harm() -> None:
 
 def test_sources_are_addresses_or_files_of_this_project() -> None:
     for key in _data.load("updates")["sources"]:
-        assert updates.address(key).startswith(("https://", "docs/decisions/")), key
+        assert updates.address(key).startswith(("https://", "docs/decisions/", "constructs/hyperpod_cdk/_handlers")), (
+            key
+        )
+
+
+SAID: list[list[Any]] = yaml.safe_load((Path(__file__).parent / "update_rows.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("row", SAID, ids=lambda row: "-".join(row[:3]))
+def test_what_the_table_says(row: list[Any]) -> None:
+    resource_type, path, also, before, after, effect, words = row
+    found = updates.update(resource_type, steps_of(path), before, after, circumstances_of(also))
+    assert found is not None
+    assert (found.effect, found.sentence[: len(words)]) == (effect, words)
+
+
+def test_no_row_can_be_taken_away_unseen() -> None:
+    """A mutation of the table: without any one of its rows, what the table says above is something else."""
+    unseen = []
+    for row in ROWS:
+        of_row = [
+            each
+            for each in SAID
+            if each[6] == row["sentence"][: len(each[6])] and each[5] == row["effect"] and is_of(each[0], row["type"])
+        ]
+        if not any(says_less_without(row, each) for each in of_row):
+            unseen.append(row)
+    assert unseen == []
+
+
+def says_less_without(row: dict[str, Any], said: list[Any]) -> bool:
+    resource_type, path, also, before, after, *_ = said
+    paths = {each for one in row.get("path", "").split(" ") for each in updates._paths(one)}
+    rows = [
+        each
+        for each in updates._rows(resource_type)
+        if (".".join(each.path), each.sentence, each.when)
+        not in {(one, row["sentence"], row.get("when", "")) for one in paths}
+    ]
+    arguments = (steps_of(path), before, after, circumstances_of(also))
+    return updates.first(rows, *arguments) != updates.first(updates._rows(resource_type), *arguments)
+
+
+def is_of(resource_type: str, pattern: str) -> bool:
+    return resource_type == pattern or (pattern.endswith("*") and resource_type.startswith(pattern[:-1]))
+
+
+def steps_of(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def circumstances_of(also: str) -> frozenset[str]:
+    return frozenset(also.split(", ")) if also else frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -102,10 +102,14 @@ def update(
     ``replacing`` (what an Auto Scaling group's UpdatePolicy asks for), ``in place upgrade`` and ``online resharding``
     (other UpdatePolicies), ``on an instance`` (an address that its resource puts there).
     """
-    return next(
-        (row for row in _rows(resource_type) if path[: len(row.path)] == row.path and row.holds(before, after, also)),
-        None,
-    )
+    return first(_rows(resource_type), path, before, after, also)
+
+
+def first(
+    rows: Iterable[Update], path: Path, before: Any, after: Any, also: frozenset[str] = frozenset()
+) -> Update | None:
+    """Give the first of these rows that says something of a change, None where none does."""
+    return next((row for row in rows if path[: len(row.path)] == row.path and row.holds(before, after, also)), None)
 
 
 def kind_of(resource_type: str) -> Kind | None:
@@ -123,6 +127,11 @@ def gives_another(resource_type: str, attribute: str, changed: Path) -> bool:
     if create_only.overlap(steps, changed):
         return True
     return any(create_only.overlap(path, changed) for path in _OUTPUTS.get((resource_type, attribute), ()))
+
+
+def effects_of(resource_type: str, name: str) -> frozenset[Effect]:
+    """Give every effect that the table knows of changes to a top-level property, or to what stands below it."""
+    return frozenset(row.effect for row in _rows(resource_type) if row.path[:1] in ((name,), ()))
 
 
 def is_told(resource_type: str) -> bool:

@@ -11,7 +11,8 @@ from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
 
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
-_UNTOLD = ("${", "{Fn::", "{if ", "{import ")
+_STORED = "AWS::SSM::Parameter::Value<"
+_UNTOLD = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,7 @@ class _Resolver:
             return Reference(stack.name, name)
         parameter = stack.parameters.get(name)
         if isinstance(parameter, dict) and "Default" in parameter:
-            default = parameter["Default"]
-            is_list = "List" in str(parameter.get("Type", ""))
-            return [part.strip() for part in str(default).split(",")] if is_list else default
+            return _default(str(parameter.get("Type", "")), parameter["Default"])
         return Unknown(f"${{{name}}}")
 
     def _get_att(self, stack: Stack, argument: Any, _: int) -> Any:
@@ -255,6 +254,14 @@ class _Resolver:
         "Fn::FindInMap": _find_in_map,
         "Fn::If": _if,
     }
+
+
+def _default(kind: str, value: Any) -> Any:
+    """Give the value of a parameter of a type where nobody states another one."""
+    if kind.startswith(_STORED):
+        # it is the name of what is read from Parameter Store at deployment
+        return Unknown(f"{{{{resolve:ssm:{value}}}}}")
+    return [part.strip() for part in str(value).split(",")] if "List" in kind else value
 
 
 def _combined(function: str, parts: list[bool | None]) -> bool | None:

@@ -270,7 +270,7 @@ def test_a_property_of_an_instance_group(name: str, before: Any, after: Any, eff
         ("AWS::S3::Bucket", {}, {"LifecycleConfiguration": {"Rules": [{"ExpirationInDays": 1}]}}, Effect.UNKNOWN),
         ("AWS::S3::Bucket", {"LifecycleConfiguration": {"Rules": []}}, {}, Effect.IN_PLACE),
         ("AWS::EC2::SecurityGroup", {"GroupDescription": "a"}, {"GroupDescription": "b"}, Effect.REPLACED),
-        ("AWS::EC2::Instance", {"InstanceType": "a"}, {"InstanceType": "b"}, Effect.UNKNOWN),
+        ("AWS::EC2::Instance", {"InstanceType": "a"}, {"InstanceType": "b"}, Effect.INTERRUPTED),
         ("AWS::KMS::Key", {"KeyPolicy": {"a": 1}}, {"KeyPolicy": {"a": 2}}, Effect.IN_PLACE),
         ("AWS::KMS::Key", {"Enabled": True}, {"Enabled": False}, Effect.UNKNOWN),
         ("AWS::IAM::Role", {"RoleName": "a"}, {"RoleName": "b"}, Effect.REPLACED),
@@ -422,7 +422,7 @@ def test_every_property_that_this_project_emits_has_a_row() -> None:
 
 
 def test_a_silent_schema_is_unknown_where_something_can_be_lost() -> None:
-    silent = updated("AWS::SNS::Topic", {"DisplayName": "a"}, {"DisplayName": "b"})
+    silent = updated("AWS::SNS::Topic", {"ArchivePolicy": "a"}, {"ArchivePolicy": "b"})
     assert (silent.effect, silent.stateful) == (Effect.UNKNOWN, True)
     assert [each.reason for each in silent.properties] == [
         "Its schema lets CloudFormation update it, and what the service then does is not in this table."
@@ -431,6 +431,87 @@ def test_a_silent_schema_is_unknown_where_something_can_be_lost() -> None:
     assert (unjudged.effect, unjudged.stateful) == (Effect.UNKNOWN, True)
     settings = updated("AWS::Events::EventBus", {"Description": "a"}, {"Description": "b"})
     assert (settings.effect, settings.stateful) == (Effect.IN_PLACE, False)
+
+
+TEMPLATE_VERSION = {"Fn::GetAtt": ["T", "LatestVersionNumber"]}
+OF_TEMPLATE = {"LaunchTemplate": {"Id": {"Ref": "T"}, "Version": TEMPLATE_VERSION}}
+OF_GROUP = {"LaunchTemplate": {"LaunchTemplateId": {"Ref": "T"}, "Version": TEMPLATE_VERSION}}
+ROLLING: dict[str, Any] = {"UpdatePolicy": {"AutoScalingRollingUpdate": {}}}
+
+
+@pytest.mark.parametrize(
+    ("user", "effect"),
+    [
+        (resource("AWS::EKS::Nodegroup", **OF_TEMPLATE), Effect.INTERRUPTED),
+        (resource("AWS::AutoScaling::AutoScalingGroup", ROLLING, **OF_GROUP), Effect.INTERRUPTED),
+        (resource("AWS::AutoScaling::AutoScalingGroup", **OF_GROUP), Effect.UNKNOWN),
+        (resource("AWS::EC2::Instance", **OF_GROUP), Effect.REPLACED),
+        # the name of the template stays what it is, and so does what asks for nothing but that
+        (resource("AWS::EKS::Nodegroup", LaunchTemplate={"Id": {"Ref": "T"}, "Version": "1"}), None),
+    ],
+)
+def test_who_uses_a_launch_templates_version(user: dict[str, Any], effect: Effect | None) -> None:
+    """EKS user guide: another version of the launch template replaces the nodes of a managed node group."""
+    base, head = (
+        one({"T": resource("AWS::EC2::LaunchTemplate", LaunchTemplateData={"ImageId": image}), "U": user})
+        for image in ("ami-1", "ami-2")
+    )
+    assert effects(base, head) == {"s/T": Effect.IN_PLACE} | ({"s/U": effect} if effect else {})
+
+
+def test_who_uses_a_launch_templates_version_through_an_export() -> None:
+    def of(image: str) -> Assembly:
+        outputs = {"O": {"Value": TEMPLATE_VERSION, "Export": {"Name": "version"}}}
+        template = {"T": resource("AWS::EC2::LaunchTemplate", LaunchTemplateData={"ImageId": image})}
+        group = resource("AWS::EKS::Nodegroup", LaunchTemplate={"Version": {"Fn::ImportValue": "version"}})
+        return assembly(stack("one", template, Outputs=outputs), stack("two", {"U": group}))
+
+    assert effects(of("ami-1"), of("ami-2")) == {"one/T": Effect.IN_PLACE, "two/U": Effect.INTERRUPTED}
+
+
+@pytest.mark.parametrize(
+    ("value", "parameters", "effect"),
+    [
+        ({"Fn::GetAtt": ["P", "Value"]}, {}, Effect.REPLACED),
+        ("{{resolve:ssm:/ami}}", {}, Effect.UNKNOWN),
+        (
+            {"Ref": "Image"},
+            {"Image": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/ami"}},
+            Effect.UNKNOWN,
+        ),
+        ("{{resolve:ssm:/ami:3}}", {}, None),
+        ("{{resolve:ssm:/other}}", {}, None),
+    ],
+)
+def test_who_reads_a_parameter_that_changes(value: Any, parameters: dict[str, Any], effect: Effect | None) -> None:
+    base, head = (
+        one(
+            {
+                "P": resource("AWS::SSM::Parameter", Name="/ami", Value=image),
+                "U": resource("AWS::EC2::Instance", ImageId=value),
+            },
+            Parameters=parameters,
+        )
+        for image in ("ami-1", "ami-2")
+    )
+    assert effects(base, head) == {"s/P": Effect.IN_PLACE} | ({"s/U": effect} if effect else {})
+
+
+def test_a_replacement_is_spared_what_updates_would_refuse() -> None:
+    """No UpdateFileSystem is called of a file system that is made anew."""
+    before = {"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250, "EfaEnabled": True}
+    changed = updated(
+        LUSTRE,
+        {"FileSystemType": "LUSTRE", "StorageCapacity": 19200, "LustreConfiguration": before},
+        {"FileSystemType": "LUSTRE", "StorageCapacity": 2400, "LustreConfiguration": {"DeploymentType": "SCRATCH_2"}},
+    )
+    assert changed.effect is Effect.REPLACED
+    assert {each.path: each.effect for each in changed.properties} == {
+        "LustreConfiguration.DeploymentType": Effect.REPLACED,
+        "LustreConfiguration.PerUnitStorageThroughput": Effect.IN_PLACE,
+        "LustreConfiguration.EfaEnabled": Effect.IN_PLACE,
+        "StorageCapacity": Effect.IN_PLACE,
+    }
 
 
 def leaves(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,9 @@ IN_SUMMARY_CHARACTERS: Final = 60
 EXPORT: Final = "CloudFormation export"
 """The type of an output that stands for no resource of its own."""
 
+_PARAMETER: Final = "AWS::SSM::Parameter"
+_DYNAMIC: Final = re.compile(r"\{\{resolve:ssm:([^:}]+)\}\}")
+"""A dynamic reference without a version, which is read anew with each update of what it stands in."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
 Giving = Literal["all", "perhaps", "updated"]
 """Which of the values that a resource gives to others are new ones."""
@@ -129,6 +133,7 @@ class _Review:
         for change in (*changes, *self._switched(changes)):
             self._enter(change)
         self._cascade()
+        self._read_anew()
         for entry in self.entries.values():
             _spare_the_new_one(entry)
         for entry in list(self.entries.values()):
@@ -302,6 +307,35 @@ class _Review:
                 instance_group_effects.subject(entry.resource.type, change),
                 is_indirect=True,
             )
+
+    def _read_anew(self) -> None:
+        """Judge what reads a parameter of Parameter Store by its name, whose value changes in the same deployment."""
+        changed = {
+            name
+            for entry in self.entries.values()
+            if entry.is_update and entry.resource.type == _PARAMETER and _is_updated(entry, "Value")
+            if isinstance(name := resolve(self.head, entry.resource.stack, entry.resource.properties.get("Name")), str)
+        }
+        for user in self.head.resources() if changed else ():
+            before = self.base.find(user.stack, user.logical_id)
+            entry = self.entries.get((user.stack, user.logical_id))
+            if before is None or before.type != user.type or (entry is not None and entry.fate is not None):
+                continue
+            for steps, name in _parameters_read(resolve(self.head, user.stack, user.properties)):
+                if name not in changed:
+                    continue
+                entry = entry or self.entries.setdefault((user.stack, user.logical_id), _Entry(before, user))
+                change = PropertyChange(steps=steps, before=Unknown(name), after=Unknown(name))
+                judged = judge(self.base, self.head, user.type, change, self._circumstances(entry))
+                if judged.effect is Effect.IN_PLACE:
+                    continue
+                reason = (
+                    f"it reads the parameter {name}, whose value changes, if not in this deployment: {judged.reason}"
+                )
+                said = replace(judged, effect=Effect.UNKNOWN, reason=reason)
+                entry.findings.append(_Finding(steps, name, f"{name} (another value)", said, is_indirect=True))
+            if entry is not None and not entry.findings:
+                del self.entries[entry.key]
 
     def _circumstances(self, entry: _Entry) -> frozenset[str]:
         before, after = entry.before, entry.after
@@ -619,6 +653,19 @@ def _left_behind(entry: _Entry) -> LeftBehind:
         why=_sentence(entry.kept),
         costs_money=updates.costs_money(resource.type),
     )
+
+
+def _parameters_read(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Give where in resolved properties which parameter is read without a version of its own."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _parameters_read(item, (*steps, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _parameters_read(item, (*steps, f"[{index}]") if isinstance(item, dict) else steps)
+    elif isinstance(value, str | Unknown):
+        for name in _DYNAMIC.findall(value if isinstance(value, str) else value.text):
+            yield steps, name
 
 
 def _owner(value: Any, stack: str) -> str:

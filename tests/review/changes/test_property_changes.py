@@ -1,0 +1,54 @@
+"""Changes to single resources, each with what the service's own pages say of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.review.assembly import Assembly, Stack
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.difference import compare
+
+TABLE: dict[str, Any] = yaml.safe_load(
+    (Path(__file__).parents[1] / "property_changes.yaml").read_text(encoding="utf-8")
+)
+CHANGES: list[dict[str, Any]] = TABLE["changes"]
+
+
+def named(row: dict[str, Any]) -> str:
+    keys = [key for key in {**row["before"], **row["after"]} if row["before"].get(key) != row["after"].get(key)]
+    return f"{row['type']}-{'-'.join(keys)}"
+
+
+@pytest.mark.parametrize("row", CHANGES, ids=named)
+def test_a_change(row: dict[str, Any]) -> None:
+    policy = {"UpdatePolicy": row["policy"]} if "policy" in row else {}
+    parameters = {"N": {"Type": "Number"}}
+    base, head = (
+        Assembly(
+            environment="",
+            stacks=(
+                Stack(
+                    name="s",
+                    template={
+                        "Parameters": parameters,
+                        "Resources": {"A": {"Type": row["type"], "Properties": properties, **policy}},
+                    },
+                ),
+            ),
+        )
+        for properties in (row["before"], row["after"])
+    )
+    (found,) = blast_radius(base, head, compare(base, head)).resources
+    assert found.effect.value == row["effect"]
+    decisive = [each.reason for each in found.properties if each.effect.value == row["effect"]]
+    assert any(row["says"].lower() in reason.lower() for reason in decisive), decisive
+    assert row["source"] in TABLE["sources"]
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CHANGES) >= 150
+    assert {row["source"] for row in CHANGES} == set(TABLE["sources"])
