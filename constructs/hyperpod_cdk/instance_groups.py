@@ -9,10 +9,10 @@ from typing import Literal, Protocol, get_args
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
-from hyperpod_cdk.catalog import groups as rules
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
+from hyperpod_cdk.config import group_rules as rules
 
 Capacity = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.catalog import (
         addons,
+        aws_words,
         baselines,
         create_only,
         deployer_actions,
         durations,
         fabric,
         governance,
-        groups,
         hyperpod,
         iam,
         images,
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "addons",
+    "aws_words",
     "baselines",
     "create_only",
     "deployer_actions",
     "durations",
     "fabric",
     "governance",
-    "groups",
     "hyperpod",
     "iam",
     "images",

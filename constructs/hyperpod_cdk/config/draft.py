@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from hyperpod_cdk.config.shape import bare, item_type, model_of, optional
 from hyperpod_cdk.config.source import DataPath
-from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.config.suggest import meant_key
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -122,5 +122,5 @@ def _model(model: type[Model], data: dict[str, Any], path: DataPath, faults: Fau
 def _misspelt(model: type[BaseModel], data: dict[str, Any]) -> set[str]:
     """Give the fields that unknown keys were probably meant for: they are no more absent than known."""
     absent = [name for name in model.model_fields if name not in data]
-    near = (closest(str(key), absent) for key in data if key not in model.model_fields)
+    near = (meant_key(str(key), absent) for key in data if key not in model.model_fields)
     return {name for name in near if name is not None}

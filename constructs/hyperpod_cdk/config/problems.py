@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin
@@ -10,10 +11,11 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.config.draft import Faults
 from hyperpod_cdk.config.shape import bare, field_at, model_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
-from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.config.suggest import closest, meant_key
 
 _KEY = "[key]"
 
@@ -76,7 +78,7 @@ def _misspelt(model: type[BaseModel], details: Sequence[tuple[DataPath, ErrorDet
         section = model_of(type_at(model, path[:-1]))
         names = [] if section is None else list(section.model_fields)
         lacking = [name for name in names if (*path[:-1], name) in missing]
-        near = closest(str(path[-1]), lacking) or closest(str(path[-1]), names)
+        near = meant_key(str(path[-1]), lacking) or meant_key(str(path[-1]), names)
         if near:
             meant[path] = (*path[:-1], near)
     return meant
@@ -133,6 +135,12 @@ def _first_sentence(text: str) -> str:
 
 
 def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None) -> str:
+    word = aws_words.counterpart(str(path[-1]))
+    is_of_this_file = word is not None and re.split(r"[.\[]", word.here)[0] in model.model_fields
+    if word is not None and is_of_this_file and meant in {None, (*path[:-1], word.key)}:
+        here = word.here if meant is None else word.key
+        form = f", {word.form}" if word.form else ""
+        return f"is no key that is known here: AWS calls it {word.aws}; here: {here}{form}"
     if meant is not None:
         return f"is no key that is known here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
@@ -156,7 +164,7 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if get_origin(kind) is Literal:
         return _choice(annotation, value, key)
     if model_of(annotation) is not None or get_origin(kind) is dict:
-        return _mapping_message(value, key)
+        return _mapping_message(value, key, model_of(annotation))
     if get_origin(kind) is tuple:
         return f"must be a list, got {describe(value)}; {_list_fix(value, key)}"
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
@@ -170,7 +178,9 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     return messages[kind](source, path, value, key, example)
 
 
-def _mapping_message(value: object, key: str) -> str:
+def _mapping_message(value: object, key: str, section: type[BaseModel] | None) -> str:
+    if isinstance(value, bool) and section is not None and "enabled" in section.model_fields:
+        return f"must be a mapping, got {describe(value)}; write {key}: {{enabled: {_as_yaml(value)}}}"
     if value is None:
         return f"must be a mapping, got nothing; write its keys below {key}, indented, or remove {key}"
     return f"must be a mapping, got {describe(value)}; write its keys below {key}, each as 'key: value'"

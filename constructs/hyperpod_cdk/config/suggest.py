@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+
+from hyperpod_cdk.catalog import aws_words
 
 _LONGEST = 100
 
@@ -21,6 +23,15 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     slips = {candidate: OSA.distance(wanted, _plain(candidate)) for candidate in known}
     near = [candidate for candidate, n in slips.items() if n <= max(len(word), len(candidate)) // 3]
     return min(near, key=slips.__getitem__, default=None)
+
+
+def meant_key(key: str, known: Collection[str]) -> str | None:
+    """Give the key of a section that an unknown one stands for: AWS's word for it, else the nearest by its letters."""
+    word = aws_words.counterpart(key) if len(key) <= _LONGEST else None
+    plain = _plain(key).replace("_", "")
+    if word is not None and word.key in known and all(_plain(each).replace("_", "") != plain for each in known):
+        return word.key
+    return closest(key, known)
 
 
 def _plain(text: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import groups as rules
 from hyperpod_cdk.catalog import hyperpod, images, instance_types, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
