@@ -94,6 +94,7 @@ class FoundationStack(cdk.Stack):
             mode=environment.quota_check,
             own=own(environment),
             environment_name=environment.name,
+            makes=nodes_made(environment),
         )
         cdk.CfnOutput(self, "QuotaFindings", value=gate.findings, description="Quotas that do not suffice, or may not")
         cdk.CfnOutput(self, "QuotasSkipped", value=gate.skipped, description="Quotas that could not be compared")
@@ -234,6 +235,21 @@ class FoundationStack(cdk.Stack):
         if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
             self.export_value(self.control_plane.oidc_provider.arn)
             self.export_value(self.control_plane.oidc_provider.issuer_url)
+
+
+def nodes_made(environment: Environment) -> list[dict[str, object]]:
+    """Give what makes nodes: a group that is renamed or moved takes new ones while it still has the old."""
+    return [
+        {
+            "name": group.name,
+            "types": list(group.all_instance_types),
+            "count": group.count,
+            "zone": group.availability_zone_id,
+            "capacity": group.capacity,
+            "plan": group.training_plan_arn,
+        }
+        for group in environment.hyperpod.all_groups
+    ]
 
 
 def _who_may_enter(environment: Environment) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -40,12 +42,17 @@ class QuotaGate(Construct):
 
     ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
     those of an environment. Whatever waits for the gate (``before``) is not created where one does not suffice, and the
-    stack's event says what is needed, what the quota is and what to do. It compares when it is created and again
-    whenever a requirement changes. An update that needs more than before can be refused; what was granted before is
-    told, not refused, and a rollback never is.
+    stack's event says what is needed, what the quota is and what to do. It compares when it is created, again
+    when its stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not where
+    CloudFormation has nothing to change of it: its stack deployed and another one, whose creation or update failed, is
+    deployed again. An update that needs more than before can be refused; what was granted before is told, not refused,
+    and a rollback never is.
 
     ``mode="warn"`` never fails: the findings are in the log and in ``findings``. What could not be read (no permission,
     throttled) never fails either, nor does it count as compared: it is in the log and in ``skipped``.
+
+    ``makes`` is plain data (for JSON) about what is made, such as groups and where they stand: where it changes, the
+    gate is asked although no requirement does. A digest of it is a property; default: nothing.
 
     ``own`` says which stacks and clusters are the deployment itself, so that their use does not count as others'
     (default: this stack). ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``.
@@ -66,6 +73,7 @@ class QuotaGate(Construct):
         mode: Mode = "enforce",
         own: Own | None = None,
         environment_name: str = "",
+        makes: object = None,
         timeout_seconds: int = 120,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -84,6 +92,8 @@ class QuotaGate(Construct):
                 "ServiceTimeout": _answer_seconds(timeout_seconds),
                 "Mode": mode,
                 "EnvironmentName": environment_name,
+                # CloudFormation asks only where a property changed
+                **({} if makes is None else {"Makes": _digest(makes)}),
                 "Own": {
                     "Stacks": list(own.stacks),
                     "HyperPodCluster": own.hyperpod_cluster,
@@ -141,6 +151,10 @@ class QuotaGate(Construct):
 
 
 _DESCRIBED_CLUSTERS = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/*"
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:

@@ -46,7 +46,7 @@ SERVICES = sorted({call.split(":")[0] for question in QUESTIONS.values() for cal
 """Everything but STS, without which preflight does not begin."""
 
 FEW = ("fsx", "logs", "ssm")
-"""Services that are asked so seldom that botocore's adaptive retries, which then slow every call down, end soon."""
+"""Services that are asked so seldom that the pauses after throttling end soon."""
 
 IMPATIENT = Patience(connect_timeout_s=2.0, read_timeout_s=0.5, attempts=2)
 NOT_NEEDED = {

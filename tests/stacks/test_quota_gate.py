@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from hyperpod_cdk._handlers.quota_gate.comparison import from_properties
 from hyperpod_cdk._handlers.quota_gate.reading import calls_of
 from hyperpod_cdk.checks.requirements import own, required_quotas
 from hyperpod_cdk.config import load_environment
+from stacks.foundation import nodes_made
 from tests.support.assembly import ENVIRONMENTS, Node, Synthesized, synthesize_unchecked
 
 GATE = "Custom::HyperPodQuotaGate"
@@ -87,6 +90,21 @@ def test_what_travels_is_what_preflight_compares(synthesized: Synthesized) -> No
     }
     assert set(synthesized.templates) <= set(mine.stacks)
     assert (properties["Mode"], properties["EnvironmentName"]) == ("enforce", environment.name)
+
+
+def test_what_makes_nodes_asks_it_anew(synthesized: Synthesized) -> None:
+    """A group that is renamed takes new nodes beside the old ones, and no requirement changes."""
+    environment = synthesized.environment
+    hyperpod = environment.hyperpod
+    if not hyperpod.instance_groups:
+        return
+    groups = (hyperpod.instance_groups[0].model_copy(update={"name": "renamed"}), *hyperpod.instance_groups[1:])
+    renamed = environment.model_copy(update={"hyperpod": hyperpod.model_copy(update={"instance_groups": groups})})
+    assert required_quotas(renamed) == required_quotas(environment)
+    canonical = json.dumps(nodes_made(environment), sort_keys=True, separators=(",", ":")).encode()
+    makes = synthesized.resource(gate_of(synthesized))["Properties"]["Makes"]
+    assert makes == hashlib.sha256(canonical).hexdigest()
+    assert nodes_made(renamed) != nodes_made(environment)
 
 
 def test_the_role_reads_what_is_compared_and_nothing_else(synthesized: Synthesized) -> None:

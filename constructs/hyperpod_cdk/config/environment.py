@@ -189,7 +189,9 @@ class Environment(Section):
     quota_check: QuotaCheck = Field(
         default="enforce",
         description="What the quota gate in the foundation stack does before anything is created that takes long or"
-        " costs: fail where the account's quotas do not suffice, only report it, or not be there.",
+        " costs: fail where the account's quotas do not suffice, only report it, or not be there. It is asked when that"
+        " stack is made, or anew after its creation failed, and when the groups change; not when a deployment is"
+        " repeated after a later stack failed, which 'hyperpod-cdk preflight --only quotas' is for.",
     )
     instance_types: dict[str, StatedInstanceType] = Field(
         default_factory=dict,

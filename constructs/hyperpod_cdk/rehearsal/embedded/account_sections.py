@@ -169,8 +169,8 @@ class Fault(Section):
     """Something that goes wrong between a caller and AWS.
 
     ``service`` is boto3's name or IAM's prefix, ``operation`` an API operation; ``*`` stands for all. The first
-    ``after`` calls are answered, the next ``times`` (default: all that follow) suffer. ``seconds`` is how long
-    ``timeout`` keeps the caller waiting before the connection closes. ``truncated`` cuts an answer in half,
+    ``after`` calls are answered; of those that follow every ``every``-th suffers, ``times`` altogether (default:
+    without end). ``seconds`` is how long ``timeout`` keeps the caller waiting before the connection closes. ``truncated`` cuts an answer in half,
     ``garbage`` answers with a page that is not AWS's, ``no_endpoint`` closes the connection at once.
     """
 
@@ -181,6 +181,7 @@ class Fault(Section):
     ]
     times: Annotated[int, Field(ge=1)] | Literal["always"] = "always"
     after: Annotated[int, Field(ge=0)] = 0
+    every: Annotated[int, Field(ge=1)] = 1
     seconds: Annotated[float, Field(gt=0)] = 30.0
 
     @model_validator(mode="after")

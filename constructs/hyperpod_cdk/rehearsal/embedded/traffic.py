@@ -216,8 +216,8 @@ class _Striking:
         if self.fault.service not in names or self.fault.operation not in {call.operation, "*"}:
             return False
         self._seen += 1
-        nth = self._seen - self.fault.after
-        return nth > 0 and (self.fault.times == "always" or nth <= self.fault.times)
+        nth, is_between = divmod(self._seen - self.fault.after, self.fault.every)
+        return nth > 0 and not is_between and (self.fault.times == "always" or nth <= self.fault.times)
 
 
 @cache
