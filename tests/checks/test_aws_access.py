@@ -53,7 +53,9 @@ def test_an_endpoint_that_is_none(monkeypatch: pytest.MonkeyPatch, setting: str)
     monkeypatch.setenv("AWS_ENDPOINT_URL", setting)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    with pytest.raises(AwsAccessError, match=r"^the AWS settings cannot be used: .*; mend ~/\.aws/config or the AWS_"):
+    with pytest.raises(
+        AwsAccessError, match=r"^the AWS settings cannot be used: .*; correct ~/\.aws/config or the AWS_"
+    ):
         LiveAws.open(region=REGION, account=ACCOUNT, own=Own())
 
 
@@ -90,7 +92,10 @@ def test_a_role_that_the_profile_may_not_assume(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv("AWS_ENDPOINT_URL", served.endpoint)
         with pytest.raises(AwsAccessError) as caught:
             LiveAws.open(region=REGION, account=ACCOUNT, own=Own())
-    assert str(caught.value) == "no AWS credentials: AssumeRole gave AccessDenied; mend the profile"
+    assert (
+        str(caught.value)
+        == 'no AWS credentials: AssumeRole gave AccessDenied; correct the profile; AWS says: "not authorized"'
+    )
 
 
 @pytest.mark.parametrize("code", ["ExpiredToken", "ExpiredTokenException", "RequestExpired"])
@@ -106,7 +111,37 @@ def test_credentials_that_aws_does_not_accept(code: str) -> None:
         open_with(Fails(code, "The security token included in the request is invalid", 403))
     assert str(caught.value) == (
         f"AWS does not accept the credentials ({code}): they are wrong or deactivated, or us-east-1 is not enabled in "
-        "their account; renew them"
+        "their account; renew them, or enable the region; AWS says:"
+        ' "The security token included in the request is invalid"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        # github.com/aws/aws-cli issue 6676
+        (
+            "SignatureDoesNotMatch",
+            "Signature expired: 20220127T001427Z is now earlier than 20220127T014428Z (20220127T015928Z - 15 min.)",
+        ),
+        # github.com/aws/aws-sdk-js issue 2565
+        (
+            "InvalidSignatureException",
+            (
+                "Signature not yet current: 20190305T002809Z is still later than 20190304T214315Z (20190304T212815Z"
+                " + 15 min.)"
+            ),
+        ),
+        # Amazon S3 API reference, error responses
+        ("RequestTimeTooSkewed", "The difference between the request time and the server's time is too large."),
+    ],
+)
+def test_a_clock_that_is_wrong_is_no_matter_of_credentials(code: str, message: str) -> None:
+    with pytest.raises(AwsAccessError) as caught:
+        open_with(Fails(code, message, 403))
+    assert str(caught.value) == (
+        "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP; AWS says:"
+        f' "{message.rstrip(".")}"'
     )
 
 
@@ -188,7 +223,10 @@ def test_what_is_no_aws_is_said_once(answer: object, reason: str) -> None:
         ),
         (
             Fails("Throttling", "Rate exceeded"),
-            "it is not known whose the credentials are: AWS throttled sts:GetCallerIdentity; run it again later",
+            (
+                "it is not known whose the credentials are: AWS throttled sts:GetCallerIdentity; run it again later;"
+                ' AWS says: "Rate exceeded"'
+            ),
         ),
     ],
     ids=["another", "denied", "throttled"],

@@ -251,14 +251,20 @@ DENIED_BY_SCP = (
         (Fails("UnauthorizedOperation", "no", 403), f"no permission for {ZONES}", ZONES),
         (
             Fails("UnauthorizedOperation", DENIED_BY_SCP, 403),
-            f"no permission for {ZONES} (explicit deny in service control policy)",
+            (
+                f"no permission for {ZONES} (explicit deny in service control policy; only who manages the"
+                " organization changes it)"
+            ),
             ZONES,
         ),
         (
             Fails(
                 "AccessDenied", "User: x is not authorized to perform: ec2:Other because no permissions boundary allows"
             ),
-            "no permission for ec2:Other (no permissions boundary)",
+            (
+                "no permission for ec2:Other (no permissions boundary; another policy for the caller does not help:"
+                " the boundary has to allow it, too)"
+            ),
             "ec2:Other",
         ),
         (Fails("AccessDeniedException"), f"no permission for {ZONES}", ZONES),
@@ -423,3 +429,97 @@ def test_offline_code_does_not_load_boto3() -> None:
         "sys.exit(bool({'boto3', 'botocore', 'aws_cdk'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+DENIAL = "User: arn:aws:iam::777788889999:user/JohnDoe is not authorized to perform: ec2:DescribeAvailabilityZones"
+NO = f"no permission for {ZONES}"
+
+
+@pytest.mark.parametrize(
+    ("because", "reason"),
+    [
+        # IAM user guide, "Troubleshoot access denied error messages", one row for each kind of policy and denial
+        (f"because no identity-based policy allows the {ZONES} action", f"{NO} (no identity-based policy)"),
+        ("with an explicit deny in an identity-based policy", f"{NO} (explicit deny in identity-based policy)"),
+        (
+            f"because no service control policy allows the {ZONES} action",
+            f"{NO} (no service control policy; only who manages the organization changes it)",
+        ),
+        (
+            # AWS security blog, "Enhanced access denied error messages with policy ARNs"
+            "with an explicit deny in a service control policy: arn:aws:organizations::987654321098:policy/o-q/p-2",
+            f"{NO} (explicit deny in service control policy; only who manages the organization changes it)",
+        ),
+        (
+            "with an explicit deny in a resource control policy",
+            f"{NO} (explicit deny in resource control policy; only who manages the organization changes it)",
+        ),
+        (
+            f"because no permissions boundary allows the {ZONES} action",
+            (
+                f"{NO} (no permissions boundary; another policy for the caller does not help: the boundary has to"
+                " allow it, too)"
+            ),
+        ),
+        (
+            f"because no VPC endpoint policy allows the {ZONES} action",
+            f"{NO} (no VPC endpoint policy; it belongs to the VPC endpoint that the call goes through)",
+        ),
+        (
+            "with an explicit deny in a VPC endpoint policy",
+            f"{NO} (explicit deny in VPC endpoint policy; it belongs to the VPC endpoint that the call goes through)",
+        ),
+        (
+            f"because no session policy allows the {ZONES} action",
+            (
+                f"{NO} (no session policy; it came with the session: assume the role without it, or with one that"
+                " allows it)"
+            ),
+        ),
+        (
+            "with an explicit deny in a resource-based policy",
+            (
+                f"{NO} (explicit deny in resource-based policy; it belongs to what was asked about, and its owner"
+                " changes it)"
+            ),
+        ),
+    ],
+)
+def test_who_has_to_change_what_denies(because: str, reason: str) -> None:
+    sentence = f"{DENIAL} on resource: * {because}"
+    aws = opened({ZONES: Fails("AccessDenied", sentence, 403)})
+    with pytest.raises(NotAnswered) as caught:
+        aws.zones()
+    assert (caught.value.reason, caught.value.action, caught.value.said) == (reason, ZONES, sentence)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "reason"),
+    [
+        (
+            "InvalidSignatureException",
+            "Signature expired: 20180920T174101Z is now earlier than 20180920T174504Z (20180920T175004Z - 5 min",
+            "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP",
+        ),
+        (
+            "RequestExpired",
+            "Request has expired",
+            "the credentials expired during the run; renew them and run it again",
+        ),
+        (
+            "OptInRequired",
+            "You are not subscribed to this service",
+            f"{ZONES} is not enabled in the account (OptInRequired); enable the region or the service",
+        ),
+        (
+            "AuthFailure",
+            "AWS was not able to validate the provided access credentials",
+            f"AWS does not accept the credentials for {ZONES} (AuthFailure); is the region enabled in the account?",
+        ),
+    ],
+)
+def test_awss_own_sentence_is_kept(code: str, message: str, reason: str) -> None:
+    aws = opened({ZONES: Fails(code, message, 403)})
+    with pytest.raises(NotAnswered) as caught:
+        aws.zones()
+    assert (caught.value.reason, caught.value.said) == (reason, message)

@@ -283,6 +283,10 @@ def test_add_ons_that_eks_has(
     assert (result.status, messages(result)) == (Status.PASSED, [])
 
 
+NOWHERE = AddonVersions(addon=addons.CERT_MANAGER, kubernetes_version="", versions=(), default="")
+"""In the table below: EKS has no such add-on in the region."""
+
+
 @pytest.mark.check("addon_versions_exist", "fails")
 @pytest.mark.parametrize(
     ("answer", "pinned", "says"),
@@ -305,6 +309,14 @@ def test_add_ons_that_eks_has(
             ),
         ),
         (
+            NOWHERE,
+            {},
+            (
+                "operators.training: needs the add-on cert-manager, which EKS does not have in us-east-1 for any"
+                " version of Kubernetes; do without what asks for it, or take another region"
+            ),
+        ),
+        (
             addon(addons.CERT_MANAGER, "v1.19.0-eksbuild.1", "v1.18.2-eksbuild.2", default="v1.18.2-eksbuild.2"),
             {"eks.addon_versions": {addons.CERT_MANAGER: "v1.18.2-eksbuild.1"}},
             (
@@ -324,7 +336,9 @@ def test_add_ons_that_eks_does_not_have(
     says: str,
 ) -> None:
     assert isinstance(account.answers.addon_versions, dict)
-    account.answers.addon_versions[addons.CERT_MANAGER, "1.35"] = answer
+    known = addon(addons.CERT_MANAGER, "v1.17.2-eksbuild.1", default="v1.17.2-eksbuild.1")
+    account.answers.addon_versions[addons.CERT_MANAGER, "1.35"] = None if answer is NOWHERE else answer
+    account.answers.addon_versions[addons.CERT_MANAGER, ""] = None if answer is NOWHERE else known
     result = run_check(ADDONS, case_of(pinned), account)
     assert (result.status, messages(result)) == (Status.FAILED, [says])
 

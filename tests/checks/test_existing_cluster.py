@@ -309,15 +309,14 @@ def test_the_version_of_the_cni(run: Run, cluster: Answers, version: str, ok: bo
     cluster.installed_addons = {"platform": (*without("vpc-cni"), addon("vpc-cni", version))}
     add_on = (
         f"error: eks.existing.cluster_name: needs the Amazon VPC CNI 1.18.3 or newer for HyperPod, got {version} on"
-        " platform; run 'aws eks update-addon --addon-version VERSION --cluster-name platform --addon-name"
-        " vpc-cni'"
+        " platform; update the add-on vpc-cni to it, which its owner can with 'aws eks update-addon'"
     )
     assert everything(run) == ([] if ok else [add_on])
     cluster.installed_addons = {"platform": without("vpc-cni")}
     cluster.kubernetes_daemon_sets = {
         ("platform", "kube-system"): {"aws-node": (f"{REGISTRY}/amazon-k8s-cni:{version}", f"{REGISTRY}/agent:v1")}
     }
-    own = add_on.replace("update-addon --addon-version VERSION", "create-addon --resolve-conflicts OVERWRITE")
+    own = add_on.partition("; ")[0] + "; have the DaemonSet aws-node brought to it the way it was installed"
     assert everything(run) == ([] if ok else [own])
 
 
@@ -358,8 +357,8 @@ def test_a_kueue_of_somebody_else(run: Run, cluster: Answers) -> None:
     assert everything(run) == [
         (
             "error: task_governance: needs platform without a Kueue of its own, got the API group kueue.x-k8s.io;"
-            " remove"
-            " Kueue with its custom resource definitions, or remove task_governance"
+            " leave out task_governance, or name another cluster: whoever uses that Kueue would lose its queues and"
+            " workloads with it"
         )
     ]
     assert everything(run, task_governance=None, storage=None) == []
@@ -380,8 +379,7 @@ def test_an_addon_that_is_there_already(run: Run, cluster: Answers) -> None:
         (
             "error: storage.lustre[0].claim: needs to install aws-fsx-csi-driver on platform, got one that is there"
             " already,"
-            " which EKS refuses; add it to eks.existing.installed_addons to use it as it is, or remove it from the"
-            " cluster"
+            " which EKS refuses; add it to eks.existing.installed_addons to use it as it is"
         )
     ]
     assert everything(run, existing={"installed_addons": ["cert-manager", "aws-fsx-csi-driver"]}) == []

@@ -74,8 +74,8 @@ ANOTHERS = (
     " as root on every node; name one of the account's own"
 )
 PUBLIC = (
-    f"needs a bucket that is not public, got {NAME}: what lies there runs as root on every node; remove the public"
-    " statement from its policy, or name another"
+    f"needs a bucket that is not public, got {NAME}: what lies there runs as root on every node; name another, or"
+    " have its owner make it private"
 )
 NO_VERSIONS = (
     f"{NAME} keeps no versions, so a script that is overwritten or deleted is gone; run 'aws s3api"

@@ -299,10 +299,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
             5,
             (
                 "network",
-                (
-                    'needs 1 VPC while others use 5, quota "VPCs per Region" is 5 in us-east-1; '
-                    f"free 1 of those in use or {REQUEST}"
-                ),
+                (f'needs 1 VPC while others use 5, quota "VPCs per Region" is 5 in us-east-1; {REQUEST}'),
             ),
         ),
         (
@@ -314,7 +311,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "network.nat_gateways",
                 (
                     'needs 1 Elastic IP address while others use 5, quota "EC2-VPC Elastic IPs" is 5 in us-east-1; '
-                    f"free 1 of those in use or {REQUEST}"
+                    f"{REQUEST}"
                 ),
             ),
         ),
@@ -327,7 +324,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "network.nat_gateways",
                 (
                     'needs 1 NAT gateway in use1-az5 while others use 5, quota "NAT gateways per Availability Zone" '
-                    f"is 5 in us-east-1; free 1 of those in use or {REQUEST}"
+                    f"is 5 in us-east-1; {REQUEST}"
                 ),
             ),
         ),
@@ -340,7 +337,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "network",
                 (
                     'needs 1 internet gateway while others use 5, quota "Internet gateways per Region" is 5 in '
-                    f"us-east-1; free 1 of those in use or {REQUEST}"
+                    f"us-east-1; {REQUEST}"
                 ),
             ),
         ),
@@ -353,7 +350,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "hyperpod.instance_groups[1].count",
                 (
                     'needs 84 network interfaces while others use 4917, quota "Network interfaces per Region" is '
-                    f"5000 in us-east-1; free 1 of those in use or {REQUEST}"
+                    f"5000 in us-east-1; {REQUEST}"
                 ),
             ),
         ),
@@ -386,7 +383,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "network",
                 (
                     'needs 1 gateway endpoint while others use 20, quota "Gateway VPC endpoints per Region" is 20 in '
-                    f"us-east-1; free 1 of those in use or {REQUEST}"
+                    f"us-east-1; {REQUEST}"
                 ),
             ),
         ),
@@ -399,7 +396,7 @@ def test_the_volume_quota_cannot_be_read(case_of: CaseOf, fake_aws: FakeAws, run
                 "network",
                 (
                     'needs 4 security groups while others use 2498, quota "VPC security groups per Region" is 2500 in '
-                    f"us-east-1; free 2 of those in use or {REQUEST}"
+                    f"us-east-1; {REQUEST}"
                 ),
             ),
         ),
@@ -457,10 +454,7 @@ def test_each_unread_part_of_the_network_is_told(case_of: CaseOf, fake_aws: Fake
                 (
                     "error",
                     "eks",
-                    (
-                        'needs 1 EKS cluster while others use 100, quota "Clusters" is 100 in us-east-1; '
-                        f"free 1 of those in use or {REQUEST}"
-                    ),
+                    (f'needs 1 EKS cluster while others use 100, quota "Clusters" is 100 in us-east-1; {REQUEST}'),
                 )
             ],
         ),
@@ -511,7 +505,7 @@ def test_eks_clusters_cannot_be_listed(case_of: CaseOf, fake_aws: FakeAws, run_c
                     "storage.lustre",
                     (
                         'needs 1 PERSISTENT_2 file system while others use 100, quota "Lustre Persistent_2 file '
-                        f'systems" is 100 in us-east-1; free 1 of those in use or {REQUEST}'
+                        f'systems" is 100 in us-east-1; {REQUEST}'
                     ),
                 )
             ],
@@ -560,7 +554,7 @@ def test_file_systems_of_restricted_groups(case_of: CaseOf, fake_aws: FakeAws, r
                     "hyperpod.restricted_instance_groups[0].lustre.capacity_gib",
                     (
                         "needs 10.546875 TiB of file systems of restricted instance groups while others use 1.5, quota"
-                        f' "{quota}" is 12 in us-east-1; free 1 of those in use or {REQUEST}'
+                        f' "{quota}" is 12 in us-east-1; {REQUEST}'
                     ),
                 )
             ],

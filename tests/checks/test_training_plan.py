@@ -399,7 +399,7 @@ def test_room(
         assert says(result) == []
         return
     needs = f"needs {needed} instances of plan h100-april for h100, which has {end}"
-    fix = "free the others" if "used by" in end else "wait for replacements"
+    fix = "take another plan" if "used by" in end else "wait for replacements"
     assert says(result) == [f"error {GROUP}.count: {needs} or {fix}"]
 
 

@@ -142,7 +142,7 @@ def message(requirement: Requirement, reading: Reading, environment_name: str = 
             "error",
             (
                 "needs 16 ml.p5.48xlarge for cluster usage while others use 20, quota is 20 in us-east-1; "
-                "free 16 of those in use or run 'hyperpod-cdk quotas request prod'"
+                "run 'hyperpod-cdk quotas request prod'"
             ),
         ),
     ],
@@ -156,7 +156,7 @@ def test_a_missing_applied_value_is_the_default_and_says_so() -> None:
         "error",
         (
             'needs 1 VPC while others use 5, quota "VPCs per Region" is at its default of 5 in us-east-1; '
-            "free 1 of those in use or run 'hyperpod-cdk quotas request prod'"
+            "run 'hyperpod-cdk quotas request prod'"
         ),
     )
     assert message(VPC, Reading(value=5, is_default=True, used=Usage(at_least=4)))[0] == "passed"
@@ -399,7 +399,7 @@ def test_a_lower_bound_refuses_and_says_what_is_missing() -> None:
     assert (verdict.severity, verdict.unread) == ("error", "")
     assert verdict.message == (
         "needs 2 VPC while others use at least 7 (2 HyperPod clusters could not be read), "
-        'quota "VPCs per Region" is 8 in us-east-1; free 1 of those in use or ask Service Quotas for more'
+        'quota "VPCs per Region" is 8 in us-east-1; ask Service Quotas for more'
     )
 
 

@@ -158,7 +158,7 @@ P5_FINDING = (
 )
 VPC_FINDING = (
     'needs 1 VPCs while others use 5, quota "VPCs per Region" is 5 in us-east-1; '
-    "free 1 of those in use or run 'hyperpod-cdk quotas request prod'"
+    "run 'hyperpod-cdk quotas request prod'"
 )
 
 

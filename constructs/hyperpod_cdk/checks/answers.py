@@ -466,7 +466,7 @@ class Aws(Protocol):
         ...
 
     def addon_versions(self, addon: str, kubernetes_version: str) -> AddonVersions | None:
-        """The versions of an add-on for a Kubernetes version; None: EKS has no such add-on for it."""
+        """The versions of an add-on for a Kubernetes version, empty for any; None: EKS has no such add-on for it."""
         ...
 
     def eks_cluster(self, name: str) -> EksClusterAnswer | None:

@@ -33,6 +33,7 @@ from hyperpod_cdk._handlers.quota_gate.reading import (
     NotFound,
     Own,
     is_gone,
+    quoted,
     read_quota,
     used,
 )
@@ -134,7 +135,21 @@ _NOT_ACCEPTED = frozenset(
     }
 )
 _NAMED_ACTION = re.compile(r"not authorized to perform: ([a-zA-Z0-9-]+:[a-zA-Z0-9*]+)")
-_POLICY_TO_BLAME = re.compile(r"(?:explicit deny in an? |because no )((?:[a-z-]+ )*?(?:policy|boundary))\b")
+_POLICY_TO_BLAME = re.compile(r"(?:explicit deny in an? |because no )((?:[A-Za-z-]+ )*?(?:policy|boundary))\b")
+"""IAM's user guide, "Troubleshoot access denied error messages": both forms of the sentence, the kinds of policy."""
+_WHO_CHANGES = {
+    "service control policy": "only who manages the organization changes it",
+    "resource control policy": "only who manages the organization changes it",
+    "permissions boundary": "another policy for the caller does not help: the boundary has to allow it, too",
+    "session policy": "it came with the session: assume the role without it, or with one that allows it",
+    "VPC endpoint policy": "it belongs to the VPC endpoint that the call goes through",
+    "resource-based policy": "it belongs to what was asked about, and its owner changes it",
+}
+"""Whose a policy is, where adding a right to the caller does not help."""
+_CLOCK = re.compile(r"Signature (?:expired|not yet current)|RequestTimeTooSkewed|difference between the request time")
+"""What AWS says of a signature with a wrong time (aws-cli issue 6676, aws-sdk-js issue 2565; S3's error responses)."""
+_CLOCK_REASON = "the clock of this machine is wrong, so that AWS does not take its signatures; set it by NTP"
+_NOT_ENABLED = frozenset({"OptInRequired"})
 _NO_CREDENTIALS = (
     errors.NoCredentialsError,
     errors.PartialCredentialsError,
@@ -183,7 +198,7 @@ _ACCESS_SENTENCES: tuple[tuple[Any, str], ...] = (
         "the AWS session of IAM Identity Center has ended; run 'aws sso login'",
     ),
     (errors.NoCredentialsError, "no AWS credentials; set AWS_PROFILE or run 'aws sso login'"),
-    (_NO_CREDENTIALS, "no AWS credentials: {error}; mend the profile"),
+    (_NO_CREDENTIALS, "no AWS credentials: {error}; correct the profile"),
     (_NOT_REACHED, "AWS is out of reach: {error}; check the network, its proxy and AWS_ENDPOINT_URL"),
 )
 _LARGEST_PAGE = 1000
@@ -543,10 +558,9 @@ class LiveAws:
             return tuple(aws_shapes.kubernetes_version(row) for row in rows)
 
     def addon_versions(self, addon: str, kubernetes_version: str) -> AddonVersions | None:
+        version = {"kubernetesVersion": kubernetes_version} if kubernetes_version else {}
         try:
-            rows = self.pages(
-                "eks", "describe_addon_versions", "addons", addonName=addon, kubernetesVersion=kubernetes_version
-            )
+            rows = self.pages("eks", "describe_addon_versions", "addons", addonName=addon, **version)
         except _Refused as refused:
             if refused.code == "ResourceNotFoundException":
                 return None
@@ -973,9 +987,14 @@ class LiveAws:
             return NotAnswered(f"there are no credentials any more for {name}: {error.operation_name} gave {code}")
         if _DENIED.search(code):
             return _denied(name, code, message)
-        if code in _EXPIRED:
+        if _CLOCK.search(f"{code} {message}"):
+            # before what it is reported as: credentials that expired, or a signature that is wrong
+            reason = _CLOCK_REASON
+        elif code in _EXPIRED:
             # the same for every call: one thing is wrong
             reason = "the credentials expired during the run; renew them and run it again"
+        elif code in _NOT_ENABLED:
+            reason = f"{name} is not enabled in the account ({code}); enable the region or the service"
         elif code in _NOT_ACCEPTED:
             reason = f"AWS does not accept the credentials for {name} ({code}); is the region enabled in the account?"
         elif _THROTTLED.search(code):
@@ -985,7 +1004,9 @@ class LiveAws:
         else:
             # a page of HTML comes from a proxy, or from what is no AWS
             reason = f"{name} was refused with {shown}" + (f": {message}" if message and message[0] != "<" else "")
-        return _Refused(reason, code=code, message=message)
+        # AWS's own sentence is kept, but a page of HTML is none
+        sentence = "" if message in reason or message.startswith("<") else message
+        return _Refused(reason, said=sentence, code=code, message=message)
 
     def _unreachable(self, error: Exception, name: str) -> str:
         service = name.partition(":")[0]
@@ -1073,15 +1094,23 @@ def _no_access(missing: NotAnswered, region: str) -> str:
             return sentence.format(error=_line(error))
     if not isinstance(error, errors.ClientError):
         return f"AWS is out of reach: {missing.reason}; check the network, its proxy and AWS_ENDPOINT_URL"
-    code = error.response.get("Error", {}).get("Code", "")
+    return _no_credentials(error, region)
+
+
+def _no_credentials(error: errors.ClientError, region: str) -> str:
+    """Say why AWS does not take the credentials, with its own words; empty where they are not the reason."""
+    answer = error.response.get("Error", {})
+    code, message = str(answer.get("Code", "")), _line(answer.get("Message") or "")
     if error.operation_name != "GetCallerIdentity":
-        return f"no AWS credentials: {error.operation_name} gave {code}; mend the profile"
+        return f"no AWS credentials: {error.operation_name} gave {code}; correct the profile{quoted(message)}"
+    if _CLOCK.search(f"{code} {message}"):
+        return f"{_CLOCK_REASON}{quoted(message)}"
     if code in _EXPIRED:
         return "the AWS credentials have expired; renew them, in a profile of IAM Identity Center with 'aws sso login'"
     if code in _NOT_ACCEPTED:
         return (
-            f"AWS does not accept the credentials ({code}): they are wrong or deactivated, or {region} is not enabled "
-            "in their account; renew them"
+            f"AWS does not accept the credentials ({code}): they are wrong or deactivated, or {region} is not enabled"
+            f" in their account; renew them, or enable the region{quoted(message)}"
         )
     return ""
 
@@ -1090,14 +1119,18 @@ def _no_client(error: Exception) -> str:
     if isinstance(error, errors.ProfileNotFound):
         name = error.kwargs["profile"]
         return f"there is no AWS profile {name}; set AWS_PROFILE to one that 'aws configure list-profiles' shows"
-    return f"the AWS settings cannot be used: {_line(error)}; mend ~/.aws/config or the AWS_ variables"
+    return f"the AWS settings cannot be used: {_line(error)}; correct ~/.aws/config or the AWS_ variables"
 
 
 def _denied(name: str, code: str, message: str) -> NotAnswered:
     named = _NAMED_ACTION.search(message)
     action = named[1] if named else _ACTIONS.get(name, name)
     blamed = _POLICY_TO_BLAME.search(message)
-    because = f" ({'explicit deny in' if 'explicit deny' in message else 'no'} {blamed[1]})" if blamed else ""
+    because = ""
+    if blamed:
+        whose = _WHO_CHANGES.get(blamed[1], "")
+        how = "explicit deny in" if "explicit deny" in message else "no"
+        because = f" ({how} {blamed[1]}{f'; {whose}' if whose else ''})"
     alternative = ", or the bucket is somebody else's" if name == "s3:HeadBucket" else ""
     return _Refused(
         f"no permission for {action}{because}{alternative}", action=action, code=code, message=message, said=message

@@ -87,11 +87,7 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, path)
         elif answer is None or not answer.versions:
-            yield error(
-                path,
-                f"needs the add-on {name}, which EKS does not have for Kubernetes {version} in {environment.region};"
-                f" set {_VERSION} to one of {', '.join(kubernetes.hyperpod_versions())} that has it",
-            )
+            yield error(path, _absent(name, environment, aws))
         elif pinned and pinned not in answer.versions:
             yield error(
                 path,
@@ -254,6 +250,26 @@ def _better(
     if environment.eks.is_existing:
         return f"update the cluster {environment.eks_cluster_name}, one minor at a time, up to {newest}"
     return f'set kubernetes_version: "{newest}"'
+
+
+def _absent(name: str, environment: Environment, aws: Aws) -> str:
+    """Say that EKS does not have an add-on: no version of Kubernetes helps where the region lacks it altogether."""
+    version, region = environment.eks.kubernetes_version, environment.region
+    try:
+        elsewhere = aws.addon_versions(name, "")
+    except NotAnswered as missing:
+        has_any = f"; whether it has it for another version was not answered: {missing.sentence}"
+    else:
+        if elsewhere is None or not elsewhere.versions:
+            return (
+                f"needs the add-on {name}, which EKS does not have in {region} for any version of Kubernetes;"
+                " do without what asks for it, or take another region"
+            )
+        has_any = ""
+    return (
+        f"needs the add-on {name}, which EKS does not have for Kubernetes {version} in {region};"
+        f" set {_VERSION} to one of {', '.join(kubernetes.hyperpod_versions())} that has it{has_any}"
+    )
 
 
 def _advised(answer: AddonVersions) -> str:

@@ -179,12 +179,10 @@ def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[
             f"the VPC CNI of {cluster.name} has the version {version}, which is none that can be compared"
         )
     elif got < (addons.release(least) or ()):
-        how = "update-addon --addon-version VERSION" if addon else "create-addon --resolve-conflicts OVERWRITE"
         yield error(
             _NAME,
-            f"needs the Amazon VPC CNI {least} or newer for HyperPod, got {version} on {cluster.name}; run 'aws eks"
-            f" {how}"
-            f" --cluster-name {cluster.name} --addon-name {addons.VPC_CNI}'",
+            f"needs the Amazon VPC CNI {least} or newer for HyperPod, got {version} on {cluster.name};"
+            f" {_newer_cni(addon)}",
         )
 
 
@@ -211,8 +209,9 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     if KUEUE_GROUP in groups and addons.TASK_GOVERNANCE not in installed:
         yield error(
             "task_governance",
-            f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; remove Kueue with its"
-            " custom resource definitions, or remove task_governance",
+            f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; leave out"
+            " task_governance, or name another cluster: whoever uses that Kueue would lose its queues and workloads"
+            " with it",
         )
 
 
@@ -246,7 +245,7 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
                 path,
                 f"needs to install {name} on {cluster.name}, got one that is there already, which EKS refuses; add"
                 f" it to"
-                f" {_HERE}.installed_addons to use it as it is, or remove it from the cluster",
+                f" {_HERE}.installed_addons to use it as it is",
             )
     for index, name in enumerate(existing.installed_addons):
         if name not in installed:
@@ -404,6 +403,13 @@ def _self_managed_cni(cluster: str, aws: Aws) -> str | None:
     if not tags:
         raise NotAnswered(f"the images of {_CNI_DAEMON_SET} on {cluster} ({', '.join(images)}) tell no version")
     return tags[0]
+
+
+def _newer_cni(addon: InstalledAddon | None) -> str:
+    if addon is not None:
+        return f"update the add-on {addon.name} to it, which its owner can with 'aws eks update-addon'"
+    # turned into an add-on it would lose its settings where they differ
+    return f"have the DaemonSet {_CNI_DAEMON_SET} brought to it the way it was installed"
 
 
 def _minor(version: str) -> int:

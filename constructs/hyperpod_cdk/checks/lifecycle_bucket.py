@@ -57,8 +57,8 @@ def _settings(account: str, wanted: ExistingBucket, found: BucketSettings) -> It
     if found.public:
         yield error(
             _NAME,
-            f"needs a bucket that is not public, got {wanted.name}: what lies there runs as root on every node; remove"
-            " the public statement from its policy, or name another",
+            f"needs a bucket that is not public, got {wanted.name}: what lies there runs as root on every node; name"
+            " another, or have its owner make it private",
         )
     if not found.versioned:
         yield warning(

@@ -418,7 +418,8 @@ def _room(case: Case, use: _Use, plan: TrainingPlan, shares: _Shares) -> Iterato
         yield error(
             path,
             f"needs {use.needed} instances of plan {use.name} for {names}, which has {free} free of {total}{reasons};"
-            f" lower count by {use.needed - free} or {'free the others' if shares.others else 'wait for replacements'}",
+            f" lower count by {use.needed - free} or"
+            f" {'take another plan' if shares.others else 'wait for replacements'}",
         )
         return
     if plan.unhealthy and use.needed > total - shares.others - plan.unhealthy:

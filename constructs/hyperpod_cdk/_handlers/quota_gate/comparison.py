@@ -280,12 +280,9 @@ def _fix(requirement: Requirement, reading: Reading, left: float, environment_na
     fixes = []
     fits = left - requirement.spare if requirement.needed <= left else left
     fitting = math.floor(fits / requirement.step) * requirement.step
-    excess = math.ceil(requirement.needed - left)
     if requirement.lever and fitting >= 1:
         most = "" if reading.used.is_whole else "at most "
         fixes.append(f"lower {requirement.lever} to {most}{number(fitting)}")
-    elif 0 < excess <= reading.used.at_least:
-        fixes.append(f"free {number(excess)} of those in use")
     if not reading.is_adjustable:
         fixes.append("use another region or account, AWS does not raise this quota")
     elif environment_name:

@@ -170,7 +170,8 @@ class Fault(Section):
 
     ``service`` is boto3's name or IAM's prefix, ``operation`` an API operation; ``*`` stands for all. The first
     ``after`` calls are answered; of those that follow every ``every``-th suffers, ``times`` altogether (default:
-    without end). ``seconds`` is how long ``timeout`` keeps the caller waiting before the connection closes. ``truncated`` cuts an answer in half,
+    without end). ``seconds`` is how long ``timeout`` keeps the caller waiting before the connection closes.
+    ``truncated`` cuts an answer in half,
     ``garbage`` answers with a page that is not AWS's, ``no_endpoint`` closes the connection at once.
     """
 
