@@ -25,6 +25,7 @@ from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.node import use_packaged_node
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
+from hyperpod_cdk.review.assembly import MOST_RESOURCES
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -71,6 +72,8 @@ def main() -> None:
             _preflight_throttled,
             _preflight_offline_against_hyp,
             _review_of_largest,
+            _review_of_roles,
+            _review_of_security_groups,
             _diagram_of_largest,
             _render_against_hyp,
             _report_of_long_log,
@@ -188,6 +191,51 @@ print([len(list(read_assembly(Path(each)).resources())) for each in sys.argv[1:]
     name = f"hyperpod-cdk review, {GROUPS} groups, {_peak_mb(command, allowed=(0, 1)):.0f} MB (at most 300)"
     beyond = f"{ours.median - reading.median:.2f} s"
     return (name, f"{ours.median:.2f}", "reading the two assemblies", f"{reading.median:.2f}", beyond, "2.00 s")
+
+
+def _review_of_roles(scratch: Path) -> Sequence[str]:
+    """As many roles as a template takes, each replaced."""
+    trust = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+
+    def role(number: int, side: str) -> dict[str, object]:
+        allowed = {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": f"arn:aws:s3:::b{number}-{side}/*"}
+        return {
+            "RoleName": f"{side}-{number}",
+            "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
+            "Policies": [{"PolicyName": "p", "PolicyDocument": {"Version": "2012-10-17", "Statement": [allowed]}}],
+        }
+
+    return _review_of_many(scratch, "AWS::IAM::Role", "roles", role)
+
+
+def _review_of_security_groups(scratch: Path) -> Sequence[str]:
+    """As many security groups as a template takes, each replaced and open to the one before it."""
+
+    def group(number: int, side: str) -> dict[str, object]:
+        before = {"Fn::GetAtt": [f"It{number - 1}", "GroupId"]}
+        return {
+            "GroupDescription": f"{side} {number}",
+            "VpcId": "vpc-0a1b2c3d4e5f60718",
+            **({"SecurityGroupIngress": [{"IpProtocol": "-1", "SourceSecurityGroupId": before}]} if number else {}),
+        }
+
+    return _review_of_many(scratch, "AWS::EC2::SecurityGroup", "security groups", group)
+
+
+def _review_of_many(
+    scratch: Path, kind: str, name: str, properties: Callable[[int, str], Mapping[str, object]]
+) -> Sequence[str]:
+    files = {}
+    for side in ("base", "head"):
+        files[side] = scratch / f"{kind.rpartition(':')[2]}-{side}.json"
+        resources = {f"It{n}": {"Type": kind, "Properties": properties(n, side)} for n in range(MOST_RESOURCES)}
+        files[side].write_text(json.dumps({"Resources": resources}), encoding="utf-8")
+    report = f"--out={scratch / 'many.json'}"
+    sides = ["--template", str(files["head"]), "--base", str(files["base"]), "--region", "us-east-1"]
+    command = [_command(), "review", *sides, report]
+    ours = _measure(lambda: _run(command, cwd=ROOT, allowed=(0, 1)), runs=RUNS)
+    label = f"hyperpod-cdk review, {MOST_RESOURCES} {name}, {_peak_mb(command, allowed=(0, 1)):.0f} MB (at most 300)"
+    return (label, f"{ours.median:.2f}", "", "", "", "5.00 s")
 
 
 def _diagram_of_largest(scratch: Path) -> Sequence[str]:

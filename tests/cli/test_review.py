@@ -86,7 +86,7 @@ def test_a_template(called: Run, tmp_path: Path) -> None:
     done = called("review", "--template", file, "--region", "us-east-1", "--format", "json")
     report = json.loads(done.stdout)
     assert report["verdict"]["sentence"] == (
-        "Adds 1 resource; nothing that is deployed changes. The policy finds 3 errors."
+        "Adds 1 resource; nothing that is deployed changes. The policy finds 1 error."
     )
     assert report["verdict"]["is_wrong"]
     assert (report["environment"], report["base"]["label"], report["head"]["label"]) == ("one", "nothing", str(file))

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from hyperpod_cdk.review.assembly import (
     EMPTY,
     MOST_BYTES,
+    MOST_RESOURCES,
+    MOST_TEMPLATE_BYTES,
     Assembly,
     AssemblyError,
     Resource,
@@ -325,16 +327,46 @@ def test_a_lone_template(tmp_path: Path, name: str, stack: str) -> None:
     assert found.environment == ""
 
 
+TOO_LARGE = "has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+
+
 def test_files_that_are_no_template(tmp_path: Path) -> None:
     binary, large, loop = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "c.yaml"
     binary.write_bytes(b"\x7fELF\n\xff\xfe")
-    large.write_bytes(b" " * (MOST_BYTES + 1))
+    large.write_bytes(b" " * (MOST_TEMPLATE_BYTES + 1))
     loop.symlink_to(loop)
     assert refusal(read_template, binary) == f"{binary}:2: not text in UTF-8: byte 0xff"
-    assert refusal(read_template, large) == f"{large}: larger than 16 MiB, which no template is"
+    assert (
+        refusal(read_template, large) == f"{large}: has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+    )
     assert refusal(read_template, loop) == f"{loop}: cannot be read: Too many levels of symbolic links"
     assert refusal(read_template, tmp_path) == f"{tmp_path}: not a file"
     assert refusal(read_template, tmp_path / "x") == f"{tmp_path / 'x'}: cannot be read: No such file or directory"
+
+
+def test_a_manifest_that_is_none_by_its_size(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes(b" " * (MOST_BYTES + 1))
+    assert refusal(read_assembly, tmp_path) == f"{tmp_path}/manifest.json: larger than 16 MiB, which no template is"
+
+
+# CloudFormation user guide, quotas: 1 MB of a template in S3, 500 resources
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_cloudformation_takes_at_most(tmp_path: Path, more: int) -> None:
+    file = tmp_path / "t.json"
+    text = json.dumps(TEMPLATE)
+    file.write_text(text + " " * (MOST_TEMPLATE_BYTES - len(text) + more), encoding="utf-8")
+    if more:
+        assert refusal(read_template, file).endswith(
+            "has 1,048,577 bytes; CloudFormation takes at most 1,048,576 (1 MB)"
+        )
+    else:
+        assert len(read_template(file).stacks[0].resources) == 1
+    many = {"Resources": {f"R{number}": {"Type": "T"} for number in range(MOST_RESOURCES + more)}}
+    file.write_text(json.dumps(many), encoding="utf-8")
+    if more:
+        assert refusal(read_template, file) == f"{file}: has 501 resources; CloudFormation takes at most 500"
+    else:
+        assert len(read_template(file).stacks[0].resources) == MOST_RESOURCES
 
 
 def test_exports_of_strange_outputs() -> None:

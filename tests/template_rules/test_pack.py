@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.review.assembly import Assembly, Stack
 from hyperpod_cdk.template_rules import RULES, TABLE
+from hyperpod_cdk.template_rules.pack import problems
 from hyperpod_cdk.template_rules.rule import Context
 
 Resources = dict[str, Any]
@@ -143,6 +145,30 @@ def spots(resources: Resources) -> list[tuple[str, Severity, str, str, str]]:
         (rule.id, spot.severity or rule.severity, spot.resource.logical_id, spot.place, spot.message)
         for rule in TABLE
         for spot in rule.check(context)
+    ]
+
+
+def test_house_rules_warn_on_the_templates_of_others() -> None:
+    """AWS takes a partition that is spelt out and a zone by its name; it refuses a cluster without access entries."""
+    resources = changed(
+        setting("Eks", AccessConfig={"AuthenticationMode": "CONFIG_MAP"}),
+        setting("Eks", RoleArn="arn:aws:s3:::data"),
+    )
+    others = assembly(resources)
+    ours = replace(others, environment="dev")
+    found = {
+        name: {each.rule: each.severity for each in problems(side) if each.rule in RULES}
+        for name, side in (("others", others), ("ours", ours))
+    }
+    assert found["others"]["partition-from-token"] is Severity.WARNING
+    assert found["ours"]["partition-from-token"] is Severity.ERROR
+    assert {found[name]["eks-authentication"] for name in found} == {Severity.ERROR}
+    assert [rule.id for rule in TABLE if rule.is_house] == [
+        "no-get-azs",
+        "partition-from-token",
+        "subnet-zone-by-id",
+        "cluster-tag",
+        "instance-group-complete",
     ]
 
 
@@ -475,7 +501,8 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "Eks",
             "Properties.Version",
             "must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got "
-            '"1.36"; set Version: "1.35"',
+            '"1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set '
+            'Version: "1.35"',
             id="too new for HyperPod",
         ),
     ],

@@ -18,6 +18,10 @@ NESTED = "cdk:cloud-assembly"
 MOST_BYTES = 16 * 2**20
 """A file that is larger is none of ours: CloudFormation takes templates of 1 MiB, a manifest is some times that."""
 
+MOST_TEMPLATE_BYTES = 2**20
+MOST_RESOURCES = 500
+"""What CloudFormation takes at most of one template (CloudFormation user guide, quotas: 1 MB, 500 resources)."""
+
 MOST_VALUES = 1_000_000
 """As many values fit into no template, but YAML's aliases say as many in a few lines."""
 
@@ -219,7 +223,7 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
 
 def read_template(file: Path, *, region: str = "", account: str = "") -> Assembly:
     """Read one CloudFormation template, JSON or YAML with its short forms (``!Ref``). Raises AssemblyError."""
-    template = parse_template(_text(file), str(file))
+    template = parse_template(_template_text(file), str(file))
     name = re.sub(r"(\.template)?\.(json|ya?ml|template)$", "", file.name)
     stack = Stack(name=name, template=template, region=region, account=account, file=file)
     return Assembly(environment="", stacks=(stack,))
@@ -245,6 +249,8 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
     resources = document.get("Resources") if isinstance(document, dict) else None
     if not isinstance(resources, dict) or not resources:
         raise AssemblyError(f"{where}: not a CloudFormation template: it has no Resources")
+    if len(resources) > MOST_RESOURCES:
+        raise AssemblyError(f"{where}: has {len(resources)} resources; CloudFormation takes at most {MOST_RESOURCES}")
     for logical_id, body in resources.items():
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
             raise AssemblyError(f"{where}: not a CloudFormation template: Resources.{logical_id} has no Type")
@@ -296,7 +302,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stac
     }
     for key in _ordered(needed):
         file = _inside(folder, properties[key].get("templateFile", ""))
-        template = parse_template(_text(file), str(file))
+        template = parse_template(_template_text(file), str(file))
         account, region = _target(str(of_stacks[key].get("environment", "")))
         stacks.append(
             Stack(
@@ -328,6 +334,17 @@ def _construct_paths(folder: Path, artifact: Mapping[str, Any], template: Mappin
         for entry in _listed(entries)
         if isinstance(entry, dict) and entry.get("type") == "aws:cdk:logicalId" and "data" in entry
     }
+
+
+def _template_text(file: Path) -> str:
+    """Read a template; one that CloudFormation would not take is refused before it costs time."""
+    try:
+        size = file.stat().st_size if file.is_file() else 0
+    except OSError:
+        size = 0
+    if size > MOST_TEMPLATE_BYTES:
+        raise AssemblyError(f"{file}: has {size:,} bytes; CloudFormation takes at most {MOST_TEMPLATE_BYTES:,} (1 MB)")
+    return _text(file)
 
 
 def _text(file: Path) -> str:

@@ -136,11 +136,11 @@ def counted_as(each: ResourceEffect) -> Effect:
 
 
 def policy_errors(policy: Policy) -> list[PolicyFinding]:
-    """Give the policy's errors that stand and that nobody has given a reason for."""
+    """Give the policy's errors that are not known to have stood before, and that nobody has given a reason for."""
     return [
         each
         for each in policy.findings
-        if each.severity == "error" and each.status != "resolved" and each.suppressed is None
+        if each.severity == "error" and each.status != "resolved" and not each.stood and each.suppressed is None
     ]
 
 

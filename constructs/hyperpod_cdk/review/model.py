@@ -460,6 +460,8 @@ class PolicyFinding(Model):
     resource: str
     message: str
     status: Literal["new", "standing", "resolved"]
+    stood: bool = False
+    """Whether the base is known to have it too: then it never changes the exit code."""
     suppressed: str | None = None
     """The reason in code for which it is suppressed."""
 

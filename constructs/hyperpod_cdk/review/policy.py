@@ -10,6 +10,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
@@ -34,7 +35,10 @@ def policy(base: Assembly, head: Assembly, *, nag: Nag = nag_violations) -> Poli
     A finding keeps its identity while its rule, its resource and its place stay, whatever its message says. Where
     cdk-nag looked at the head only, what it found stands: nobody knows since when.
     """
-    before, after = _look(base, "base", nag), _look(head, "head", nag)
+    # cdk-nag runs in a process of its own for each side, and takes most of the time
+    with ThreadPoolExecutor(2) as pool:
+        looked = [pool.submit(_look, side, name, nag) for side, name in ((base, "base"), (head, "head"))]
+        before, after = (each.result() for each in looked)
     skipped = [*before.skipped, *after.skipped]
     unknown_before = base is not EMPTY and bool(base.stacks) and after.has_nag and not before.has_nag
     if unknown_before and any(_NAG.match(each.rule) for each in after.found):
@@ -47,11 +51,12 @@ def policy(base: Assembly, head: Assembly, *, nag: Nag = nag_violations) -> Poli
         # of those whose message is another now, as many stand as there were
         changed = [each for each in was if each.message not in told]
         for each in now:
-            stands = each.message in told or (unknown_before and _NAG.match(each.rule) is not None)
-            if not stands and changed:
+            stood = each.message in told
+            is_nags = unknown_before and _NAG.match(each.rule) is not None
+            if not stood and not is_nags and changed:
                 changed.pop()
-                stands = True
-            findings.append(each.finding("standing" if stands else "new"))
+                stood = True
+            findings.append(each.finding("standing" if stood or is_nags else "new", stood=stood))
         findings += [each.finding("resolved") for each in changed]
     findings.sort(key=_order)
     return Policy(findings=tuple(findings), skipped=tuple(dict.fromkeys(skipped)))
@@ -71,13 +76,14 @@ class _Found:
         """What stays the same when other items of a list come and go, or the message has another number."""
         return self.rule, self.resource, _INDEX.sub("", self.place)
 
-    def finding(self, status: Literal["new", "standing", "resolved"]) -> PolicyFinding:
+    def finding(self, status: Literal["new", "standing", "resolved"], *, stood: bool = False) -> PolicyFinding:
         return PolicyFinding(
             rule=self.rule,
             severity=self.severity.value,
             resource=self.resource,
             message=f"{self.place}: {self.message}" if self.place else self.message,
             status=status,
+            stood=stood,
             suppressed=self.suppressed,
         )
 
@@ -186,7 +192,8 @@ def _run_nag(assembly: Assembly, name: str, side: _Side, suppressions: Suppressi
             continue
         found = _Found(
             rule=violation.rule,
-            severity=violation.severity,
+            # what AWS refuses is the engine's to say; on a template of others the rest is advice
+            severity=Severity.WARNING,
             resource=_label(stack.name, resource),
             place="",
             message=violation.message,

@@ -18,6 +18,7 @@ TABLE: tuple[Rule, ...] = (
         source="EC2 user guide, AZ IDs",
         fix="Name availability zone IDs.",
         check=portable.no_get_azs,
+        is_house=True,
     ),
     Rule(
         id="no-dummy-values",
@@ -34,6 +35,7 @@ TABLE: tuple[Rule, ...] = (
         source="CloudFormation template reference, pseudo parameters",
         fix="Write arn:${AWS::Partition}.",
         check=portable.partition_from_token,
+        is_house=True,
     ),
     Rule(
         id="subnet-zone-by-id",
@@ -42,6 +44,7 @@ TABLE: tuple[Rule, ...] = (
         source="EC2 user guide, AZ IDs",
         fix="Set AvailabilityZoneId instead of AvailabilityZone.",
         check=portable.subnet_zone_by_id,
+        is_house=True,
     ),
     Rule(
         id="cluster-tag",
@@ -50,6 +53,7 @@ TABLE: tuple[Rule, ...] = (
         source="AWS managed policy AmazonSageMakerHyperPodTrainingOperatorAccess",
         fix='Add the tag {"Key": "SageMaker", "Value": "true"}.',
         check=cluster.cluster_tag,
+        is_house=True,
     ),
     Rule(
         id="instance-group-complete",
@@ -58,6 +62,7 @@ TABLE: tuple[Rule, ...] = (
         source="SageMaker API reference, ClusterInstanceGroupSpecification",
         fix="State OverrideVpcConfig, ThreadsPerCore and LifeCycleConfig of every group.",
         check=cluster.instance_group_complete,
+        is_house=True,
     ),
     Rule(
         id="efa-security-group",
@@ -215,7 +220,8 @@ def problems(assembly: Assembly) -> list[Problem]:
         Problem(
             stack=assembly.by_name[spot.resource.stack],
             rule=rule.id,
-            severity=spot.severity or rule.severity,
+            # a template without an environment is somebody else's
+            severity=Severity.WARNING if rule.is_house and not assembly.environment else spot.severity or rule.severity,
             message=spot.message,
             logical_id=spot.resource.logical_id,
             place=spot.place,

@@ -29,7 +29,8 @@ class Spot:
 class Rule:
     """One rule: ``reason`` is why it stands, in one sentence, ``source`` where that is said, ``fix`` what mends it.
 
-    An error is what fails for certain or loses data, or what this project never does; the rest warns.
+    An error is what fails for certain or loses data, or what this project never does; the rest warns. ``is_house``
+    marks what only this project never does, and AWS takes: on the templates of others it warns.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Rule:
     source: str
     fix: str
     check: Callable[[Context], Iterator[Spot]] = field(repr=False)
+    is_house: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
