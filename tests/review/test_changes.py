@@ -12,6 +12,7 @@ import yaml
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.review.assembly import Assembly, read_assembly
+from hyperpod_cdk.review.changes import causes
 from hyperpod_cdk.review.model import Cause, Effect, Level, Report, Side
 from hyperpod_cdk.review.run import review
 from stacks.app import add_environment, new_app
@@ -120,6 +121,48 @@ def test_the_verdict_is_never_less_than_what_happens(row: dict[str, Any], report
         assert report.verdict.is_wrong
         assert report.verdict.level in (Level.REPLACED, Level.DELETED, Level.REFUSED)
         assert [each.message for each in report.verdict.attention if each.effect is Effect.REFUSED] != []
+
+
+ALONE = [
+    row
+    for row in CHANGES
+    if row["environment"] == "prod" and not {"before", "swap", "script"} & set(row) and row["causes"]
+]
+FEW_ALONE = ("a bigger file system", "protection is lifted", "Kubernetes one minor back", "a tag")
+
+
+def lines_of(row: dict[str, Any]) -> list[causes.LineChange]:
+    file = ENVIRONMENTS[row["environment"]]
+    text = (PROJECT / file).read_text(encoding="utf-8")
+    old, new = (
+        load_environment(Path(file), text=each, with_record=False) for each in (text, edited(text, row["replace"]))
+    )
+    return causes.line_changes(old, new)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in FEW_ALONE else pytest.param(name, marks=pytest.mark.examples)
+        for name in (row["change"] for row in ALONE)
+    ],
+)
+def test_no_change_is_laid_to_a_line_that_has_not_caused_it(name: str, reports: Any) -> None:
+    """Beside any other change of the file, what one change does has its own lines as causes, or none."""
+    (row,) = [each for each in ALONE if each["change"] == name]
+    radius, own = reports(row).blast_radius, lines_of(row)
+    places = {line.place for line in own}
+    others = [(each, lines_of(each)) for each in ALONE]
+    # what makes every stack another one is a change to all of them
+    beside = [each for each in others if not {line.place for line in each[1]} & {*places, "name", "account", "region"}]
+    assert len(beside) > 10
+    wrong = []
+    for other, lines in beside:
+        for resource in causes.explained(radius, [*own, *lines]).resources:
+            named = set(resource.causes) | {cause for each in resource.properties for cause in each.causes}
+            if named - {line.cause for line in own}:
+                wrong.append((resource.name, other["change"]))
+    assert wrong == []
 
 
 def said(cause: Cause) -> str:

@@ -1,9 +1,9 @@
 """Which line of the environment file caused a change.
 
 The environment file decides properties in known places: those of SageMaker's and FSx's types one by one
-(``property_paths.json``, which the tests hold against the schemas), all others by the construct that they belong to. A
-line that differs between the two files, and stands in such a place, is a cause. Where no line fits there is none: the
-library, a lifecycle script or a chart changed, or somebody changed the account by hand.
+(``property_paths.json``, which the tests hold against the schemas), some of other types likewise. A line that differs
+between the two files and decides what changes is a cause. Where no line is known to, there is none: a wrong one would
+mislead, and the library, a lifecycle script or a chart may have changed, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.review.assembly import Assembly
 from hyperpod_cdk.review.difference import MISSING
-from hyperpod_cdk.review.model import BlastRadius, Cause, PropertyEffect, ResourceEffect
+from hyperpod_cdk.review.model import BlastRadius, Cause, Effect, PropertyEffect, ResourceEffect
 from hyperpod_cdk.review.values import resolve
 from hyperpod_cdk.script_files import ENVIRONMENT
 
@@ -28,54 +28,30 @@ if TYPE_CHECKING:
 _PATHS = Path(__file__).parent / "property_paths.json"
 _LONGEST = 80
 
-_GROUPS: Final = ("hyperpod.instance_groups", "hyperpod.restricted_instance_groups")
-_CLAIMS: Final = ("task_governance.teams",)
-
 _PLACES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    # what a construct is made from, by its path below the stack; the first that fits counts; `item` names a list's item
-    ("QuotaGate", (*_GROUPS, "storage.lustre", "network", "eks", "operators", "quota_check", "instance_types")),
-    ("Network/(Nat|Public|InternetGateway)", ("network.nat_gateways", "network.egress", "network.availability_zones")),
-    ("Network/FlowLog", ("encryption.logs", "network.vpc_cidr")),
-    ("Network|Efa", ("network", "eks.endpoint_access")),
-    ("Endpoints", ("network.egress", "network.endpoints", "network.availability_zones", "operators", "storage")),
-    ("LogsKey", ("encryption.logs",)),
-    ("ControlPlane/(.*Access|AdminAccess)", ("eks.admin_role_arns", "task_governance.teams.member_role_arns")),
-    ("ControlPlane/(OidcProvider)", ("eks.oidc_provider",)),
-    ("ControlPlane/SecretsKey", ("encryption.eks_secrets",)),
-    ("ControlPlane/LogGroup", ("encryption.logs",)),
-    ("ControlPlane/(VpcCni|KubeProxy|EksPodIdentityAgent)", ("eks.addon_versions", "eks.kubernetes_version")),
-    ("ControlPlane", ("eks", "encryption.eks_secrets", "encryption.logs", "network.availability_zones")),
-    ("HyperPodDependencies", ("eks.image_registry", "hyperpod", "operators")),
-    ("FileSystemsKey", ("encryption.file_systems",)),
-    ("Lustre-(?P<item>[^/]+)/LogGroup", ("storage.lustre", "encryption.logs")),
-    ("Lustre-(?P<item>[^/]+)", ("storage.lustre", "encryption.file_systems")),
-    ("LifecycleBucketKey", ("encryption.lifecycle_bucket",)),
-    ("LifecycleScripts", ("hyperpod.lifecycle", "encryption.lifecycle_bucket", "encryption.logs")),
-    ("NodeVolumesKey", ("encryption.node_volumes",)),
-    ("ExecutionRole", ("hyperpod", "storage", "encryption", "permissions_boundary")),
+    # the lists of whose items a construct is made, by its path below the stack; the first that fits counts
+    ("Lustre-(?P<item>[^/]+)", ("storage.lustre",)),
     ("Restricted(Node)?Role-(?P<item>[^/]+)", ("hyperpod.restricted_instance_groups",)),
-    ("Autoscaling", ("hyperpod.autoscaling", "hyperpod.karpenter_pools", *_GROUPS)),
     ("KarpenterPools/Pool-(?P<item>[^/]+)", ("hyperpod.karpenter_pools",)),
-    ("Cluster", ("hyperpod", "encryption.node_volumes", "network.availability_zones")),
     ("TaskGovernance/(Quota|DefaultQueue)-(?P<item>[^/]+)", ("task_governance.teams",)),
-    ("TaskGovernance", ("task_governance",)),
-    ("S3?Claims-(?P<item>[^/]+)", ("storage.s3", *_CLAIMS)),
-    ("(Own)?Claims-(?P<item>[^/]+)", ("storage.lustre", *_CLAIMS)),
+    ("S3?Claims-(?P<item>[^/]+)", ("storage.s3",)),
+    ("(Own)?Claims-(?P<item>[^/]+)", ("storage.lustre",)),
     ("OwnS3Claims-(?P<item>[^/]+)", ("storage.s3",)),
-    ("S3CsiDriver", ("storage.s3", "eks.addon_versions")),
-    ("(Fsx|Ebs)CsiDriver", ("storage", "operators", "eks.addon_versions")),
-    ("TrainingOperator|CertManager|MetricsServer", ("operators", "eks.addon_versions", "eks.kubernetes_version")),
-    ("InferenceOperator", ("operators.inference",)),
-    ("Spaces", ("operators.spaces",)),
-    ("Checkpoint", ("hyperpod.tiered_checkpointing",)),
-    ("Addon|Prometheus|Grafana", ("operators.observability",)),
-    ("NodeEvents", ("encryption.logs", "hyperpod.cluster_name")),
-    ("CoreDns", ("eks.addon_versions", "eks.kubernetes_version")),
-    ("Team|Namespace|Role", ("task_governance.teams",)),
 )
 
-_EVERYWHERE: Final = ("tags", "permissions_boundary", "deletion_protection", "name", "account", "region")
-"""Fields that reach into resources of every kind; they count where nothing nearer fits."""
+_GROUPS: Final = ("hyperpod.instance_groups", "hyperpod.restricted_instance_groups")
+
+_IDENTITY: Final = ("name", "account", "region")
+"""Fields of which each makes all stacks other ones."""
+
+_DECIDED: Final = (
+    ("AWS::EKS::Cluster", "Version", "eks.kubernetes_version"),
+    ("AWS::EKS::Cluster", "ResourcesVpcConfig.PublicAccessCidrs", "eks.public_access_cidrs"),
+    ("AWS::EKS::Cluster", "ResourcesVpcConfig.Endpoint", "eks.endpoint_access"),
+    ("AWS::EKS::Cluster", "DeletionProtection", "deletion_protection"),
+    ("Custom::HyperPodDeletionProtection", "", "deletion_protection"),
+)
+"""Properties by type and beginning, with the one place of the environment file that decides them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,11 +99,13 @@ def with_causes(
     """Give the blast radius with the cause of every change, as far as a line or a file of the project fits."""
     lines = line_changes(base_environment, head_environment)
     scripts = changed_scripts(base, head)
-    if not lines and not scripts:
-        return radius
-    return radius.model_copy(
-        update={"resources": tuple(_explained(resource, lines, scripts) for resource in radius.resources)}
-    )
+    return explained(radius, lines, scripts) if lines or scripts else radius
+
+
+def explained(radius: BlastRadius, lines: list[LineChange], scripts: tuple[Cause, ...] = ()) -> BlastRadius:
+    """Give the blast radius with those of the lines and scripts that caused each change, in place of any it has."""
+    bare = (each.model_copy(update={"causes": ()}) for each in radius.resources)
+    return radius.model_copy(update={"resources": tuple(_explained(each, lines, scripts) for each in bare)})
 
 
 def changed_scripts(base: Assembly, head: Assembly) -> tuple[Cause, ...]:
@@ -148,8 +126,8 @@ def _explained(resource: ResourceEffect, lines: list[LineChange], scripts: tuple
         each.model_copy(update={"causes": _causes_of(resource, each, lines, scripts)}) for each in resource.properties
     )
     causes = dict.fromkeys(cause for each in properties for cause in each.causes)
-    if not causes:
-        causes = dict.fromkeys(_from_lines(resource, "", lines))
+    if not causes and not properties:
+        causes = dict.fromkeys(_from_lines(resource, "", lines, is_indirect=False))
     return resource.model_copy(update={"properties": properties, "causes": tuple(causes)})
 
 
@@ -158,31 +136,56 @@ def _causes_of(
 ) -> tuple[Cause, ...]:
     if scripts and (changed.path.endswith("SourceS3Uri") or resource.type == "Custom::CDKBucketDeployment"):
         return scripts
-    return tuple(_from_lines(resource, changed.path, lines))
+    return tuple(_from_lines(resource, changed.path, lines, is_indirect=changed.is_indirect))
 
 
-def _from_lines(resource: ResourceEffect, path: str, lines: list[LineChange]) -> Iterable[Cause]:
-    for candidates in _candidates(resource, path, lines):
+def _from_lines(resource: ResourceEffect, path: str, lines: list[LineChange], *, is_indirect: bool) -> Iterable[Cause]:
+    for candidates in _candidates(resource, path, lines, is_indirect=is_indirect):
         if candidates:
             return [line.cause for line in candidates]
     return ()
 
 
-def _candidates(resource: ResourceEffect, path: str, lines: list[LineChange]) -> Iterator[list[LineChange]]:
-    """Give the lines that may have caused a change, nearest places first."""
-    item = next(iter(re.findall(r"\[([^\]]+)\]", path)), "")
-    exact = property_paths().get(resource.type, {}).get("from", {}).get(re.sub(r"\[[^\]]*\]", "", path))
+def _candidates(
+    resource: ResourceEffect, path: str, lines: list[LineChange], *, is_indirect: bool
+) -> Iterator[list[LineChange]]:
+    """Give the lines that caused a change, or nothing: a wrong line is worse than none.
+
+    Where the two files differ in one place only, it is that. Of several, a line counts for the property that it decides
+    by the tables, and for what comes and goes with the item or the switch that it is. What only refers to something
+    that is replaced is caused where that is.
+    """
+    if len(lines) == 1:
+        yield lines
+    identity = [line for line in lines if line.place in _IDENTITY]
+    if identity and resource.effect in (Effect.ADDED, Effect.LEFT_BEHIND):
+        # every stack of the environment is another one, and nothing comes or goes for another reason
+        yield identity
+        return
+    if identity or is_indirect:
+        return
+    plain_path = re.sub(r"\[[^\]]*\]", "", path)
     construct, own_item = _construct_places(resource.name)
-    item = item or own_item
-    if exact and "." in exact:
-        yield [line for line in lines if _touches(line, exact) and _is_about(line, item)]
-    within = [line for line in lines if any(_touches(line, place) for place in construct)]
-    if item:
-        yield [line for line in within if item in line.items]
-    yield [line for line in within if _is_about(line, item)]
-    yield [line for line in lines if any(_touches(line, place) for place in _EVERYWHERE)]
-    # all that the two files differ in is one thing, and nothing nearer explains this change
-    yield lines if len(lines) == 1 else []
+    found = next(iter(re.findall(r"\[([^\]]+)\]", path)), "")
+    # an index is no name: the item is the one that the construct is made of
+    item = own_item if found.isdecimal() else found or own_item
+    if resource.type == "AWS::SageMaker::Cluster" and re.fullmatch(r"\w*InstanceGroups\[[^\]]+\]", path):
+        yield [line for line in lines if line.place in _GROUPS and line.items == (item,)]
+        return
+    exact = property_paths().get(resource.type, {}).get("from", {}).get(plain_path, "")
+    place = exact if "." in exact else _decided(resource.type, plain_path)
+    if place:
+        yield [line for line in lines if _touches(line, place) and _is_about(line, item)]
+        return
+    if not path and own_item:
+        whole = [line for line in lines if MISSING in (line.before, line.after) and line.items[-1:] == (own_item,)]
+        yield [line for line in whole if any(line.place == each for each in construct)]
+
+
+def _decided(resource_type: str, path: str) -> str:
+    """Give the place that alone decides a property of a type that ``property_paths.json`` does not have."""
+    places = (place for kind, start, place in _DECIDED if kind == resource_type and path.startswith(start))
+    return next(places, "tags" if path == "Tags" or path.startswith("Tags.") else "")
 
 
 def _construct_places(name: str) -> tuple[tuple[str, ...], str]:
