@@ -56,9 +56,7 @@ def judged(
             asked.append(reason)
             continue
         excepted.append(
-            Excepted(
-                reason=reason, because=exception.reason, owner=exception.owner, expires=exception.expires.isoformat()
-            )
+            Excepted(reason=reason, because=exception.reason, owner=exception.owner, expires=exception.expires)
         )
     asked += [each.model_copy(update={"approvers": rules.approvers_of(each.kind)}) for each in more]
     return tuple(asked), tuple(excepted)
@@ -70,7 +68,7 @@ def _exception(
     if on is None:
         return None
     return next(
-        (each for each in exceptions if each.expires >= on and all(each.answers(reason, one) for one in resources)),
+        (each for each in exceptions if each.last_day >= on and all(each.answers(reason, one) for one in resources)),
         None,
     )
 
@@ -83,7 +81,7 @@ def first_line(asked: Sequence[Reason], excepted: Sequence[Excepted], *, changes
             by_approvers.setdefault(each.approvers, []).append(each)
         parts = [f"by {joined(who) if who else 'a person'}: {_counted(some)}" for who, some in by_approvers.items()]
         return f"Needs approval {'; '.join(parts)}."
-    if not changes:
+    if not changes and not excepted:
         return "Needs nobody's approval, because nothing that is deployed changes."
     amount = f"${rules.thresholds.monthly_increase_usd:,.0f}"
     answered = ""

@@ -11,7 +11,7 @@ from typing import Final
 from hyperpod_cdk.catalog import updates
 from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.changes.effects import rank
-from hyperpod_cdk.review.difference import ResourceChange
+from hyperpod_cdk.review.difference import MISSING, ResourceChange
 from hyperpod_cdk.review.model import (
     Access,
     Attention,
@@ -33,6 +33,7 @@ from hyperpod_cdk.review.model import (
     Unpriced,
 )
 from hyperpod_cdk.review.nouns import count, joined, noun, place
+from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.review.values import plain
 
 JUMP_SHARE: Final = 0.1
@@ -218,15 +219,18 @@ def _open_policies(change: ResourceChange, after: Resource) -> Iterator[Attentio
 
 def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention]:
     for each in change.properties:
-        if each.steps[-1:] and each.steps[-1] in _UNPROTECTED_BY and _is_on(each.before) and not _is_on(each.after):
+        for path, old, new, said in lifted(each):
+            is_switch = path.rpartition(".")[2] in _UNPROTECTED_BY
             yield Attention(
                 effect=None,
                 about="protection",
                 resource=f"{after.stack} / {after.name}",
-                property=each.path,
-                before="true",
-                after=plain(each.after) if isinstance(each.after, bool | str) else None,
-                message=f"The {noun(after.type)} loses its protection against deletion.",
+                property=path,
+                before="true" if is_switch else plain(old) if old is not MISSING else None,
+                after=plain(new) if isinstance(new, bool | int | str) else None,
+                message=f"The {noun(after.type)} loses its protection against deletion."
+                if is_switch
+                else f"The {noun(after.type)} loses protection: {said}.",
             )
 
 
@@ -511,7 +515,14 @@ def _is_worth_a_look(grant: Grant) -> bool:
     is_new_wildcard = grant.change == "added" and grant.is_wildcard and grant.effect == "Allow"
     # a role that a service of AWS takes on gives nobody else access
     is_trust = grant.kind == "trust" and not _SERVICE.match(grant.who)
-    return is_new_wildcard or grant.is_grave or is_trust or (grant.change == "removed" and grant.effect == "Deny")
+    is_entry = grant.change == "added" and any(each.startswith("AmazonEKS") for each in grant.what)
+    return (
+        is_new_wildcard
+        or is_entry
+        or grant.is_grave
+        or is_trust
+        or (grant.change == "removed" and grant.effect == "Deny")
+    )
 
 
 def _of_reach(reach: Reach) -> Found:
@@ -594,10 +605,6 @@ def _ended(text: str) -> str:
 
 def _begun(text: str) -> str:
     return _ended(text[:1].upper() + text[1:])
-
-
-def _is_on(value: object) -> bool:
-    return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
 def _number(value: float | None) -> str:

@@ -154,7 +154,7 @@ class ReasonKind(StrEnum):
     QUOTA = "quota"
     PLAN = "plan"
     ADDRESSES = "addresses"
-    REVIEW_FILE = "review file"
+    REVIEW_FILE = "review"
 
 
 class Reason(Model):

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from hyperpod_cdk.config import documents
 from hyperpod_cdk.config.documents import DocumentError, Said
-from hyperpod_cdk.config.source import MAX_BYTES, Wording
+from hyperpod_cdk.config.source import MAX_BYTES, Ambiguous, Wording
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.json_schema import as_text, schema_of_file
 from hyperpod_cdk.review.attention import MONTHLY_INCREASE_USD
@@ -36,21 +36,39 @@ _GIT_SECONDS: Final = 60
 _SHOWN: Final = 3
 """So many errors of the base's file are shown."""
 
+Kind = Literal[
+    "replacement",
+    "deletion",
+    "refusal",
+    "interruption",
+    "unknown",
+    "access",
+    "protection",
+    "cost",
+    "proof",
+    "quota",
+    "plan",
+    "addresses",
+    "review",
+]
+"""The words of ``model.ReasonKind``."""
+
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 Label = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 _./@-]{0,63}$")]
 
 
-def _day(value: object) -> object:
-    # pydantic would take a number of seconds, and a time of day, for a date
-    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        raise ValueError("must be a day such as 2027-03-31")
-    try:
-        return date.fromisoformat(value)
-    except ValueError:
-        raise ValueError("must be a day that the calendar has, such as 2027-03-31") from None
+_DAY: Final = re.compile("^[0-9]{4}-[0-9]{2}-[0-9]{2}$")
 
 
-Day = Annotated[date, BeforeValidator(_day)]
+def _written(value: object) -> object:
+    # YAML 1.1 reads a date where 1.2 reads text: here it is what stands there
+    return value.text if isinstance(value, Ambiguous) and value.reading == "a date" else value
+
+
+Day = Annotated[str, BeforeValidator(_written), WithJsonSchema({"type": "string", "pattern": _DAY.pattern})]
+
+
+Labels = tuple[Label, ...] | None
 
 
 class _Section(BaseModel):
@@ -64,10 +82,28 @@ class Thresholds(_Section):
     """US dollars a month more, as far as prices are known, that need approval; also a training plan's upfront fee."""
 
 
+class Approvers(_Section):
+    """Who approves which kind of reason: teams or people, as labels for the pipelines."""
+
+    replacement: Labels = None
+    deletion: Labels = None
+    refusal: Labels = None
+    interruption: Labels = None
+    unknown: Labels = None
+    access: Labels = None
+    protection: Labels = None
+    cost: Labels = None
+    proof: Labels = None
+    quota: Labels = None
+    plan: Labels = None
+    addresses: Labels = None
+    review: Labels = None
+
+
 class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     """One reason that need not be asked about again, until a day."""
 
-    kind: ReasonKind
+    kind: Kind
     """The kind of the reason, as the report says it. A change of review.yaml itself cannot be excepted."""
     resource: Text
     """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` stands for any text."""
@@ -78,12 +114,21 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     owner: Label
     """Who answers for it."""
     expires: Day
-    """The last day on which it counts, such as 2027-03-31."""
+    """The last day on which it counts, in UTC, such as 2027-03-31."""
+
+    @property
+    def last_day(self) -> date:
+        """The last day on which it counts. Raises ValueError for one that the calendar does not have."""
+        if not _DAY.fullmatch(self.expires):
+            raise ValueError(self.expires)
+        return date.fromisoformat(self.expires)
 
     def answers(self, reason: Reason, resource: str) -> bool:
         """Whether it is about this reason, for this one of its resources."""
         return (
-            self.kind is reason.kind and _matches(self.resource, resource) and _matches(self.sentence, reason.sentence)
+            self.kind == reason.kind.value
+            and _matches(self.resource, resource)
+            and _matches(self.sentence, reason.sentence)
         )
 
 
@@ -92,7 +137,7 @@ class ReviewRules(_Section):
 
     thresholds: Thresholds = Thresholds()
     """From what on money needs approval."""
-    approvers: dict[ReasonKind, tuple[Label, ...]] = Field(default_factory=dict)
+    approvers: Approvers = Approvers()
     """Who approves which kind of reason: teams or people, as labels for the pipelines."""
     default_approvers: tuple[Label, ...] = ()
     """Who approves every kind that ``approvers`` does not name."""
@@ -101,7 +146,8 @@ class ReviewRules(_Section):
 
     def approvers_of(self, kind: ReasonKind) -> tuple[str, ...]:
         """Give who approves a kind of reason, nobody by name where the file names nobody."""
-        return self.approvers.get(kind, self.default_approvers)
+        found: tuple[str, ...] | None = getattr(self.approvers, kind.value)
+        return self.default_approvers if found is None else found
 
 
 NO_RULES: Final = ReviewRules()
@@ -125,19 +171,24 @@ def read_rules(path: Path, *, text: str | None = None) -> ReviewRules:
     source = documents.open_source(path, WORDING, text=text)
     rules, said = documents.validated(ReviewRules, source)
     said += [
-        Said(
-            severity=Severity.ERROR,
-            path=("exceptions", index, "kind"),
-            message="a change of review.yaml itself cannot be excepted; leave this exception out",
-            rule="exceptions",
-        )
+        Said(severity=Severity.ERROR, path=("exceptions", index, key), message=message, rule="exceptions")
         for index, each in enumerate(rules.exceptions)
-        if not said and each.kind is ReasonKind.REVIEW_FILE
+        if not said
+        for key, message in _wrong(each)
     ]
     found = documents.in_order([*source.findings, *(each.found_in(source) for each in said)])
     if any(each.severity is Severity.ERROR for each in found):
         raise DocumentError(found)
     return rules
+
+
+def _wrong(each: Exception_) -> Iterator[tuple[str, str]]:
+    if each.kind == ReasonKind.REVIEW_FILE.value:
+        yield "kind", "a change of review.yaml itself cannot be excepted; leave this exception out"
+    try:
+        _ = each.last_day
+    except ValueError:
+        yield "expires", f"must be a day that the calendar has, such as 2027-03-31, got {each.expires}"
 
 
 def decided(project: Path, *, base: str | None, head: str | None) -> Decided:

@@ -513,7 +513,11 @@ def test_wildcards_are_counted(statement: dict[str, Any], *, is_wildcard: bool) 
         (allow("s3:GetObject", "arn:aws:s3:::b/*"), False),
         (allow("iam:CreatePolicyVersion", "arn:aws:iam::111122223333:policy/own"), True),
         (allow("eks:AssociateAccessPolicy", "arn:aws:eks:us-east-1:111122223333:cluster/eks"), True),
-        ({**allow("iam:PutRolePolicy", "arn:aws:iam::111122223333:role/own"), "Effect": "Deny"}, False),
+        (allow("*"), True),
+        (allow("iam:*"), True),
+        (allow("*:*"), True),
+        ({"Effect": "Allow", "NotAction": "s3:*", "Resource": "*"}, True),
+        (allow("iam:PutRolePolicy", "arn:aws:iam::111122223333:role/aws-service-role/fsx.amazonaws.com/*"), False),
     ],
 )
 def test_what_a_role_can_give_itself_is_to_be_looked_at(statement: dict[str, Any], *, is_grave: bool) -> None:
@@ -523,7 +527,18 @@ def test_what_a_role_can_give_itself_is_to_be_looked_at(statement: dict[str, Any
     assert [grant.is_grave for grant in found.grants] == [False]
 
 
-@pytest.mark.parametrize(("name", "is_grave"), [("AdministratorAccess", True), ("AmazonS3ReadOnlyAccess", False)])
+def test_a_deny_that_goes_is_to_be_looked_at() -> None:
+    denied = role(
+        Policies=inline({**allow("iam:PutRolePolicy", "arn:aws:iam::111122223333:role/own"), "Effect": "Deny"})
+    )
+    assert [grant.is_grave for grant in judged(*sides({"Role": role()}, {"Role": denied})).grants] == [False]
+    assert [grant.is_grave for grant in judged(*sides({"Role": denied}, {"Role": role()})).grants] == [True]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_grave"),
+    [("AdministratorAccess", True), ("AmazonS3ReadOnlyAccess", False), ("NobodyKnowsThisPolicy", True)],
+)
 def test_an_administrator_is_to_be_looked_at(name: str, *, is_grave: bool) -> None:
     found = judged(*sides({"Role": role()}, {"Role": role(ManagedPolicyArns=[f"arn:aws:iam::aws:policy/{name}"])}))
     assert [grant.is_grave for grant in found.grants] == [is_grave]
@@ -551,7 +566,10 @@ def test_who_comes_from_outside_is_to_be_looked_at(principal: Any, *, is_grave: 
 def test_what_is_not_a_statement_is_noted() -> None:
     odd = ["no statement", {"Fn::If": ["Unknown", allow("*"), allow("s3:*")]}, {"Effect": "Maybe"}]
     found = judged(*sides({"Role": role()}, {"Role": role(Policies=[*inline(*odd), "x"], ManagedPolicyArns=5)}))
-    assert [grant.sentence for grant in found.grants] == [f"{ROLE} has policy 5, which the templates do not hold"]
+    said = [grant.sentence for grant in found.grants]
+    assert f"{ROLE} has policy 5, which the templates do not hold" in said
+    assert f"{ROLE}: what this permits is not known: no statement" in said
+    assert all(grant.is_grave for grant in found.grants)
     assert len(found.notes) == 4
     assert all(note.startswith(f"{ROLE}: ") for note in found.notes)
     assert f"{ROLE}: not judged: no statement" in found.notes

@@ -175,7 +175,9 @@ def test_aws_auth() -> None:
     }
     found = judged({}, {"Auth": manifest(config_map)})
     assert [grant.sentence for grant in found.grants] == [
-        "role team may enter EKS cluster eks in Kubernetes group system:masters"
+        "Kubernetes manifest Auth (prod-eks): what this permits is not known: aws-auth: mapUsers is not YAML",
+        "Kubernetes manifest Auth (prod-eks): what this permits is not known: aws-auth: odd",
+        "role team may enter EKS cluster eks in Kubernetes group system:masters",
     ]
     assert found.notes == (
         "Kubernetes manifest Auth (prod-eks): not judged: aws-auth: odd",
@@ -272,7 +274,11 @@ def test_manifest_that_is_not_json_is_noted() -> None:
     ("after", "is_grave"),
     [
         (entry(AccessPolicies=[policy(ADMIN)]), True),
-        (entry(AccessPolicies=[policy(EDIT, "a")]), True),
+        (entry(AccessPolicies=[policy(EDIT)]), True),
+        (entry(AccessPolicies=[policy(EDIT, "kube-system")]), True),
+        # to edit a namespace of one's own is no administration
+        (entry(AccessPolicies=[policy(EDIT, "a")]), False),
+        (entry(KubernetesGroups=["system:nodes"]), False),
         (entry(KubernetesGroups=["system:masters"]), True),
         (entry(), False),
         # nodes join as what they are

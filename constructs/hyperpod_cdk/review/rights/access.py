@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.difference import ResourceChange
 from hyperpod_cdk.review.model import Access, Change, Grant, Reach
+from hyperpod_cdk.review.rights import grave, words
 from hyperpod_cdk.review.rights import reach as reaching
-from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.cluster_access import (
     WHOLE_CLUSTER,
     ClusterAccess,
@@ -20,7 +20,8 @@ from hyperpod_cdk.review.rights.cluster_access import (
     cluster_access,
     is_anybody,
 )
-from hyperpod_cdk.review.rights.reach import Network, Path, Rule
+from hyperpod_cdk.review.rights.exposure import exposures
+from hyperpod_cdk.review.rights.reach import Network, Opening, Path, Rule
 from hyperpod_cdk.review.rights.statements import (
     Block,
     Heading,
@@ -38,23 +39,8 @@ _MOST_ATOMS: Final = 200_000
 
 _BUCKET: Final = "AWS::S3::Bucket"
 _PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
+_BOTH_WAYS: Final = ("internet gateway", "VPC peering", "transit gateway", "VPN gateway", "core network")
 _ASSUMES: Final = ("sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml")
-
-_ADMIN_POLICIES: Final = frozenset({"AdministratorAccess", "IAMFullAccess", "PowerUserAccess"})
-_ADMIN_ROLES: Final = frozenset({"ClusterRole cluster-admin", "ClusterRole admin"})
-_ESCALATES: Final = frozenset(
-    {
-        *("iam:addusertogroup", "iam:attachgrouppolicy", "iam:attachrolepolicy", "iam:attachuserpolicy"),
-        *("iam:putgrouppolicy", "iam:putrolepolicy", "iam:putuserpolicy"),
-        *("iam:createpolicyversion", "iam:setdefaultpolicyversion", "iam:updateassumerolepolicy"),
-        *("iam:createaccesskey", "iam:createloginprofile", "iam:updateloginprofile"),
-        *("iam:deleterolepermissionsboundary", "iam:deleteuserpermissionsboundary"),
-        *("eks:createaccessentry", "eks:updateaccessentry", "eks:associateaccesspolicy"),
-    }
-)
-"""Actions by which whoever has them can come to have more than a policy says."""
-_ESCALATES_ON_ANY: Final = frozenset({"iam:passrole", "sts:assumerole", "kms:putkeypolicy", "s3:putbucketpolicy"})
-"""The same where the resource is a pattern: on one role or bucket they are what is meant."""
 
 Atom = tuple[Term, Term]
 _Change = Literal["added", "removed"]
@@ -74,7 +60,8 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.permissions(old.permissions, new.permissions),
         *words_.boundaries(old.permissions, new.permissions),
         *words_.entries(old.clusters, new.clusters),
-        *words_.facts(old.clusters, new.clusters),
+        *words_.facts(old.clusters, new.clusters, grave.powerful(after, new.permissions)),
+        *words_.unread(old.permissions, new.permissions, changes),
     ]
     reach = [
         *words_.rules(old.network, new.network),
@@ -83,6 +70,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.openings(old.network, new.network),
         *words_.memberships(changes),
         *words_.blocks(changes),
+        *words_.exposures(changes),
     ]
     return Access(
         grants=tuple(found.grant for found in sorted(grants, key=_Found.order)),
@@ -137,7 +125,15 @@ class _Sentences:
                 wider = [*others.get(heading, ()), *(others.get(bare, ()) if heading.condition else ())]
                 for block, place in _grouped(atoms):
                     is_covered = heading.effect == "Allow" and is_covered_by(block, wider)
-                    yield self._statement(change, heading, block, place, spelling, is_covered=is_covered)
+                    yield self._statement(
+                        change,
+                        heading,
+                        block,
+                        place,
+                        spelling,
+                        is_covered=is_covered,
+                        until_now=self._until_now(change, heading, block, old) if not is_covered else "",
+                    )
 
     def boundaries(self, old: Permissions, new: Permissions) -> Iterator[_Found]:
         for token in dict.fromkeys((*new.boundaries, *old.boundaries)):
@@ -163,7 +159,29 @@ class _Sentences:
                 effect="Deny",
                 place=place,
                 width=6 if will is None else 1,
+                is_grave=was is not None,
             )
+
+    def unread(self, old: Permissions, new: Permissions, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
+        """Tell of what newly stands in a policy and cannot be read: what it permits is not known."""
+        for change in changes:
+            place = place_of(change.after) if change.after is not None else None
+            if place is None or change.after is None:
+                continue
+            for each in dict.fromkeys(new.unread.get(place, ())):
+                if each not in old.unread.get(place, ()):
+                    who = self.after.name(change.after)
+                    yield self._grant(
+                        change="added",
+                        kind="permission",
+                        sentence=f"{who}: what this permits is not known: {each}",
+                        who=who,
+                        what=(each,),
+                        which=(),
+                        place=place,
+                        width=6,
+                        is_grave=True,
+                    )
 
     def entries(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
         for key in dict.fromkeys((*new.entries, *old.entries)):
@@ -173,11 +191,16 @@ class _Sentences:
                 if different:
                     yield self._entry(change, key, different, is_whole=not others)
 
-    def facts(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
+    def facts(self, old: ClusterAccess, new: ClusterAccess, powerful: Container[Principal]) -> Iterator[_Found]:
         for change, (some, others) in _both((new.facts, old.facts), (old.facts, new.facts)):
             for key, fact in some.items():
                 if key not in others and (not fact.needs or (fact.needs in self._old and fact.needs in self._new)):
-                    yield self._fact(change, fact)
+                    is_grave = (
+                        fact.kind == "cluster access"
+                        or fact.is_grave
+                        or any(each in powerful or not self.after.find(each[1]) for each in fact.roles)
+                    )
+                    yield self._fact(change, fact, is_grave=is_grave and change == "added")
 
     def rules(self, old: Network, new: Network) -> Iterator[Reach]:
         different: dict[tuple[_Change, Rule], list[tuple[str, Place]]] = {}
@@ -213,7 +236,12 @@ class _Sentences:
             for key, opening in some.items():
                 if key not in others:
                     sentence = opening.gained if change == "added" else opening.lost
-                    yield _reach(change, sentence, opening.place, is_world=opening.is_world)
+                    is_grave = change == "added" and self._is_grave_opening(opening)
+                    yield _reach(change, sentence, opening.place, is_world=opening.is_world, is_grave=is_grave)
+
+    def _is_grave_opening(self, opening: Opening) -> bool:
+        """Whether a way in or out needs approval; what a new subnet or ACL brings along opens nothing that was shut."""
+        return opening.is_grave and not (opening.of in self._new and opening.of not in self._old)
 
     def memberships(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell which security groups' rules newly hold, or no longer, for what stays."""
@@ -237,7 +265,12 @@ class _Sentences:
             if stated == [True, False]:
                 name = self.after.name(each.after)
                 sentence = f"{name} may no longer block public access: its template states no {_PUBLIC_BLOCK} any more"
-                yield _reach("added", sentence, place_of(each.after), is_world=True)
+                yield _reach("added", sentence, place_of(each.after), is_world=True, is_grave=True)
+
+    def exposures(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
+        """Tell what other types newly say of accounts, address blocks and public access."""
+        for each in exposures(self.before, self.after, changes):
+            yield _reach("added", each.sentence, each.place, is_world=each.is_world, is_grave=each.is_grave)
 
     def _sides(self, before: Resource, after: Resource) -> tuple[tuple[View, Resource], tuple[View, Resource]]:
         return (self.before, before), (self.after, after)
@@ -268,7 +301,7 @@ class _Sentences:
             condition=condition,
             effect=effect,
             is_wildcard=is_wide,
-            is_grave=is_grave and change == "added",
+            is_grave=is_grave,
             stack=place[0],
             logical_id=place[1],
         )
@@ -283,6 +316,7 @@ class _Sentences:
         spelling: Mapping[str, str],
         *,
         is_covered: bool,
+        until_now: str,
     ) -> _Found:
         who = self._who(heading.who)
         subject = self._as_subject(who, heading.who[1] if heading.who[0] == "resource" else "")
@@ -322,6 +356,8 @@ class _Sentences:
             )
         if condition:
             sentence = f"{sentence}, if {condition}"
+        if until_now:
+            sentence = f"{sentence}; until now limited by {until_now}"
         if is_covered:
             sentence = f"{sentence}; a wider statement {_said(change, 'allowed that already', 'still allows that')}"
         return self._grant(
@@ -336,21 +372,29 @@ class _Sentences:
             place=place,
             width=-1 if is_covered else self._width(heading, block),
             is_wide=is_wildcard(block),
-            is_grave=not is_covered and heading.effect == "Allow" and self._is_grave(heading, block),
+            is_grave=not is_covered and self._is_grave(change, heading, block, until_now),
         )
 
-    def _is_grave(self, heading: Heading, block: Block) -> bool:
-        """Whether a statement lets in somebody from outside, or lets somebody give himself more than it says."""
-        if heading.kind == "resource policy":
-            # what an endpoint's policy allows is no right yet
-            return not heading.through and words.is_outside(self.after, heading.who)
-        names = {each for kind, names in block.actions if kind != "but" for each in names}
-        if heading.kind == "cluster access":
-            return is_anybody(heading.who) or not names.isdisjoint(_ADMIN_ROLES)
-        if any(each.rpartition("/")[2] in _ADMIN_POLICIES for each in names) or not names.isdisjoint(_ESCALATES):
-            return True
-        is_any = any("*" in each for kind, names in block.resources for each in names)
-        return is_any and not names.isdisjoint(_ESCALATES_ON_ANY)
+    def _is_grave(self, change: _Change, heading: Heading, block: Block, until_now: str) -> bool:
+        if heading.effect == "Deny":
+            return change == "removed" and self._stays(heading, block)
+        return change == "added" and (bool(until_now) or grave.is_grave(self.after, heading, block))
+
+    def _stays(self, heading: Heading, block: Block) -> bool:
+        """Whether what a Deny held back is still there: whoever it is about, and what it stands on."""
+        names = [name for kind, names in block.resources if kind != "but" for name in names]
+        if heading.kind == "permission":
+            names = [heading.who[1]]
+        found = [match for name in names if (match := TOKEN.match(name))]
+        tokens = [f"${{{match[1]}/{match[2]}}}" for match in found]
+        return not tokens or any(token in self._new and token in self._old for token in tokens)
+
+    def _until_now(self, change: _Change, heading: Heading, block: Block, old: Permissions) -> str:
+        """Give the condition that limited the same until now and is gone, in words."""
+        if change == "removed" or heading.effect == "Deny" or heading.kind == "cluster access":
+            return ""
+        same = [(each, blocks) for each, blocks in old.blocks.items() if each.who == heading.who]
+        return grave.dropped_condition(heading, block, same)
 
     def _permission(self, clause: str, heading: Heading, resources: str) -> str:
         if heading.kind == "cluster access":
@@ -408,11 +452,11 @@ class _Sentences:
             what=(*having, *(f"Kubernetes group {group}" for group in groups), *types),
             which=(cluster,),
             place=min(rights.items(), key=lambda item: item[0])[1],
-            is_grave=bool(having or groups),
+            is_grave=change == "added" and grave.entry_is_grave(rights, whole=WHOLE_CLUSTER),
             width=(5 if is_admin or "system:masters" in groups else 2) + (WHOLE_CLUSTER in scopes),
         )
 
-    def _fact(self, change: _Change, fact: Fact) -> _Found:
+    def _fact(self, change: _Change, fact: Fact, *, is_grave: bool) -> _Found:
         return self._grant(
             change=change,
             kind=fact.kind,
@@ -421,7 +465,7 @@ class _Sentences:
             what=fact.what,
             which=fact.which,
             place=fact.place,
-            is_grave=fact.kind == "cluster access",
+            is_grave=is_grave,
             width=3 if fact.kind == "cluster access" else 1,
         )
 
@@ -432,7 +476,10 @@ class _Sentences:
         peer = reaching.peer_name(self.before, rule)
         verb = _said(change, "lets", "no longer lets")
         sentence = f"{group} {verb} {rule.direction} {what} {'from' if rule.direction == 'in' else 'to'} {peer}"
-        return _reach(change, sentence, min(found)[1], is_world=rule.peer in reaching.ANYWHERE)
+        is_world = reaching.is_internet(rule.peer)
+        is_told = is_world or reaching.is_told(rule.peer)
+        is_grave = change == "added" and rule.direction == "in" and (is_world or not is_told)
+        return _reach(change, sentence, min(found)[1], is_world=is_world, is_grave=is_grave)
 
     def _default_egress(self, change: _Change, group: str, what: str) -> Reach:
         found = self.after.find(group) or self.before.find(group)
@@ -448,7 +495,11 @@ class _Sentences:
         who = words.listed(sorted(names), "subnets")
         verb = "reaches" if len(names) == 1 else "reach"
         verb = verb if change == "added" else f"no longer {verb}"
-        return _reach(change, f"{who} {verb} {destination} through {target}", first[1], is_world=is_any)
+        # a way to the internet gateway is a way back, too: new for a subnet that was there
+        is_grave = change == "added" and path.kind in _BOTH_WAYS and any(each in self._old for each in origins)
+        return _reach(
+            change, f"{who} {verb} {destination} through {target}", first[1], is_world=is_any, is_grave=is_grave
+        )
 
     def _is_on_both(self, token: str) -> bool:
         return not TOKEN.fullmatch(token) or (token in self._old and token in self._new)
@@ -577,12 +628,26 @@ def _said(change: _Change, added: str, removed: str) -> str:
     return added if change == "added" else removed
 
 
-def _reach(change: _Change, sentence: str, place: Place, *, is_world: bool) -> Reach:
-    return Reach(change=change, sentence=sentence, is_world=is_world, stack=place[0], logical_id=place[1])
+def _reach(change: _Change, sentence: str, place: Place, *, is_world: bool, is_grave: bool = False) -> Reach:
+    return Reach(
+        change=change,
+        sentence=sentence,
+        is_world=is_world,
+        is_grave=is_grave,
+        stack=place[0],
+        logical_id=place[1],
+    )
 
 
-def _order_of_reach(found: Reach) -> tuple[bool, bool, str, str, str]:
-    return found.change != "added", not found.is_world, found.sentence, found.stack, found.logical_id
+def _order_of_reach(found: Reach) -> tuple[bool, bool, bool, str, str, str]:
+    return (
+        found.change != "added",
+        not found.is_grave,
+        not found.is_world,
+        found.sentence,
+        found.stack,
+        found.logical_id,
+    )
 
 
 def _notes(old: _Side, new: _Side, changes: Sequence[ResourceChange]) -> Iterator[str]:

@@ -35,7 +35,7 @@ _ACTS_AS: Final = {
     "AWS::CodeBuild::Project": "ServiceRole",
 }
 """The property by which what stays may take on another role."""
-_ANYBODY: Final = ("system:unauthenticated", "system:authenticated", "system:anonymous")
+_ANYBODY: Final = ("system:unauthenticated", "system:authenticated", "system:anonymous", "system:serviceaccounts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,9 @@ class Fact:
     lost: str
     place: Place
     needs: str = ""
+    is_grave: bool = False
+    roles: tuple[Principal, ...] = ()
+    """The roles that are taken on: grave where one of them is."""
 
 
 @dataclass
@@ -126,6 +129,7 @@ class _Reader:
                     who=who,
                     what=("what the share permits",),
                     which=(what,),
+                    is_grave=True,
                     gained=f"{who} is given a share of {what}",
                     lost=f"{who} is no longer given a share of {what}",
                     place=place_of(resource),
@@ -139,6 +143,7 @@ class _Reader:
             who=who,
             what=("sts:AssumeRole",),
             which=(name,),
+            roles=(self._principal(role),),
             gained=f"{who} acts as {name}",
             lost=f"{who} no longer acts as {name}",
             place=place_of(resource),
@@ -218,6 +223,7 @@ class _Reader:
             who=f"{who} of {name}",
             what=("sts:AssumeRole",),
             which=tuple(roles),
+            roles=tuple(self._principal(each) for each in (role, target) if each),
             gained=f"{who} of {name} acts as {', and through it as '.join(roles)}",
             lost=f"{who} of {name} no longer acts as {', and through it as '.join(roles)}",
             place=place_of(resource),

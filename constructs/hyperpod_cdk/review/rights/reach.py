@@ -13,6 +13,9 @@ from hyperpod_cdk.review.rights.statements import items, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
 
 ANYWHERE: Final = ("0.0.0.0/0", "::/0")
+_NARROWEST: Final = {4: 8, 6: 16}
+"""The prefix from which on a block is not the internet any more: the 60 rules that a security group has by default are
+too few to make up half of the internet of such."""
 _PROTOCOLS: Final = {"-1": "all", "6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 _PORTS: Final = (0, 65535)
 _DIRECTIONS: Final = {
@@ -69,6 +72,9 @@ class Opening(NamedTuple):
     lost: str
     is_world: bool
     place: Place
+    is_grave: bool = False
+    of: str = ""
+    """The token of what has to be there already for it to be grave, empty where it is in any case."""
 
 
 @dataclass
@@ -96,6 +102,26 @@ def cidr(value: str) -> str:
         return str(ipaddress.ip_network(value, strict=False))
     except ValueError:
         return value
+
+
+def is_internet(block: str) -> bool:
+    """Whether an address block is the internet, or so much of it that a few of its like are all of it."""
+    try:
+        network = ipaddress.ip_network(block, strict=False)
+    except ValueError:
+        return False
+    return network.prefixlen < _NARROWEST[network.version] and not network.is_private
+
+
+def is_told(peer: str) -> bool:
+    """Whether the templates tell who a rule's peer is: an address block, a security group, a list of their own."""
+    if TOKEN.fullmatch(peer) or peer.startswith("security group "):
+        return True
+    try:
+        ipaddress.ip_network(peer, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def difference(minuend: Iterable[Ports], subtrahend: Iterable[Ports]) -> list[Ports]:
@@ -193,7 +219,8 @@ class _Reader:
             properties = self.view.properties(resource)
             vpc, gateway = _id(properties.get("VpcId")), _id(properties.get("TransitGatewayId"))
             gateway_name = f"transit gateway {token_name(self.view, gateway)}"
-            self._open(resource, ("attachment", vpc, gateway), self._name(vpc), f"attached to {gateway_name}")
+            what = f"attached to {gateway_name}"
+            self._open(resource, ("attachment", vpc, gateway), self._name(vpc), what, is_grave=True)
         for resource in self.view.of_type("AWS::EKS::Cluster"):
             self._api_server(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::S3::Bucket"):
@@ -202,13 +229,13 @@ class _Reader:
             if self.view.properties(resource).get("Scheme", "internet-facing") == "internet-facing":
                 token = self.view.token(resource)
                 words_ = "reachable from the internet"
-                self._open(resource, ("load balancer", token), self._name(token), words_, is_world=True)
+                self._open(resource, ("load balancer", token), self._name(token), words_, is_world=True, is_grave=True)
         for resource in self.view.of_type("AWS::Lambda::Url"):
             properties = self.view.properties(resource)
             if properties.get("AuthType") == "NONE":
                 function = _id(properties.get("TargetFunctionArn"))
                 words_ = "callable by any address through its URL, without IAM"
-                self._open(resource, ("url", function), self._name(function), words_, is_world=True)
+                self._open(resource, ("url", function), self._name(function), words_, is_world=True, is_grave=True)
         return self.found
 
     def _name(self, token: str) -> str:
@@ -222,10 +249,12 @@ class _Reader:
         words_: str,
         *,
         is_world: bool = False,
+        is_grave: bool = False,
+        of: str = "",
         verb: str = "is",
     ) -> None:
         lost = f"{who} {'is no longer' if verb == 'is' else f'no longer {verb}'} {words_}"
-        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource))
+        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource), is_grave, of)
         self.found.openings.setdefault(key, opening)
 
     def _security_groups(self) -> None:
@@ -310,7 +339,16 @@ class _Reader:
                 token = self.view.token(resource)
                 is_world = token in public
                 what = "public addresses to what starts in it"
-                self._open(resource, ("public", token), self._name(token), what, is_world=is_world, verb="gives")
+                self._open(
+                    resource,
+                    ("public", token),
+                    self._name(token),
+                    what,
+                    is_world=is_world,
+                    is_grave=True,
+                    of=token,
+                    verb="gives",
+                )
 
     def _path(self, resource: Resource, path: Path, origins: Iterable[tuple[str, Resource]]) -> None:
         found = self.found.paths.setdefault(path, {})
@@ -344,7 +382,8 @@ class _Reader:
         key = ("acl", acl, str(is_out), number, action, protocol, detail, block)
         is_world = block in ANYWHERE and action == "allow"
         verb = "allows" if action == "allow" else "denies"
-        self._open(resource, key, self._name(acl), what, is_world=is_world, verb=verb)
+        is_grave = action == "allow" and not is_out and is_internet(block)
+        self._open(resource, key, self._name(acl), what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
 
     def _peering(self, resource: Resource, properties: dict[str, Any]) -> None:
         vpc, peer = _id(properties.get("VpcId")), _id(properties.get("PeerVpcId"))
@@ -353,7 +392,7 @@ class _Reader:
             [f" of account {owner}" if properties.get("PeerOwnerId") else "", f" in {region}" if region else ""]
         )
         what = f"with {self._name(peer) if TOKEN.fullmatch(peer) else f'VPC {peer}'}{where}"
-        self._open(resource, ("peering", vpc, peer, owner, region), self._name(vpc), what, verb="peers")
+        self._open(resource, ("peering", vpc, peer, owner, region), self._name(vpc), what, is_grave=True, verb="peers")
 
     def _api_server(self, resource: Resource, properties: dict[str, Any]) -> None:
         stated = properties.get("ResourcesVpcConfig")
@@ -363,10 +402,11 @@ class _Reader:
         if text(config.get("EndpointPublicAccess", True)) == "true":
             for each in items(config.get("PublicAccessCidrs")) or [ANYWHERE[0]]:
                 block = cidr(text(each))
-                is_world = block in ANYWHERE
-                name = f"any address ({block})" if is_world else words.shown(self.view, block)
+                is_world = is_internet(block)
+                name = f"any address ({block})" if block in ANYWHERE else words.shown(self.view, block)
                 what = f"{name} over the internet"
-                self._open(resource, ("api", token, block), who, what, is_world=is_world, verb="answers to")
+                key = ("api", token, block)
+                self._open(resource, key, who, what, is_world=is_world, is_grave=is_world, of=token, verb="answers to")
         if text(config.get("EndpointPrivateAccess", False)) == "true":
             self._open(resource, ("api", token, "private"), who, "its VPC, by a private address", verb="answers to")
 
@@ -379,10 +419,13 @@ class _Reader:
                 if text(stated.get(name, False)) != "true":
                     verb, _, rest = what.partition(" ")
                     key = ("bucket", token, name)
-                    self._open(resource, key, self._name(token), f"{rest} ({name} is off)", is_world=True, verb=verb)
+                    off = f"{rest} ({name} is off)"
+                    self._open(resource, key, self._name(token), off, is_world=True, is_grave=True, verb=verb)
         if acl := _PUBLIC_ACLS.get(text(properties.get("AccessControl"))):
             what = f"anyone {acl} (ACL {text(properties['AccessControl'])})"
-            self._open(resource, ("acl", token, acl), self._name(token), what, is_world=True, verb="lets")
+            self._open(
+                resource, ("acl", token, acl), self._name(token), what, is_world=True, is_grave=True, verb="lets"
+            )
 
 
 def _is_internet(path: Path) -> bool:

@@ -43,6 +43,16 @@ _REGIONAL: Final = {
 }
 """Policies of an account in a region, whose resources are their own."""
 
+_READ_BY_KIND: Final = frozenset(
+    {
+        *("AWS::IAM::Role", "AWS::IAM::User", "AWS::IAM::Group", "AWS::IAM::ManagedPolicy", "AWS::IAM::Policy"),
+        *("AWS::IAM::RolePolicy", "AWS::IAM::UserPolicy", "AWS::IAM::GroupPolicy", "AWS::EC2::VPCEndpoint"),
+        *("AWS::Lambda::Permission", "AWS::Events::EventBusPolicy"),
+    }
+)
+READ: Final = frozenset({*_ITSELF, *_REGIONAL, *_READ_BY_KIND})
+"""The types whose policies are read by their own rules; those of any other type are found by their shape."""
+
 _HOLDERS: Final = {"Roles": "AWS::IAM::Role", "Users": "AWS::IAM::User", "Groups": "AWS::IAM::Group"}
 _HOLDER: Final = {
     "AWS::IAM::RolePolicy": ("RoleName", "AWS::IAM::Role"),
@@ -108,6 +118,13 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def looks_like_policy(value: Any) -> bool:
+    """Whether a value is a policy document by its shape: a statement in it allows or denies."""
+    return isinstance(value, dict) and any(
+        isinstance(each, dict) and each.get("Effect") in ("Allow", "Deny") for each in items(value.get("Statement"))
+    )
 
 
 def is_wildcard(block: Block) -> bool:
@@ -180,6 +197,9 @@ class _Reader:
                 self._document(resource, properties.get("PolicyDocument"), "permission", {who: place_of(resource)})
         self._members()
         self._resource_policies()
+        for resource in self.view.resources:
+            if resource.type not in READ:
+                self._policies_within(resource, self.view.properties(resource))
         return self.found
 
     def _identity(self, resource: Resource, properties: dict[str, Any]) -> None:
@@ -260,6 +280,26 @@ class _Reader:
             self._invocation(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::Events::EventBusPolicy"):
             self._bus(resource, self.view.properties(resource))
+
+    def _policies_within(self, resource: Resource, value: Any) -> None:
+        """Read the policies that stand anywhere in a resource of which no rule says where it keeps one."""
+        if isinstance(value, str) and '"Statement"' in value:
+            try:
+                value = json.loads(value)
+            except (ValueError, RecursionError):
+                return
+        if looks_like_policy(value):
+            token = self.view.token(resource)
+            for statement in items(value["Statement"]):
+                if not isinstance(statement, dict):
+                    self._unread(resource, statement)
+                elif "Principal" in statement or "NotPrincipal" in statement:
+                    self._statement(resource, statement, "resource policy", {}, (token,))
+                else:
+                    self._statement(resource, statement, "permission", {("holders", token): place_of(resource)})
+            return
+        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            self._policies_within(resource, item)
 
     def _target(self, type_: str, value: str) -> str:
         if type_ != "AWS::S3::BucketPolicy":

@@ -164,6 +164,12 @@ def is_outside(view: View, who: Principal) -> bool:
     return bool(account) and _whose(view, account) != "this account"
 
 
+def is_of_this_account(view: View, value: str) -> bool:
+    """Whether an ARN of IAM or STS is certainly of the account itself."""
+    parts = _IAM_ARN.fullmatch(value)
+    return parts is not None and _whose(view, parts[1]) == "this account"
+
+
 def conditions(view: View, stated: Any) -> str | None:
     """Give a statement's conditions: ``aws:SecureTransport is false and aws:SourceAccount is 111122223333``."""
     if not stated:

@@ -1,0 +1,127 @@
+"""What a change lets go of: shorter retention, versions and backups switched off, locks and protection taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hyperpod_cdk.review.difference import MISSING, PropertyChange
+from hyperpod_cdk.review.values import plain
+
+_KEEPS: Final[dict[str, str]] = {
+    "AutomaticBackupRetentionDays": "backups are kept for",
+    "AutomatedSnapshotRetentionPeriod": "snapshots are kept for",
+    "BackupRetentionPeriod": "backups are kept for",
+    "DataRetentionInHours": "data is kept for",
+    "DeleteAfterDays": "backups are kept for",
+    "Days": "objects are kept for",
+    "ExpirationInDays": "objects are kept for",
+    "ManualSnapshotRetentionPeriod": "snapshots are kept for",
+    "MessageRetentionPeriod": "messages are kept for",
+    "MinRetentionDays": "backups are locked for",
+    "NoncurrentDays": "older versions are kept for",
+    "NoncurrentVersionExpirationInDays": "older versions are kept for",
+    "PendingWindowInDays": "a deleted key can be taken back for",
+    "RecoveryPeriodInDays": "the table can be restored for",
+    "RetentionInDays": "logs are kept for",
+    "RetentionPeriodHours": "records are kept for",
+    "RetentionPeriodInDays": "data is kept for",
+    "SnapshotRetentionLimit": "snapshots are kept for",
+    "Years": "objects are kept for",
+}
+"""Properties, of whatever type, that say how long something is kept; less is kept shorter."""
+
+_FOREVER_WITHOUT: Final = frozenset(
+    {
+        *("DeleteAfterDays", "ExpirationInDays", "ManualSnapshotRetentionPeriod", "NoncurrentDays", "RetentionInDays"),
+        *("NoncurrentVersionExpirationInDays",),
+    }
+)
+"""Those of which none, or -1, means for ever, so that to state a number is less."""
+
+_SWITCHES: Final[dict[str, tuple[str, ...]]] = {
+    "DeletionProtection": ("true", "ACTIVE", "active"),
+    "DeletionProtectionEnabled": ("true",),
+    "DisableApiTermination": ("true",),
+    "EnableTerminationProtection": ("true",),
+    "EnableDeletionProtection": ("true",),
+    "EnableKeyRotation": ("true",),
+    "ImageTagMutability": ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION"),
+    "MfaDelete": ("Enabled",),
+    "ObjectLockEnabled": ("true", "Enabled"),
+    "PointInTimeRecoveryEnabled": ("true",),
+    "TerminationProtectionEnabled": ("true",),
+}
+_STATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("BackupPolicy", "Status"): ("ENABLED",),
+    ("VersioningConfiguration", "Status"): ("Enabled",),
+    ("DefaultRetention", "Mode"): ("COMPLIANCE",),
+}
+_DELETES: Final[dict[str, tuple[str, ...]]] = {
+    "DeleteAutomatedBackups": ("true",),
+    "DeleteOnTermination": ("true",),
+    "SkipFinalBackup": ("true",),
+}
+"""Switches, of whatever type, by which something is kept: on is one of these values; those that delete where on."""
+
+
+def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
+    for steps, before, after in _leaves(change.steps, change.before, change.after):
+        said = _said(steps, before, after)
+        if said:
+            yield ".".join(steps).replace(".[", "["), before, after, said
+
+
+def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
+    names = [step for step in steps if not step.startswith("[")]
+    name, above = names[-1], names[-2] if len(names) > 1 else ""
+    on = _SWITCHES.get(name) or _STATES.get((above, name))
+    if on is None and name == "Value" and "deletion_protection" in "".join(steps):
+        on = ("true",)
+    if on is not None:
+        return f"{name} is no longer {plain(before)}" if _text(before) in on and _text(after) not in on else ""
+    if name in _DELETES:
+        was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
+        return f"{name} is {plain(after)}" if will and not was else ""
+    if name not in _KEEPS or (name in ("Days", "Years") and above != "DefaultRetention"):
+        return ""
+    old, new = _length(name, before), _length(name, after)
+    if old is None or new is None:
+        return f"{_KEEPS[name]} an unknown time" if before != after else ""
+    if new >= old:
+        return ""
+    until_now = "for ever" if old == _FOREVER else plain(before)
+    return f"{_KEEPS[name]} {plain(after) if after is not MISSING else 'the default'}, until now {until_now}"
+
+
+_FOREVER: Final = float("inf")
+
+
+def _length(name: str, value: Any) -> float | None:
+    """Give how long something is kept, None where only the deployment tells."""
+    if value is MISSING:
+        return _FOREVER if name in _FOREVER_WITHOUT else 0.0
+    text = _text(value)
+    if text == "-1":
+        return _FOREVER
+    return float(text) if text.isdecimal() else None
+
+
+def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Give what stands below a property that comes, goes or changes as a whole."""
+    if isinstance(before, dict) or isinstance(after, dict):
+        old, new = (value if isinstance(value, dict) else {} for value in (before, after))
+        for key in dict.fromkeys((*old, *new)):
+            yield from _leaves((*steps, str(key)), old.get(key, MISSING), new.get(key, MISSING))
+    elif isinstance(before, list) or isinstance(after, list):
+        old_items, new_items = (value if isinstance(value, list) else [] for value in (before, after))
+        for index in range(max(len(old_items), len(new_items))):
+            one, other = (each[index] if index < len(each) else MISSING for each in (old_items, new_items))
+            yield from _leaves((*steps, f"[{index}]"), one, other)
+    else:
+        yield steps, before, after
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

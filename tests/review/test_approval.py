@@ -1,0 +1,320 @@
+"""Who must approve, and why: tables of single changes, the first line, and what can never be without a row."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.review.assembly import Assembly, Stack
+from hyperpod_cdk.review.model import (
+    Access,
+    Cost,
+    Effect,
+    Fabric,
+    FabricSubject,
+    Grant,
+    Proof,
+    Reason,
+    ReasonKind,
+    Report,
+    Side,
+)
+from hyperpod_cdk.review.review_file import Exception_, ReviewRules, Thresholds
+from hyperpod_cdk.review.run import review
+from tests.review.judged import changed, judged, resource
+
+ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"))
+BLAST_RADIUS = (
+    ReasonKind.REPLACEMENT,
+    ReasonKind.DELETION,
+    ReasonKind.REFUSAL,
+    ReasonKind.INTERRUPTION,
+    ReasonKind.UNKNOWN,
+)
+DAY = date(2026, 11, 22)
+
+
+def side(resources: dict[str, Any], **template: Any) -> Assembly:
+    bodies = {
+        name: {"Type": kind[1:] if kind.startswith("!") else f"AWS::{kind}", "Properties": properties}
+        for name, (kind, properties) in resources.items()
+    }
+    whole = {"Parameters": {"Unknown": {"Type": "String"}}, "Resources": bodies, **template}
+    return Assembly(
+        environment="", stacks=(Stack(name="prod", template=whole, account="111122223333", region="us-east-1"),)
+    )
+
+
+def reviewed(before: Assembly, after: Assembly, **given_: Any) -> Report:
+    return review(before, after, base_side=Side(label="a"), head_side=Side(label="b"), **given_)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["change"])
+def test_what_a_person_must_approve(row: dict[str, Any]) -> None:
+    found = reviewed(side(row["before"]), side(row["after"])).verdict
+    assert row["source"]
+    own = [each for each in found.needs_approval if each.kind not in BLAST_RADIUS]
+    assert [f"{each.kind}: {each.sentence}" for each in own] == row["reasons"]
+    # templates alone name no line of an environment file, and a wrong one is worse than none
+    assert {each.causes for each in own} <= {()}
+    assert all(each.resource for each in own)
+    if not row["reasons"]:
+        assert found.needs_approval == ()
+    assert found.approval.startswith(
+        "Needs approval by" if found.needs_approval else "Needs nobody's approval, because"
+    )
+
+
+def test_there_are_enough_of_them_and_enough_that_need_nobody() -> None:
+    assert len({row["change"] for row in ROWS}) == len(ROWS) >= 80
+    assert sum(not row["reasons"] for row in ROWS) >= 20
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([each for each in Effect if each is not Effect.UNKNOWN]),
+            st.sampled_from(sorted(updates.STATEFUL)),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(sorted(updates.STATEFUL)),
+)
+def test_nobody_is_never_enough_where_something_is_unknown(others: list[tuple[Effect, str]], unknown: str) -> None:
+    resources = [resource(effect, kind, stateful=True) for effect, kind in others]
+    one = resource(Effect.UNKNOWN, unknown, stateful=True, properties=(changed("P", Effect.UNKNOWN),))
+    found = judged(*resources, one)
+    assert ReasonKind.UNKNOWN in {each.kind for each in found.needs_approval}
+    assert found.approval.startswith("Needs approval by")
+
+
+STATEMENT = st.fixed_dictionaries(
+    {
+        "Effect": st.just("Allow"),
+        "Principal": st.sampled_from(
+            [
+                "*",
+                {"AWS": "444455556666"},
+                {"Service": "ec2.amazonaws.com"},
+                {"AWS": "arn:aws:iam::111122223333:role/x"},
+            ]
+        ),
+        "Action": st.sampled_from(["s3:GetObject", "*", ["sqs:SendMessage", "kms:Decrypt"]]),
+    }
+)
+HOLDERS: dict[str, tuple[str, ...]] = {
+    "IAM::Role": ("AssumeRolePolicyDocument",),
+    "S3::BucketPolicy": ("PolicyDocument",),
+    "KMS::Key": ("KeyPolicy",),
+    "DynamoDB::Table": ("ResourcePolicy", "PolicyDocument"),
+    "Kinesis::ResourcePolicy": ("ResourcePolicy",),
+    "ApiGateway::RestApi": ("Policy",),
+    "CodeArtifact::Domain": ("PermissionsPolicyDocument",),
+    "Nobody::Knows": ("Deep", "Within", "It"),
+}
+
+
+def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    return {path[0]: nested(path[1:], value) if path[1:] else value}
+
+
+@given(st.sampled_from(sorted(HOLDERS)), STATEMENT, STATEMENT)
+def test_no_principal_and_no_action_is_added_without_a_row(
+    kind: str, standing: dict[str, Any], added: dict[str, Any]
+) -> None:
+    def of(*statements: dict[str, Any]) -> Assembly:
+        resources = [{**each, **({} if kind == "IAM::Role" else {"Resource": "*"})} for each in statements]
+        properties = {"Bucket": "b", **nested(HOLDERS[kind], {"Statement": resources})}
+        return side({"It": [kind, properties]})
+
+    grants = reviewed(of(standing), of(standing, added)).access.grants
+    old, new = (
+        {
+            (str(each["Principal"]), one)
+            for one in (each["Action"] if isinstance(each["Action"], list) else [each["Action"]])
+        }
+        for each in (standing, added)
+    )
+    assert bool(grants) == bool(new - old)
+
+
+@given(
+    st.sampled_from(["10.0.0.0/8", "198.51.100.0/24", "0.0.0.0/0", "0.0.0.0/1", "::/0", "2001:db8::/32"]),
+    st.sampled_from(["EC2::SecurityGroupIngress", "EC2::NetworkAclEntry", "WAFv2::IPSet", "EC2::PrefixList", "A::B"]),
+)
+def test_no_address_block_is_added_without_a_row(block: str, kind: str) -> None:
+    six = ":" in block
+    by_kind: dict[str, dict[str, Any]] = {
+        "EC2::SecurityGroupIngress": {"GroupId": "sg-1", "IpProtocol": "-1", "CidrIpv6" if six else "CidrIp": block},
+        "EC2::NetworkAclEntry": {
+            "NetworkAclId": "acl-1",
+            "RuleNumber": 1,
+            "RuleAction": "allow",
+            "Ipv6CidrBlock" if six else "CidrBlock": block,
+        },
+        "WAFv2::IPSet": {"Addresses": [block]},
+        "EC2::PrefixList": {"Entries": [{"Cidr": block}]},
+        "A::B": {"Some": {"Where": block}},
+    }
+    found = reviewed(side({}), side({"It": [kind, by_kind[kind]]}))
+    (row,) = found.access.reach
+    assert row.is_grave == (block in ("0.0.0.0/0", "0.0.0.0/1", "::/0"))
+    assert bool(found.verdict.needs_approval) == row.is_grave
+
+
+def test_a_macro_and_a_nested_stack_are_unknown() -> None:
+    topic = {"Topic": ["SNS::Topic", {}]}
+    found = reviewed(side({}), side(topic, Transform="Mine::Macro")).verdict
+    assert [(each.kind, each.resource, each.sentence) for each in found.needs_approval] == [
+        (
+            ReasonKind.UNKNOWN,
+            "prod",
+            "The macro Mine::Macro changes the template during the deployment: what becomes of it is unknown.",
+        )
+    ]
+    assert reviewed(side(topic), side(topic, Transform="AWS::LanguageExtensions")).verdict.needs_approval == ()
+    stack = {"Nested": ["CloudFormation::Stack", {"TemplateURL": "https://b.s3.amazonaws.com/a.json"}]}
+    assert ReasonKind.UNKNOWN in {each.kind for each in reviewed(side({}), side(stack)).verdict.needs_approval}
+
+
+def proof(result: Any, **lost: Any) -> Fabric:
+    proofs = (Proof(name="S3", result=result, detail="the endpoint's policy denies it"),)
+    subject = FabricSubject(subject="g", kind="instance group", stack="a", logical_id="b", proofs=proofs, **lost)
+    return Fabric(subjects=(subject,))
+
+
+@pytest.mark.parametrize(
+    ("fabric", "kinds"),
+    [
+        (proof("holds"), []),
+        (proof("unknown"), []),
+        (proof("broken"), []),
+        (proof("unknown", newly_unknown=("S3",)), ["proof"]),
+        (proof("broken", newly_broken=("S3",)), ["proof"]),
+    ],
+)
+def test_a_proof_that_no_longer_holds(fabric: Fabric, kinds: list[str]) -> None:
+    assert [each.kind for each in judged(fabric=fabric).needs_approval] == kinds
+
+
+def spent(before: float, after: float) -> Cost:
+    return Cost.model_validate(
+        {"region": "us-east-1", "prices_as_of": "2026-01-01", "monthly": {"before": before, "after": after}}
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "threshold", "asks"),
+    [
+        (spent(0, 999.99), 1000, False),
+        (spent(0, 1000), 1000, True),
+        (spent(5000, 5999.99), 1000, False),
+        (spent(5000, 6000), 1000, True),
+        (spent(6000, 5000), 1000, False),
+        (spent(100_000, 100_050), 50, True),
+        (spent(0, 0), 0, False),
+        (spent(0, 1), 0, True),
+    ],
+)
+def test_money(cost: Cost, threshold: float, asks: bool) -> None:  # noqa: FBT001 - a table
+    rules = ReviewRules(thresholds=Thresholds(monthly_increase_usd=threshold))
+    assert bool(judged(cost=cost, rules=rules).needs_approval) == asks
+
+
+ADMIN = Grant(
+    change="added",
+    kind="permission",
+    sentence="role a may use everything",
+    who="role a",
+    what=(),
+    which=(),
+    is_grave=True,
+    stack="prod",
+    logical_id="A",
+)
+
+
+def exception(**given_: Any) -> Exception_:
+    values = {
+        "kind": "access",
+        "resource": "prod / role a",
+        "sentence": "Role a may use everything.",
+        "reason": "it is meant",
+        "owner": "security",
+        "expires": "2026-11-22",
+    }
+    return Exception_.model_validate({**values, **given_})
+
+
+@pytest.mark.parametrize(
+    ("given_", "on", "answers"),
+    [
+        ({}, DAY, True),
+        ({}, date(2026, 11, 23), False),
+        ({}, None, False),
+        ({"resource": "prod / role *"}, DAY, True),
+        ({"resource": "prod / role ?"}, DAY, False),
+        ({"resource": "prod / role"}, DAY, False),
+        ({"sentence": "*"}, DAY, True),
+        ({"sentence": "role a may use everything."}, DAY, False),
+        ({"kind": "cost"}, DAY, False),
+    ],
+)
+def test_exceptions(given_: dict[str, Any], on: date | None, answers: bool) -> None:  # noqa: FBT001 - a table
+    found = judged(access=Access(grants=(ADMIN,)), rules=ReviewRules(exceptions=(exception(**given_),)), on=on)
+    assert (len(found.excepted), len(found.needs_approval)) == ((1, 0) if answers else (0, 1))
+    assert found.reviewed_on == (on.isoformat() if on else None)
+    if answers:
+        assert (found.excepted[0].owner, found.excepted[0].because) == ("security", "it is meant")
+        assert found.approval.endswith("1 reason is excepted by security, until 2026-11-22.")
+
+
+def test_an_exception_for_some_of_many_answers_none() -> None:
+    followers = [
+        resource(
+            Effect.REPLACED,
+            name=f"It{index}",
+            logical_id=str(index),
+            properties=(changed("A", Effect.REPLACED, is_indirect=True),),
+        )
+        for index in range(5)
+    ]
+    some = {"kind": "replacement", "sentence": "*"}
+    for pattern, asked in (("dev-x / It0*", 1), ("dev-x / *", 0)):
+        rules = ReviewRules(exceptions=(exception(**some, resource=pattern),))
+        assert len(judged(*followers, rules=rules, on=DAY).needs_approval) == asked
+
+
+def test_the_first_line_says_who_has_to_look_at_what() -> None:
+    rules = ReviewRules.model_validate(
+        {"approvers": {"access": ["security"], "cost": ["finance", "platform"]}, "default_approvers": ["platform"]}
+    )
+    found = judged(
+        resource(Effect.REPLACED), access=Access(grants=(ADMIN, ADMIN)), cost=spent(0, 2000), rules=rules, on=DAY
+    )
+    assert found.approval == (
+        "Needs approval by platform: 1 replacement; by security: 2 gains of access; by finance and platform: 1 cost."
+    )
+    assert judged(resource(Effect.REPLACED)).approval == "Needs approval by a person: 1 replacement."
+    assert judged().approval == "Needs nobody's approval, because nothing that is deployed changes."
+    assert judged(resource(Effect.IN_PLACE)).approval == (
+        "Needs nobody's approval, because nothing is replaced, deleted or interrupted, nothing is unknown about what "
+        "holds data, nodes or an address, no grave access is gained, no protection is lifted, no proof is lost, and it "
+        "costs less than $1,000 more a month."
+    )
+
+
+def test_what_no_template_tells_asks_whatever_the_exceptions_say() -> None:
+    told = Reason(kind=ReasonKind.REVIEW_FILE, resource="review.yaml", sentence="It changes.")
+    rules = ReviewRules(
+        exceptions=(exception(kind="review", resource="*", sentence="*"),), default_approvers=("platform",)
+    )
+    found = judged(reasons=(told,), rules=rules, on=DAY)
+    assert [each.approvers for each in found.needs_approval] == [("platform",)]
