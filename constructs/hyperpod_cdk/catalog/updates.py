@@ -41,7 +41,8 @@ class Update:
     """What a change at ``path``, or below it, does. ``when`` are its circumstances, empty where it always holds.
 
     ``order`` are the values of a property that goes ``forward`` by one at a time, ``default`` the one that it has where
-    nothing is stated. ``source`` is an address; ``unsure`` says what is not settled.
+    nothing is stated. ``source`` is an address; ``unsure`` says what is not settled. ``interrupts``: whether what stays
+    in place is not reachable, or slower for hours, meanwhile.
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Update:
     order: tuple[str, ...] = ()
     default: str | None = None
     unsure: str = ""
+    interrupts: bool = False
 
     def holds(self, before: Any, after: Any, also: frozenset[str]) -> bool:
         """Whether the circumstance holds for a change; ``also`` are circumstances that the caller knows to hold."""
@@ -259,6 +261,7 @@ def _read(row: dict[str, Any], path: str) -> Update:
         order=tuple(row.get("order", ())),
         default=row.get("default"),
         unsure=row.get("unsure", ""),
+        interrupts=row.get("interrupts", False),
     )
 
 

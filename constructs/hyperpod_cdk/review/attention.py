@@ -248,6 +248,7 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
     folded: dict[Effect | None, list[tuple[ResourceEffect, Found]]] = {}
     for each in sorted(resources, key=_place):
         lines = [Found(item=line, kind=_kind(each, line.effect)) for line in _of_resource(each)]
+        yield from _interrupted_in_place(each)
         if not _merely_follows(each):
             yield from lines
             continue
@@ -260,6 +261,22 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
             yield Found(item=_of_many(effect, list(alike.values())), kind=together[0][1].kind, resources=names)
         else:
             yield from (line for _, line in together)
+
+
+def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
+    """Tell of what stays what it is, and is not reachable or slower for hours while it changes."""
+    for change in each.properties:
+        if change.interrupts and change.effect is Effect.IN_PLACE and each.effect is not Effect.REPLACED:
+            item = Attention(
+                effect=Effect.IN_PLACE,
+                resource=f"{each.stack} / {each.name}",
+                property=change.path,
+                before=change.before,
+                after=change.after,
+                message=change.reason,
+                causes=change.causes or each.causes,
+            )
+            yield Found(item=item, kind=ReasonKind.INTERRUPTION)
 
 
 def _kind(each: ResourceEffect, effect: Effect | None) -> ReasonKind | None:

@@ -77,6 +77,8 @@ class PropertyEffect(Model):
     """Why it has this effect, in one sentence."""
     source: str | None = None
     """Where that is said: an address, or ``CloudFormation schema``."""
+    interrupts: bool = False
+    """Whether the resource stays in place, and is not reachable, or slower for hours, meanwhile."""
     is_indirect: bool = False
     """Whether it only follows from the replacement of what it refers to."""
     causes: tuple[Cause, ...] = ()

@@ -523,6 +523,7 @@ class _Review:
                     reason=_sentence(each.judged.reason),
                     source=each.judged.source,
                     is_indirect=each.is_indirect,
+                    interrupts=each.judged.interrupts,
                 )
                 for each in findings
             ),

@@ -51,6 +51,8 @@ class Judged:
     source: str | None
     is_of_update: bool = False
     """Whether it is what the update of this property does, so that a resource that is made anew is spared it."""
+    interrupts: bool = False
+    """Whether what stays in place is not reachable, or slower for hours, meanwhile."""
     may_replace: bool = False
     """Whether CloudFormation may make another resource in its place."""
 
@@ -235,7 +237,7 @@ def _judge(resource_type: str, path: create_only.Path, before: Any, after: Any, 
         reason = f"{row.sentence} ({row.unsure})" if row.unsure else row.sentence
         # what CloudFormation refuses of a create-only property it refuses of a replacement, too
         is_of_update = rule is None or not rule.is_create_only(path)
-        return Judged(Effect(row.effect), reason, row.source, is_of_update=is_of_update)
+        return Judged(Effect(row.effect), reason, row.source, is_of_update=is_of_update, interrupts=row.interrupts)
     return _by_schema(resource_type, rule, path)
 
 

@@ -127,7 +127,11 @@ def _reason(reason: Reason, item: Attention | None, said: Cause | None) -> Entry
         effect=None, resource=reason.resource, property=reason.property, message=reason.sentence, causes=reason.causes
     )
     entry = _attention(shown, said)
-    badge = entry.badge if item and item.effect else Word(str(reason.kind), "badge", KIND_TONES[reason.kind])
+    badge = (
+        entry.badge
+        if item and item.effect and item.effect is not Effect.IN_PLACE
+        else Word(str(reason.kind), "badge", KIND_TONES[reason.kind])
+    )
     if not reason.approvers:
         return replace(entry, badge=badge)
     return replace(entry, badge=badge, lines=(*entry.lines, _say(f"Approved by {', '.join(reason.approvers)}.")))
