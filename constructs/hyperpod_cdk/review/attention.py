@@ -49,6 +49,9 @@ _ASKS: Final = {
     Effect.REFUSED: ReasonKind.REFUSAL,
     Effect.INTERRUPTED: ReasonKind.INTERRUPTION,
 }
+_GOES_ON: Final = (Effect.INTERRUPTED, Effect.UNKNOWN, Effect.IN_PLACE)
+"""Effects on a resource besides which another of its properties changes in place."""
+
 _OPAQUE: Final = ("AWS::CloudFormation::Stack", "AWS::CloudFormation::StackSet", "AWS::CloudFormation::Macro")
 """Types of which the template that changes is another file: whatever the schema says of the property, unknown."""
 
@@ -266,7 +269,7 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
 def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
     """Tell of what stays what it is, and is not reachable or slower for hours while it changes."""
     for change in each.properties:
-        if change.interrupts and change.effect is Effect.IN_PLACE and each.effect is not Effect.REPLACED:
+        if change.interrupts and change.effect is Effect.IN_PLACE and each.effect in _GOES_ON:
             item = Attention(
                 effect=Effect.IN_PLACE,
                 resource=f"{each.stack} / {each.name}",

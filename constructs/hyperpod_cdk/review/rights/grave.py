@@ -113,9 +113,17 @@ def dropped_condition(heading: Heading, block: Block, others: Iterable[tuple[Hea
     for other, blocks in others:
         is_same = other._replace(condition="") == heading._replace(condition="") and other.condition
         missing = [each for each in _written_keys(other.condition) if is_same and each.lower() not in keys]
-        if missing and any(not each.actions.isdisjoint(block.actions) for each in blocks):
+        if missing and any(_overlaps(each, block) for each in blocks):
             return " and ".join(missing)
     return ""
+
+
+def _overlaps(limited: Block, block: Block) -> bool:
+    """Whether what was limited is, in part, what no longer is: an action of it, on one of its resources."""
+    is_any = any("*" in names for _, names in limited.resources)
+    return not limited.actions.isdisjoint(block.actions) and (
+        is_any or not limited.resources.isdisjoint(block.resources)
+    )
 
 
 def entry_is_grave(rights: Iterable[tuple[str, str, str]], *, whole: str) -> bool:
