@@ -370,7 +370,8 @@ class Keeping(botocore.session.Session):
         """Take from the clients what a run has hung on them."""
         for client in aws._clients.values():
             client.meta.events.unregister("before-send", aws._count_attempt)
-            client.meta.events.unregister("needs-retry", aws._see_response)
+            event = f"needs-retry.{client.meta.service_model.service_id.hyphenize()}"
+            client.meta.events.unregister(event, aws._see_response)
 
 
 @cache
