@@ -226,7 +226,7 @@ def files(draw: st.DrawFn, focus: st.SearchStrategy[str] | None = None) -> File:
     region = draw(st.sampled_from(_REGIONS))
     refused = regions.eks_control_plane_unsupported_az_ids()
     zones = draw(st.permutations([zone for zone in regions.known_az_ids(region) if zone not in refused]))
-    about = draw(focus or st.sampled_from(sorted(fields())))
+    about = draw(st.sampled_from(sorted(fields())) if focus is None else focus)
     kind = next(
         (kind for place, kind in _KINDS.items() if _leads_to(place, about)),
         draw(st.sampled_from(["made", "made", "made", "closed", "existing", "existing with eks"])),
@@ -304,7 +304,8 @@ class _Pen:
         required = part.get("required", ())
         focus = self.shape.focus
         if place.endswith("_batch"):
-            key = self.draw(st.sampled_from(sorted(part["properties"])))
+            keys = [key for key in sorted(part["properties"]) if _leads_to(f"{place}.{key}", focus)]
+            key = self.draw(st.sampled_from(keys or sorted(part["properties"])))
             return {key: self.value(part["properties"][key], f"{place}.{key}")}
         percent = _OFTEN if f"{place}.".lstrip(".") and focus.startswith(f"{place}.") else _SELDOM
         names = [
@@ -399,8 +400,34 @@ class _Pen:
         for name, operator in file.get("operators", {}).items():
             if _leads_to(f"operators.{name}", self.shape.focus):
                 operator["enabled"] = True
+        if _leads_to("storage.lustre[].read_cache", self.shape.focus):
+            tiering = {"storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}
+            cache = {"read_cache": {"sizing": "provisioned", "size_gib": self._upto(32, 131072)}}
+            file["storage"]["lustre"] = [
+                {"name": "tiering", "availability_zone_id": self.shape.zones[0], **tiering, **cache}
+            ]
+        if _leads_to("task_governance.teams", self.shape.focus):
+            self._shared(file)
         if "karpenter_pools" in file["hyperpod"]:
             self._autoscaled(file["hyperpod"])
+
+    def _shared(self, file: File) -> None:
+        """Let the first team's quotas be of a group that there is, whose GPUs are in parts where a quota is."""
+        group = dict(_SAFE_GROUP, name="shared", instance_type="ml.p5.48xlarge", count=4, capacity="on_demand")
+        group["availability_zone_id"] = self.shape.zones[0]
+        team = file["task_governance"]["teams"][0]
+        del file["task_governance"]["teams"][1:]
+        team.get("sharing", {})["strategy"] = "lend_and_borrow"
+        for rows in (team["quota"], team.get("sharing", {}).get("absolute_borrow_limits", [])):
+            del rows[1:]
+            for row in rows:
+                row["instance_type"] = group["instance_type"]
+                row.update({name: 1 for name in row.keys() & {"count", "accelerators"}})
+                row.update({name: 8.0 for name in row.keys() & {"vcpu", "memory_gib"}})
+                if "accelerator_partition" in row:
+                    row["accelerator_partition"] = {"profile": "mig-1g.10gb", "count": 1}
+                    group["labels"] = {"nvidia.com/mig.config": "all-1g.10gb"}
+        file["hyperpod"] = {"instance_groups": [group]}
 
     def _autoscaled(self, hyperpod: File) -> None:
         """Let Karpenter scale every group but a small one, and let the pools name what there is."""
@@ -419,7 +446,8 @@ class _Pen:
         """A row has one kind of amount, or several that go together."""
         kinds = [("count",), ("accelerators",), ("accelerators", "vcpu", "memory_gib"), ("accelerator_partition",)]
         rows = resolved(part)["properties"]
-        kind = self.draw(st.sampled_from(kinds))
+        wanted = [kind for kind in kinds if any(_leads_to(f"{place}.{name}", self.shape.focus) for name in kind)]
+        kind = self.draw(st.sampled_from(wanted or kinds))
         return {name: self.value(rows[name], f"{place}.{name}") for name in ("instance_type", *kind)}
 
     def _existing(self) -> File:
