@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 
-.PHONY: help setup rehearse synth test examples faults lint audit training format docs lock bench clean
+.PHONY: help setup rehearse synth test examples faults fuzz lint audit training format docs lock bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -48,6 +48,9 @@ ifneq ($(SAMPLE),0)
 	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE))
 endif
 	$(BIN)/python scripts/faults.py --cli
+
+fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
+	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, shfmt, workflows, the catalog against what AWS ships
 	$(BIN)/ruff check .

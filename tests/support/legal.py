@@ -422,8 +422,8 @@ class _Pen:
             del rows[1:]
             for row in rows:
                 row["instance_type"] = group["instance_type"]
-                row.update({name: 1 for name in row.keys() & {"count", "accelerators"}})
-                row.update({name: 8.0 for name in row.keys() & {"vcpu", "memory_gib"}})
+                row.update(dict.fromkeys(row.keys() & {"count", "accelerators"}, 1))
+                row.update(dict.fromkeys(row.keys() & {"vcpu", "memory_gib"}, 8.0))
                 if "accelerator_partition" in row:
                     row["accelerator_partition"] = {"profile": "mig-1g.10gb", "count": 1}
                     group["labels"] = {"nvidia.com/mig.config": "all-1g.10gb"}

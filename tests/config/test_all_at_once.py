@@ -1,0 +1,77 @@
+"""Five mistakes that have nothing to do with each other are found at once, and nothing follows from them."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from hyperpod_cdk.config import EnvironmentFileError, load_environment
+from hyperpod_cdk.findings import Severity
+from tests.config.conftest import FILE, TODAY, rows_of
+
+Said = frozenset[tuple[str, str]]
+
+_INDEX = re.compile(r"\[\d+\]")
+_SECTION = re.compile(r"(?m)^([a-z_]+):")
+READ_ELSEWHERE = (
+    # what one of these says decides what is right in other sections, so that a mistake there is no independent one
+    *("account:", "region:", "existing", "use1-az", "availability_zone", "instance_type", "count:", "capacity:"),
+    *("provisioning", "egress", "vpc_cidr", "node_cidr", "instance_groups", "karpenter", "groups", "oidc", "enabled"),
+    *("ml.", "admin_role", "member_role", "name:", "<<", "&", "*"),
+)
+"""Words of the base file and of rows that other sections read."""
+
+
+def text_of(base: str, changes: list[Mapping[str, str]]) -> str:
+    """Make all of these changes of the base file, each of which stands there once."""
+    spans = sorted((base.index(old), old, new) for change in changes for old, new in change.items())
+    for start, old, new in reversed(spans):
+        base = base[:start] + new + base[start + len(old) :]
+    return base
+
+
+def errors(text: str) -> Said:
+    """Give place and sentence of every error; numbers of lists do not count, which other changes move."""
+    try:
+        load_environment(FILE, text=text, today=TODAY)
+    except EnvironmentFileError as error:
+        found = [each for each in error.findings if each.severity is Severity.ERROR]
+        return frozenset((_INDEX.sub("[]", each.path), _INDEX.sub("[]", each.message)) for each in found)
+    return frozenset()
+
+
+def rows(base: str) -> Iterator[tuple[str, Mapping[str, str], frozenset[str]]]:
+    """Give the rows that concern one part of a file, with the sections that they change."""
+    heads = [(found.start(), found[1]) for found in _SECTION.finditer(base)]
+    for table, cases in rows_of("wrong_files.yaml").items():
+        for case, row in cases.items():
+            change = row["change"]
+            if any(word in text for pair in change.items() for text in pair for word in READ_ELSEWHERE):
+                continue
+            spans = [(base.index(old), base.index(old) + len(old)) for old in change]
+            at = [[name for start, name in heads if start <= begin][-1] for begin, _ in spans]
+            yield f"{table}-{case}", change, frozenset(at)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_five_mistakes_are_found_at_once(base: str, seed: int) -> None:
+    chance = random.Random(seed)  # noqa: S311 - the same mistakes for the same seed
+    table = list(rows(base))
+    chance.shuffle(table)
+    chosen: list[tuple[str, Mapping[str, str]]] = []
+    taken: set[str] = set()
+    for name, change, sections in table:
+        if len(chosen) < 5 and not sections & taken:
+            chosen.append((name, change))
+            taken |= sections
+    assert len(chosen) == 5
+    alone: Said = frozenset().union(*(errors(text_of(base, [change])) for _, change in chosen))
+    together = errors(text_of(base, [change for _, change in chosen]))
+    assert together == alone, [name for name, _ in chosen]
+
+
+def test_enough_rows_are_independent(base: str) -> None:
+    assert len(list(rows(base))) >= 100

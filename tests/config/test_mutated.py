@@ -1,0 +1,35 @@
+"""Broken files of every kind that the command reads are refused in lines; `make fuzz` tries many more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import mutated
+
+FOUND: dict[str, tuple[str, bytes]] = {
+    "a path of a key that findings show escaped": ("environment", b'name: prod\ntags: {"\\x85": a}\n'),
+    "a number of thousands of digits": ("environment", b"name: prod\nnetwork: {nat_gateways: " + b"9" * 5000 + b"}\n"),
+    "a word of 70 kB": ("environment", b"name: prod\n" + b"a" * 70_000 + b": 1\n"),
+    "an account file that is not UTF-8": ("account", b"quotas: \xff\xfe\n"),
+}
+"""Files that were met with an exception, or with minutes of silence, once."""
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    seed = 15
+    print(f"seed {seed}")
+    for name, text, kind in mutated.cases(tmp_path / "project", count=500, seed=seed):
+        try:
+            mutated.looked_at(tmp_path, text, kind)
+        except Exception as error:
+            error.add_note(f"{name}, seed {seed}: {text[:2000]!r}")
+            raise
+
+
+@pytest.mark.parametrize("found", FOUND)
+def test_what_was_found(tmp_path: Path, found: str) -> None:
+    name, text = FOUND[found]
+    kind = mutated.kinds(tmp_path / "project")[name]
+    mutated.looked_at(tmp_path, text, kind)
