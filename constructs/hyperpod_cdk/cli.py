@@ -65,6 +65,7 @@ _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 def main() -> None:
     """Run the command; what the user did wrong is one sentence and exit code 2, never a traceback."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # a finding shows what the file says, in letters that the terminal's encoding may not have
@@ -88,6 +89,17 @@ def main() -> None:
         if error.errno != errno.EPIPE:
             print(f"cannot write the answer: {error.strerror}", file=sys.stderr)
         sys.exit(FINDINGS if error.errno == errno.EPIPE else USAGE)
+
+
+def _open_closed_streams() -> None:
+    """Put nothing where a shell has closed a stream (``>&-``): else it is None, and the next file takes its place."""
+    for name, flags, mode in (
+        ("stdin", os.O_RDONLY, "r"),
+        ("stdout", os.O_WRONLY, "w"),
+        ("stderr", os.O_WRONLY, "w"),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 @app.command()
