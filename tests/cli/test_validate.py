@@ -231,5 +231,5 @@ def test_a_folder_is_all_its_files(run: Run, workspace: Path) -> None:
 @pytest.mark.parametrize(("words", "code"), [("validate dev", 0), ("validate nope", 2), ("schema", 0)])
 def test_closed_streams(workspace: Path, closed: str, words: str, code: int) -> None:
     command = f"{sys.executable} -c 'from hyperpod_cdk.cli import main; main()' {words} {closed}"
-    done = subprocess.run(["bash", "-c", command], cwd=workspace, capture_output=True, text=True, check=False)
+    done = subprocess.run(["/bin/bash", "-c", command], cwd=workspace, capture_output=True, text=True, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
