@@ -400,6 +400,9 @@ class _Pen:
         for name, operator in file.get("operators", {}).items():
             if _leads_to(f"operators.{name}", self.shape.focus):
                 operator["enabled"] = True
+        if self.shape.focus == "encryption.file_systems":
+            system = {"name": "scratch", "availability_zone_id": self.shape.zones[0], "capacity_gib": 1200}
+            file["storage"] = {"lustre": [system]}
         if _leads_to("storage.lustre[].read_cache", self.shape.focus):
             tiering = {"storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}
             cache = {"read_cache": {"sizing": "provisioned", "size_gib": self._upto(32, 131072)}}
