@@ -159,8 +159,8 @@ def test_no_change_is_laid_to_a_line_that_has_not_caused_it(name: str, reports: 
     wrong = []
     for other, lines in beside:
         for resource in causes.explained(radius, [*own, *lines]).resources:
-            named = set(resource.causes) | {cause for each in resource.properties for cause in each.causes}
-            if named - {line.cause for line in own}:
+            named = [*resource.causes, *(cause for each in resource.properties for cause in each.causes)]
+            if any(cause not in [line.cause for line in own] for cause in named):
                 wrong.append((resource.name, other["change"]))
     assert wrong == []
 

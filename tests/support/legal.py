@@ -416,7 +416,9 @@ class _Pen:
 
     def _shared(self, file: File) -> None:
         """Let the first team's quotas be of a group that there is, whose GPUs are in parts where a quota is."""
-        group = dict(_SAFE_GROUP, name="shared", instance_type="ml.p5.48xlarge", count=4, capacity="on_demand")
+        group: dict[str, Any] = dict(
+            _SAFE_GROUP, name="shared", instance_type="ml.p5.48xlarge", count=4, capacity="on_demand"
+        )
         group["availability_zone_id"] = self.shape.zones[0]
         team = file["task_governance"]["teams"][0]
         del file["task_governance"]["teams"][1:]

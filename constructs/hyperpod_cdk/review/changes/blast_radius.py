@@ -250,7 +250,9 @@ class _Review:
         A replaced resource gives others for all that it is asked for, an updated one for what its update changes (the
         version of a launch template, the value of a parameter).
         """
-        pending = [(entry, _gives_other_values(entry)) for entry in self.entries.values()]
+        pending: list[tuple[_Entry, Giving | None]] = [
+            (entry, _gives_other_values(entry)) for entry in self.entries.values()
+        ]
         seen: set[tuple[Key, Giving]] = set()
         while pending:
             entry, giving = pending.pop(0)

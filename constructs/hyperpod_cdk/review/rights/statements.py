@@ -283,14 +283,15 @@ class _Reader:
 
     def _policies_within(self, resource: Resource, value: Any) -> None:
         """Read the policies that stand anywhere in a resource of which no rule says where it keeps one."""
+        document: Any = value
         if isinstance(value, str) and '"Statement"' in value:
             try:
-                value = json.loads(value)
+                document = json.loads(value)
             except (ValueError, RecursionError):
                 return
-        if looks_like_policy(value):
+        if looks_like_policy(document):
             token = self.view.token(resource)
-            for statement in items(value["Statement"]):
+            for statement in items(document["Statement"]):
                 if not isinstance(statement, dict):
                     self._unread(resource, statement)
                 elif "Principal" in statement or "NotPrincipal" in statement:
@@ -298,7 +299,8 @@ class _Reader:
                 else:
                     self._statement(resource, statement, "permission", {("holders", token): place_of(resource)})
             return
-        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        parts = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+        for item in parts:
             self._policies_within(resource, item)
 
     def _target(self, type_: str, value: str) -> str:
