@@ -135,7 +135,7 @@ def test_the_credentials_expire_on_the_way(run: Run, aws: Callable[..., Any]) ->
     with aws({"service": "*", "kind": "expired_token", "after": 10}) as account:
         done = answer(run, account, "preflight", "prod")
     (skipped,) = (line for line in done.stdout.splitlines() if line.startswith("skipped "))
-    assert skipped.endswith(": the credentials expired during the run; renew them and run it again")
+    assert ": the credentials expired during the run; renew them and run it again; AWS says: " in skipped
 
 
 def test_what_answers_is_no_aws(run: Run, aws: Callable[..., Any]) -> None:
@@ -162,7 +162,7 @@ def test_credentials_of_another_account(run: Run, aws: Callable[..., Any], prod:
 
 
 def test_ctrl_c_is_one_line(aws: Callable[..., Any], prod: Path) -> None:
-    with aws(latency_ms=10_000) as account:
+    with aws(latency_ms=100_000) as account:
         process = subprocess.Popen(
             [sys.executable, "-c", "from hyperpod_cdk.cli import main; main()", "preflight", "prod"],
             cwd=prod.parent.parent,
@@ -176,5 +176,5 @@ def test_ctrl_c_is_one_line(aws: Callable[..., Any], prod: Path) -> None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         # less than the answer would have taken
-        said = process.communicate(timeout=8)
+        said = process.communicate(timeout=80)
     assert (process.returncode, *said) == (130, "", "interrupted\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,11 +153,9 @@ def test_house_rules_warn_on_the_templates_of_others() -> None:
         setting("Eks", AccessConfig={"AuthenticationMode": "CONFIG_MAP"}),
         setting("Eks", RoleArn="arn:aws:s3:::data"),
     )
-    others = assembly(resources)
-    ours = replace(others, environment="dev")
     found = {
-        name: {each.rule: each.severity for each in problems(side) if each.rule in RULES}
-        for name, side in (("others", others), ("ours", ours))
+        name: {each.rule: each.severity for each in problems(assembly(resources), is_own=is_own) if each.rule in RULES}
+        for name, is_own in (("others", False), ("ours", True))
     }
     assert found["others"]["partition-from-token"] is Severity.WARNING
     assert found["ours"]["partition-from-token"] is Severity.ERROR

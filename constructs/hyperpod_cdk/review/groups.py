@@ -222,6 +222,7 @@ _READ: Final = (
     "CapacityRequirements",
     "TrainingPlanArn",
     "InstanceStorageConfigs",
+    "NetworkInterface",
 )
 
 

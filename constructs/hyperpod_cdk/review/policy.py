@@ -139,7 +139,8 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
 
 
 def _of_pack(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
-    for problem in problems(assembly):
+    # a template without an environment is somebody else's
+    for problem in problems(assembly, is_own=bool(assembly.environment)):
         found = _Found(
             rule=problem.rule,
             severity=problem.severity,

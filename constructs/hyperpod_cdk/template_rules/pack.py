@@ -209,10 +209,11 @@ RULES: tuple[str, ...] = tuple(rule.id for rule in TABLE)
 """Their ids."""
 
 
-def problems(assembly: Assembly) -> list[Problem]:
+def problems(assembly: Assembly, *, is_own: bool = True) -> list[Problem]:
     """Give what the engine and this pack say of templates that belong together (a cluster and the network it imports).
 
-    Suppressed ones are among them: ask ``Suppressions`` for each.
+    Suppressed ones are among them: ask ``Suppressions`` for each. What this project never does only warns where the
+    templates are not made by its constructs (``is_own`` is False).
     """
     found = [problem for stack in assembly.stacks for problem in engine_problems(stack)]
     context = Context(assembly)
@@ -220,8 +221,7 @@ def problems(assembly: Assembly) -> list[Problem]:
         Problem(
             stack=assembly.by_name[spot.resource.stack],
             rule=rule.id,
-            # a template without an environment is somebody else's
-            severity=Severity.WARNING if rule.is_house and not assembly.environment else spot.severity or rule.severity,
+            severity=Severity.WARNING if rule.is_house and not is_own else spot.severity or rule.severity,
             message=spot.message,
             logical_id=spot.resource.logical_id,
             place=spot.place,
