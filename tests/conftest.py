@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ settings.load_profile("tests")
 for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+# a shell that runs the tests in the background has it ignored, and so would every process that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 LONGEST = (
