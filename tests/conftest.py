@@ -42,6 +42,8 @@ LONGEST = (
     "tests/test_wheel.py",
 )
 """A worker takes a whole file: one of these taken last would keep the others waiting for it."""
+EXAMPLE_SECONDS = 900
+"""Limit of one test of `make examples`, in seconds: a whole life of an environment, on a busy machine."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,9 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the files that take longest first; all others stay in their order."""
+    """Put the files that take longest first; all others stay in their order. An example may last minutes."""
     rank = {file: number for number, file in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+    for item in items:
+        if item.get_closest_marker("examples") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(EXAMPLE_SECONDS))
 
 
 # needs PyTorch, and has a venv of its own: make training
