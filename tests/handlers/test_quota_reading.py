@@ -479,7 +479,11 @@ class FailingApi:
         error = self.clusters.get(name)
         if error is not None:
             raise error
-        return {"InstanceGroups": [None]} if name in self.garbled else RICH_CLUSTERS[name]
+        return (
+            {"InstanceGroups": [None], "RestrictedInstanceGroups": [None]}
+            if name in self.garbled
+            else RICH_CLUSTERS[name]
+        )
 
     def listed(self, service: str, operation: str, key: str, **params: Any) -> Listed:
         assert key
