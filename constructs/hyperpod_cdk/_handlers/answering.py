@@ -12,7 +12,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -108,7 +108,7 @@ class Turn:
 
     def patiently(self, call: Callable[[], Any]) -> Any:
         """Make a call, and repeat it while AWS refuses it for now, as long as patience and time last."""
-        for pause in _endlessly(PATIENCE_PAUSES):
+        for pause in endlessly(PATIENCE_PAUSES):
             if self._over.is_set():
                 raise TimeoutError("the event is answered")
             try:
@@ -235,6 +235,13 @@ def error_code(error: BaseException) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
+def endlessly(pauses: Sequence[float]) -> Iterator[float]:
+    """Give the pauses in turn, then the last one again and again."""
+    yield from pauses
+    while True:
+        yield pauses[-1]
+
+
 def client(service: str) -> Any:
     """Make boto3's client of a service; its own retries are for what lasts a moment."""
     import boto3  # noqa: PLC0415 - a module that cannot be loaded is one more thing to be answered for
@@ -276,12 +283,6 @@ def _failed(error: BaseException) -> Answer:
 def _physical_id(event: Mapping[str, Any]) -> str:
     stack, logical_id = str(event.get("StackId", "")), str(event.get("LogicalResourceId", ""))
     return str(event.get("PhysicalResourceId") or f"{logical_id}-{stack.rpartition('/')[2]}")
-
-
-def _endlessly(pauses: tuple[float, ...]) -> Iterator[float]:
-    yield from pauses
-    while True:
-        yield pauses[-1]
 
 
 def _in_time(function: Callable[[], Answer], seconds: float) -> Answer | BaseException:

@@ -14,7 +14,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from ..answering import (  # noqa: TID252
     Turn,
     client,
     cut,
+    endlessly,
     error_code,
     put,
     serve,
@@ -215,7 +216,7 @@ class Wait:
         """Look until enough nodes run and give the attributes; None once the next invocation has taken over."""
         if self._invocation == 1:
             self._since = self._newest_event()
-        for pause in _endlessly(PAUSES):
+        for pause in endlessly(PAUSES):
             look, problem = self._look()
             if look is not None:
                 if look.running(self._question.groups) >= self._question.nodes:
@@ -474,12 +475,6 @@ def _log_group(look: Look) -> str:
 def _alike(message: str) -> str:
     """Leave out what differs between two tellings of one failure: IDs and other words with digits."""
     return " ".join(word for word in message.split() if not any(letter.isdigit() for letter in word))
-
-
-def _endlessly(pauses: Sequence[float]) -> Iterator[float]:
-    yield from pauses
-    while True:
-        yield pauses[-1]
 
 
 def _minutes(seconds: float) -> str:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NoReturn
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_lock
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError, operation
 
 
@@ -23,7 +24,8 @@ def empty_moto() -> None:
     """Throw away everything that moto holds."""
     from moto.moto_api._internal.models import moto_api_backend  # noqa: PLC0415 - moto loads after the account is set
 
-    moto_api_backend.reset()
+    with moto_lock:
+        moto_api_backend.reset()
 
 
 def _let_logging_precede_its_policy() -> None:

@@ -22,6 +22,7 @@ from hyperpod_cdk.rehearsal.embedded.account import AccountFileError, account_of
 from hyperpod_cdk.rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk.rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk.rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_lock
 from hyperpod_cdk.rehearsal.embedded.operations import (
     OperationFunction,
     PassToMoto,
@@ -271,7 +272,8 @@ class EmbeddedAws:
     def _from_moto(self, name: str, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """moto's response; what moto cannot do is refused with status 400, for SDKs repeat a 500 for a minute."""
         try:
-            return self._moto(environ, start_response)
+            with moto_lock:
+                return self._moto(environ, start_response)
         except NotImplementedError as error:
             refusal = ServiceError("NotImplemented", f"the embedded AWS has no {name} operation for this: {error}")
         except Exception as error:  # noqa: BLE001 - a bug of moto's fails one request, not the server

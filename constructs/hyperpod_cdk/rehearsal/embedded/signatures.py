@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote
 
 from botocore.utils import normalize_url_path
 
+from hyperpod_cdk.rehearsal.embedded.moto_state import every_moto_state, moto_lock
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -202,17 +203,16 @@ def _payload_hash(request: SignedRequest, signature: _Signature) -> str:
 
 def _key(key_id: str) -> AccessKey | None:
     """Give the key of that id: one of this run, or one that STS or IAM handed out in it."""
-    return _OF_THE_RUN.get(key_id) or next((key for key in _handed_out() if key.key_id == key_id), None)
+    if key_id in _OF_THE_RUN:
+        return _OF_THE_RUN[key_id]
+    with moto_lock:
+        return next((key for key in _handed_out() if key.key_id == key_id), None)
 
 
 def _handed_out() -> Iterator[AccessKey]:
-    # moto reads MOTO_ACCOUNT_ID while it loads
-    from moto.iam.models import iam_backends  # noqa: PLC0415
-    from moto.sts.models import sts_backends  # noqa: PLC0415
-
-    for roles in [sts.assumed_roles for account in list(sts_backends.values()) for sts in list(account.values())]:
-        for role in list(roles):
+    for sts in every_moto_state("sts"):
+        for role in sts.assumed_roles:
             yield AccessKey(role.access_key_id, role.secret_access_key, role.session_token)
-    for users in [iam.users for account in list(iam_backends.values()) for iam in list(account.values())]:
-        for key in [key for user in list(users.values()) for key in list(user.access_keys)]:
+    for iam in every_moto_state("iam"):
+        for key in [key for user in iam.users.values() for key in user.access_keys]:
             yield AccessKey(key.access_key_id, key.secret_access_key)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 
 SYMLINK_MAX_BYTES = 4096
 
@@ -125,19 +126,17 @@ def unpack(archive: bytes, target: Path) -> None:
 def _moto_function(context: Context, name_or_arn: str, qualifier: str | None) -> Any:
     """moto's own object: no API of Lambda gives the code back."""
     from moto.awslambda.exceptions import UnknownFunctionException  # noqa: PLC0415 - moto loads after the account
-    from moto.backends import get_backend  # noqa: PLC0415 - as above
 
-    backend = get_backend("lambda")[context.account][context.region]
     try:
-        return backend.get_function(name_or_arn, qualifier)
+        with moto_state("lambda", context.account, context.region) as backend:
+            return backend.get_function(name_or_arn, qualifier)
     except UnknownFunctionException as error:
         raise UnknownFunctionError(name_or_arn) from error
 
 
 def _layer_bytes(context: Context, arn: str) -> bytes:
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-
-    layer = get_backend("lambda")[context.account][context.region].layers_versions_by_arn(arn)
+    with moto_state("lambda", context.account, context.region) as backend:
+        layer = backend.layers_versions_by_arn(arn)
     if layer is None:
         raise NotExecutableError(f"its layer {arn} is gone")
     content: bytes = layer.code_bytes

@@ -6,6 +6,7 @@ import ipaddress
 from typing import Any
 
 from hyperpod_cdk.catalog.network import LONGEST_PREFIX, SHORTEST_PREFIX, restricted_secondary_ranges
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     as_list,
     call,
@@ -819,17 +820,14 @@ class _SecurityGroupRule(ResourceHandler):
 
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Only the description can change; moto's own operation does not find a rule that names a group."""
-        from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-
         context = request.context
-        group = get_backend("ec2")[context.account][context.region].get_security_group_from_id(
-            request.properties["GroupId"]
-        )
-        rule = group.get_rule(request.existing_id) if group else None
-        if rule is None:
-            raise HandlerError("NotFound", f"The security group rule ID '{request.existing_id}' does not exist")
-        peer = rule.source_group or rule.ip_range
-        peer["Description"] = request.properties.get("Description", "")
+        with moto_state("ec2", context.account, context.region) as backend:
+            group = backend.get_security_group_from_id(request.properties["GroupId"])
+            rule = group.get_rule(request.existing_id) if group else None
+            if rule is None:
+                raise HandlerError("NotFound", f"The security group rule ID '{request.existing_id}' does not exist")
+            peer = rule.source_group or rule.ip_range
+            peer["Description"] = request.properties.get("Description", "")
         return self._result(request.existing_id)
 
     def delete(self, request: ResourceRequest) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.resources._calls import (
     as_list,
@@ -70,18 +72,16 @@ def ensure_managed_policy(context: Context, arn: str) -> None:
     match = AWS_MANAGED.fullmatch(arn)
     if match is None:
         return
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-    from moto.iam.models import AWSManagedPolicy  # noqa: PLC0415 - as above
+    from moto.iam.models import AWSManagedPolicy  # noqa: PLC0415 - moto loads after the account id is set
 
-    backend = get_backend("iam")[context.account][context.partition]
-    if arn in backend.managed_policies:
-        return
-    data = _managed_policies().get(match["name"])
-    if data is None or data["Path"] != match["path"]:
-        return
-    with context.state.lock:
+    with moto_state("iam", context.account, context.partition) as backend:
+        if arn in backend.managed_policies:
+            return
+        data = _managed_policies().get(match["name"])
+        if data is None or data["Path"] != match["path"]:
+            return
         policy = AWSManagedPolicy.from_data(match["name"], context.account, context.region, data)
-        backend.managed_policies.setdefault(policy.arn, policy)
+        backend.managed_policies[policy.arn] = policy
 
 
 def _ensuring(context: Context, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -108,28 +108,27 @@ for _name in (
 @operation("iam", "AddClientIDToOpenIDConnectProvider")
 def add_client_id(context: Context, request: dict[str, Any]) -> None:
     """An audience more; one that is there already is no error."""
-    clients = _oidc_clients(context, request["OpenIDConnectProviderArn"])
-    if request["ClientID"] not in clients:
-        clients.append(request["ClientID"])
+    with _oidc_clients(context, request["OpenIDConnectProviderArn"]) as clients:
+        if request["ClientID"] not in clients:
+            clients.append(request["ClientID"])
 
 
 @operation("iam", "RemoveClientIDFromOpenIDConnectProvider")
 def remove_client_id(context: Context, request: dict[str, Any]) -> None:
     """An audience less; one that is not there is no error."""
-    clients = _oidc_clients(context, request["OpenIDConnectProviderArn"])
-    if request["ClientID"] in clients:
-        clients.remove(request["ClientID"])
+    with _oidc_clients(context, request["OpenIDConnectProviderArn"]) as clients:
+        if request["ClientID"] in clients:
+            clients.remove(request["ClientID"])
 
 
-def _oidc_clients(context: Context, arn: str) -> list[str]:
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-
-    provider = get_backend("iam")[context.account][context.partition].open_id_providers.get(arn)
-    if provider is None:
-        message = f"OpenIDConnect Provider not found for arn {arn}"
-        raise ServiceError(GONE, message, status=404)
-    clients: list[str] = provider.client_id_list
-    return clients
+@contextmanager
+def _oidc_clients(context: Context, arn: str) -> Iterator[list[str]]:
+    with moto_state("iam", context.account, context.partition) as backend:
+        provider = backend.open_id_providers.get(arn)
+        if provider is None:
+            message = f"OpenIDConnect Provider not found for arn {arn}"
+            raise ServiceError(GONE, message, status=404)
+        yield provider.client_id_list
 
 
 def _client(request: ResourceRequest) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.rehearsal.embedded.account import account_of
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services.quotas import effective_value
 from hyperpod_cdk.rehearsal.embedded.services.timeline import page
@@ -55,17 +56,18 @@ def create_vpc_endpoint(context: Context, request: dict[str, Any]) -> NoReturn:
 @operation("ec2", "ModifyVpcEndpoint")
 def modify_vpc_endpoint(context: Context, request: dict[str, Any]) -> NoReturn:
     """Refuse a second subnet of a zone; moto changes the lists, the interfaces change here."""
-    backend = _backend(context)
-    endpoint = backend.vpc_end_points.get(request["VpcEndpointId"])
+    with moto_state("ec2", context.account, context.region) as backend:
+        endpoint = backend.vpc_end_points.get(request["VpcEndpointId"])
     if endpoint is not None and endpoint.vpc_endpoint_type == INTERFACE:
         added, removed = request.get("AddSubnetIds") or [], request.get("RemoveSubnetIds") or []
         left = [each for each in endpoint.subnet_ids or [] if each not in removed]
         _refuse_subnets(context, endpoint.vpc_id, endpoint.service_name, [*left, *added])
         if request.get("PrivateDnsEnabled") and not endpoint.private_dns_enabled:
             _refuse_names(context, endpoint.vpc_id, endpoint.service_name)
-        if "PrivateDnsEnabled" in request:
-            endpoint.private_dns_enabled = request["PrivateDnsEnabled"]
-        _move_interfaces(backend, endpoint, added=added, removed=removed)
+        with moto_state("ec2", context.account, context.region) as backend:
+            if "PrivateDnsEnabled" in request:
+                endpoint.private_dns_enabled = request["PrivateDnsEnabled"]
+            _move_interfaces(backend, endpoint, added=added, removed=removed)
     raise PassToMoto
 
 
@@ -181,12 +183,6 @@ def _interface_endpoints(context: Context, vpc_id: str) -> list[Mapping[str, Any
         for each in found["VpcEndpoints"]
         if each["VpcEndpointType"] == INTERFACE and each["State"].lower() not in _GONE
     ]
-
-
-def _backend(context: Context) -> Any:
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-
-    return get_backend("ec2")[context.account][context.region]
 
 
 @cache

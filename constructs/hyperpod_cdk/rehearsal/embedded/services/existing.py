@@ -21,6 +21,7 @@ from hyperpod_cdk.rehearsal.embedded.account_existing import (
     ExistingVpc,
 )
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.seeding import seed
 from hyperpod_cdk.rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk.rehearsal.embedded.services.eks import new_cluster
@@ -343,10 +344,8 @@ def _bucket(context: Context, wanted: ExistingS3Bucket) -> None:
 
 
 def _leave_free(context: Context, subnet_id: str, count: int) -> None:
-    from moto.ec2.models import ec2_backends  # noqa: PLC0415 - moto loads after the account is set
-
-    subnet = ec2_backends[context.account][context.region].get_subnet(subnet_id)
-    setattr(subnet, "_available_ip_addresses", count)  # noqa: B010 - moto has no other way
+    with moto_state("ec2", context.account, context.region) as backend:
+        setattr(backend.get_subnet(subnet_id), "_available_ip_addresses", count)  # noqa: B010 - moto has no other way
 
 
 def _tags(resource_type: str, tags: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 
 _DEFAULT_GROUP = "default"
@@ -147,13 +148,11 @@ def _named_groups(group: Mapping[str, Any]) -> set[str]:
 
 
 def _sweep(context: Context) -> None:
-    from moto.backends import get_backend  # noqa: PLC0415 - moto loads after the account id is set
-
     now = context.clock.now()
     with context.state.lock:
         until = context.state.store(ServiceInterfaces).until
         gone = [interface_id for interface_id, moment in until.items() if moment is not None and moment <= now]
-        enis = get_backend("ec2")[context.account][context.region].enis if gone else {}
         for interface_id in gone:
             del until[interface_id]
-            enis.pop(interface_id, None)
+            with moto_state("ec2", context.account, context.region) as backend:
+                backend.enis.pop(interface_id, None)

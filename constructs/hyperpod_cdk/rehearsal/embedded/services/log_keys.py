@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hyperpod_cdk.rehearsal.embedded.context import Context
+from hyperpod_cdk.rehearsal.embedded.moto_state import moto_state
 from hyperpod_cdk.rehearsal.embedded.operations import PassToMoto, ServiceError, operation
 from hyperpod_cdk.rehearsal.embedded.services.keys import find_key, is_of_another_account
 
@@ -50,10 +51,8 @@ def _check_key(context: Context, request: dict[str, Any]) -> None:
 
 
 def _group(context: Context, request: dict[str, Any]) -> Any:
-    from moto.logs.models import logs_backends  # noqa: PLC0415 - moto loads after the account is set
-
-    groups = logs_backends[context.account][context.region].groups
-    name = request["logGroupName"]
-    if name not in groups:
+    with moto_state("logs", context.account, context.region) as backend:
+        group = backend.groups.get(request["logGroupName"])
+    if group is None:
         raise ServiceError("ResourceNotFoundException", "The specified log group does not exist.")
-    return groups[name]
+    return group
