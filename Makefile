@@ -25,7 +25,7 @@ $(READY): requirements.lock package-lock.json pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	$(NPM) ci --no-audit --no-fund --loglevel=error
-	ln -sf "$$($(BIN)/python -c 'from hyperpod_cdk.node import packaged_node; print(packaged_node())')" $(BIN)/node
+	ln -sf "$$($(BIN)/python -c 'from hyperpod_cdk.packaged_node import packaged_node; print(packaged_node())')" $(BIN)/node
 	ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
 	touch $@
 

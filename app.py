@@ -7,15 +7,15 @@ import os
 import sys
 from pathlib import Path
 
-from hyperpod_cdk.node import use_packaged_node
-from hyperpod_cdk.validation_engine import warm_up
+from hyperpod_cdk.packaged_node import use_packaged_node
+from hyperpod_cdk.templates.engine import warm_up
 
 # a process this short only loses time by looking for garbage
 gc.disable()
 use_packaged_node()
 warm_up()
 
-from stacks.app import synthesize  # noqa: E402 - jsii reads JSII_NODE when aws_cdk is first imported
+from hyperpod_cdk_stacks.app import synthesize  # noqa: E402 - jsii reads JSII_NODE when aws_cdk is first imported
 
 synthesize(Path(__file__).parent)
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyperpod_cdk.node import use_packaged_node
-from hyperpod_cdk.validation_engine import warm_up
+from hyperpod_cdk.packaged_node import use_packaged_node
+from hyperpod_cdk.templates.engine import warm_up
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -44,7 +44,7 @@ def synthesize() -> list[Path]:
     gc.disable()
     use_packaged_node()
     warm_up()
-    from stacks.app import build, new_app, read_environments  # noqa: PLC0415 - jsii reads JSII_NODE when it is imported
+    from hyperpod_cdk_stacks.app import build, new_app, read_environments  # noqa: PLC0415 - jsii reads JSII_NODE when it is imported
 
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.yaml"))]
     shutil.rmtree(ASSEMBLY, ignore_errors=True)

@@ -22,10 +22,10 @@ from rich.console import Console
 from rich.table import Table
 
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk.node import use_packaged_node
+from hyperpod_cdk.packaged_node import use_packaged_node
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
-from hyperpod_cdk.review.assembly import MOST_RESOURCES
+from hyperpod_cdk.templates.assembly import MOST_RESOURCES
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -180,7 +180,7 @@ def _review_of_largest(scratch: Path) -> Sequence[str]:
     code = """
 import sys
 from pathlib import Path
-from hyperpod_cdk.review.assembly import read_assembly
+from hyperpod_cdk.templates.assembly import read_assembly
 print([len(list(read_assembly(Path(each)).resources())) for each in sys.argv[1:]])
 """
     # a change that the service refuses ends with 1, as it should

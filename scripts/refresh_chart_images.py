@@ -19,9 +19,9 @@ from typing import Any
 
 from refresh_catalog import DATA, ROOT, dump
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import images, instance_types, regions
-from hyperpod_cdk.chart_values import chart_values, rendered_images
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.chart_values import chart_values, rendered_images
 
 TYPES = {
     "without accelerators": ["ml.m5.2xlarge"],

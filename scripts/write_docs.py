@@ -20,7 +20,7 @@ from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
-from hyperpod_cdk.template_rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
+from hyperpod_cdk.templates.rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page

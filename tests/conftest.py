@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from hyperpod_cdk.node import use_packaged_node
+from hyperpod_cdk.packaged_node import use_packaged_node
 
 use_packaged_node()
 # thousands of templates and answers are made and kept: looking for garbage among them takes a tenth of the time

@@ -96,7 +96,10 @@ def test_the_wheel_carries_its_data_and_nothing_else_of_the_repository(wheel: Pa
         "hyperpod_cdk/workloads/templates/locks/cuda-13.0.txt",
     } <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
-    assert {name.split("/")[0].removesuffix(".dist-info").split("-")[0] for name in names} == {"hyperpod_cdk"}
+    assert {name.split("/")[0].removesuffix(".dist-info").split("-")[0] for name in names} == {
+        "hyperpod_cdk",
+        "hyperpod_cdk_stacks",
+    }
 
 
 def test_a_foreign_stack_synthesizes(wheel: Path, tmp_path: Path) -> None:

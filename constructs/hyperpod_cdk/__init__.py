@@ -10,39 +10,39 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.autoscaling import KarpenterAutoscaling
-    from hyperpod_cdk.checkpoint_access import CheckpointAccess
-    from hyperpod_cdk.cluster import HyperPodCluster
-    from hyperpod_cdk.control_plane import ControlPlane, ExistingControlPlane
-    from hyperpod_cdk.deletion_protection import DeletionProtection, DeletionProtectionFunction
-    from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies
-    from hyperpod_cdk.endpoints import InterfaceEndpoints
-    from hyperpod_cdk.execution_role import NodeExecutionRole
-    from hyperpod_cdk.inference_operator import InferenceOperator
-    from hyperpod_cdk.instance_groups import InstanceGroup
-    from hyperpod_cdk.karpenter_pools import KarpenterPools
-    from hyperpod_cdk.keys import EncryptionKey
-    from hyperpod_cdk.lifecycle import LifecycleScripts
-    from hyperpod_cdk.lustre import LustreFileSystem
-    from hyperpod_cdk.lustre_claims import FsxCsiDriver, LustreClaims
-    from hyperpod_cdk.network import EfaSecurityGroup, ExistingNetwork, Network
-    from hyperpod_cdk.node_addons import CoreDns, EbsCsiDriver, NodeAddon, PodRole
-    from hyperpod_cdk.node_events import NodeEvents
-    from hyperpod_cdk.node_wait import AwaitedGroup, NodesReady, NodeWaiter
-    from hyperpod_cdk.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
-    from hyperpod_cdk.quota_gate import QuotaGate
-    from hyperpod_cdk.restricted_groups import (
+    from hyperpod_cdk.common.deletion_protection import DeletionProtection, DeletionProtectionFunction
+    from hyperpod_cdk.common.keys import EncryptionKey
+    from hyperpod_cdk.eks.control_plane import ControlPlane, ExistingControlPlane
+    from hyperpod_cdk.eks.dependencies import HyperPodChart, HyperPodDependencies
+    from hyperpod_cdk.eks.node_addons import CoreDns, EbsCsiDriver, NodeAddon, PodRole
+    from hyperpod_cdk.governance.task_governance import TaskGovernance
+    from hyperpod_cdk.governance.teams import Team
+    from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
+    from hyperpod_cdk.hyperpod.checkpoint_access import CheckpointAccess
+    from hyperpod_cdk.hyperpod.cluster import HyperPodCluster
+    from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
+    from hyperpod_cdk.hyperpod.instance_groups import InstanceGroup
+    from hyperpod_cdk.hyperpod.karpenter_pools import KarpenterPools
+    from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
+    from hyperpod_cdk.hyperpod.node_events import NodeEvents
+    from hyperpod_cdk.hyperpod.node_wait import AwaitedGroup, NodesReady, NodeWaiter
+    from hyperpod_cdk.hyperpod.restricted_groups import (
         RestrictedExecutionRole,
         RestrictedGroup,
         ServiceLustre,
         SharedEnvironment,
     )
-    from hyperpod_cdk.s3_claims import S3Claims, S3CsiDriver
-    from hyperpod_cdk.spaces import Spaces
-    from hyperpod_cdk.task_governance import TaskGovernance
-    from hyperpod_cdk.teams import Team
-    from hyperpod_cdk.template_checks import TemplateChecks
-    from hyperpod_cdk.training_operator import TrainingOperator
+    from hyperpod_cdk.network.endpoints import InterfaceEndpoints
+    from hyperpod_cdk.network.vpc import EfaSecurityGroup, ExistingNetwork, Network
+    from hyperpod_cdk.operators.inference_operator import InferenceOperator
+    from hyperpod_cdk.operators.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
+    from hyperpod_cdk.operators.spaces import Spaces
+    from hyperpod_cdk.operators.training_operator import TrainingOperator
+    from hyperpod_cdk.quotas.gate import QuotaGate
+    from hyperpod_cdk.storage.lustre import LustreFileSystem
+    from hyperpod_cdk.storage.lustre_claims import FsxCsiDriver, LustreClaims
+    from hyperpod_cdk.storage.s3_claims import S3Claims, S3CsiDriver
+    from hyperpod_cdk.templates.cdk_plugin import TemplateChecks
 
 __all__ = [
     "AwaitedGroup",
@@ -93,51 +93,51 @@ __all__ = [
 ]
 
 _HOME = {
-    "AwaitedGroup": "node_wait",
-    "CheckpointAccess": "checkpoint_access",
-    "ControlPlane": "control_plane",
-    "CoreDns": "node_addons",
-    "DeletionProtection": "deletion_protection",
-    "DeletionProtectionFunction": "deletion_protection",
-    "EbsCsiDriver": "node_addons",
-    "EfaSecurityGroup": "network",
-    "EncryptionKey": "keys",
-    "ExistingControlPlane": "control_plane",
-    "ExistingNetwork": "network",
-    "FsxCsiDriver": "lustre_claims",
-    "GrafanaWorkspace": "observability_addon",
-    "HyperPodChart": "dependencies",
-    "HyperPodCluster": "cluster",
-    "HyperPodDependencies": "dependencies",
-    "InferenceOperator": "inference_operator",
-    "InstanceGroup": "instance_groups",
-    "InterfaceEndpoints": "endpoints",
-    "KarpenterAutoscaling": "autoscaling",
-    "KarpenterPools": "karpenter_pools",
-    "LifecycleScripts": "lifecycle",
-    "LustreClaims": "lustre_claims",
-    "LustreFileSystem": "lustre",
-    "Network": "network",
-    "NodeAddon": "node_addons",
-    "NodeEvents": "node_events",
-    "NodeExecutionRole": "execution_role",
-    "NodeWaiter": "node_wait",
-    "NodesReady": "node_wait",
-    "ObservabilityAddon": "observability_addon",
-    "PodRole": "node_addons",
-    "PrometheusWorkspace": "observability_addon",
-    "QuotaGate": "quota_gate",
-    "RestrictedExecutionRole": "restricted_groups",
-    "RestrictedGroup": "restricted_groups",
-    "S3Claims": "s3_claims",
-    "S3CsiDriver": "s3_claims",
-    "ServiceLustre": "restricted_groups",
-    "SharedEnvironment": "restricted_groups",
-    "Spaces": "spaces",
-    "TaskGovernance": "task_governance",
-    "Team": "teams",
-    "TemplateChecks": "template_checks",
-    "TrainingOperator": "training_operator",
+    "AwaitedGroup": "hyperpod.node_wait",
+    "CheckpointAccess": "hyperpod.checkpoint_access",
+    "ControlPlane": "eks.control_plane",
+    "CoreDns": "eks.node_addons",
+    "DeletionProtection": "common.deletion_protection",
+    "DeletionProtectionFunction": "common.deletion_protection",
+    "EbsCsiDriver": "eks.node_addons",
+    "EfaSecurityGroup": "network.vpc",
+    "EncryptionKey": "common.keys",
+    "ExistingControlPlane": "eks.control_plane",
+    "ExistingNetwork": "network.vpc",
+    "FsxCsiDriver": "storage.lustre_claims",
+    "GrafanaWorkspace": "operators.observability_addon",
+    "HyperPodChart": "eks.dependencies",
+    "HyperPodCluster": "hyperpod.cluster",
+    "HyperPodDependencies": "eks.dependencies",
+    "InferenceOperator": "operators.inference_operator",
+    "InstanceGroup": "hyperpod.instance_groups",
+    "InterfaceEndpoints": "network.endpoints",
+    "KarpenterAutoscaling": "hyperpod.autoscaling",
+    "KarpenterPools": "hyperpod.karpenter_pools",
+    "LifecycleScripts": "hyperpod.lifecycle",
+    "LustreClaims": "storage.lustre_claims",
+    "LustreFileSystem": "storage.lustre",
+    "Network": "network.vpc",
+    "NodeAddon": "eks.node_addons",
+    "NodeEvents": "hyperpod.node_events",
+    "NodeExecutionRole": "hyperpod.execution_role",
+    "NodeWaiter": "hyperpod.node_wait",
+    "NodesReady": "hyperpod.node_wait",
+    "ObservabilityAddon": "operators.observability_addon",
+    "PodRole": "eks.node_addons",
+    "PrometheusWorkspace": "operators.observability_addon",
+    "QuotaGate": "quotas.gate",
+    "RestrictedExecutionRole": "hyperpod.restricted_groups",
+    "RestrictedGroup": "hyperpod.restricted_groups",
+    "S3Claims": "storage.s3_claims",
+    "S3CsiDriver": "storage.s3_claims",
+    "ServiceLustre": "hyperpod.restricted_groups",
+    "SharedEnvironment": "hyperpod.restricted_groups",
+    "Spaces": "operators.spaces",
+    "TaskGovernance": "governance.task_governance",
+    "Team": "governance.teams",
+    "TemplateChecks": "templates.cdk_plugin",
+    "TrainingOperator": "operators.training_operator",
 }
 
 

@@ -34,8 +34,8 @@ from hyperpod_cdk.catalog.deployer_actions import (
 from hyperpod_cdk.catalog.iam_matching import listed, matches
 from hyperpod_cdk.checks.iam import WHEN, boundary_arn
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 MOST_CHARACTERS = 6144
 """The largest managed policy, white space not counted."""

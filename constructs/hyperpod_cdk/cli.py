@@ -396,8 +396,8 @@ def chart_images(
 
     Read from the pulled chart, with the environment's values; without one from the catalog's dated table.
     """
-    from hyperpod_cdk import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
     from hyperpod_cdk._cli import charts as verb  # noqa: PLC0415
+    from hyperpod_cdk.eks import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 
     root = root_of(project)
     loaded = loaded_environment(environment_file(environment, root), output=output)
@@ -436,7 +436,7 @@ def pull(
 
     What the lock does not pin is refused, and its digest shown.
     """
-    from hyperpod_cdk import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
+    from hyperpod_cdk.eks import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 
     root = root_of(project)
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from hyperpod_cdk.catalog._closest import closest
+from hyperpod_cdk.catalog.closest import closest
 
 MAX_FILES = 1000
 """A folder with more is no folder of scripts; one file is one request of every new node."""

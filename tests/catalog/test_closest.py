@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.catalog._closest import _slips, closest
+from hyperpod_cdk.catalog.closest import _slips, closest
 
 REGIONS = ("us-east-1", "us-east-2", "us-west-1", "eu-west-1")
 

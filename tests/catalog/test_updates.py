@@ -267,9 +267,7 @@ def test_only_what_nobody_misses_is_made_anew_without_harm() -> None:
 
 def test_sources_are_addresses_or_files_of_this_project() -> None:
     for key in _data.load("updates")["sources"]:
-        assert updates.address(key).startswith(("https://", "docs/decisions/", "constructs/hyperpod_cdk/_handlers")), (
-            key
-        )
+        assert updates.address(key).startswith(("https://", "docs/decisions/", "constructs/hyperpod_cdk/handlers")), key
 
 
 SAID: list[list[Any]] = yaml.safe_load((Path(__file__).parent / "update_rows.yaml").read_text(encoding="utf-8"))

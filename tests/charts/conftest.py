@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk import charts
-from hyperpod_cdk.charts import ChartLock, RemoteDependency
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.charts import ChartLock, RemoteDependency
 
 CHART_PATH = "helm_chart/HyperPodHelmChart"
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import images
-from hyperpod_cdk.chart_values import chart_values, rendered_images
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.chart_values import chart_values, rendered_images
 from tests.charts.conftest import config_map
 
 POD = {

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pytest
 import yaml
 
-from hyperpod_cdk import charts
-from hyperpod_cdk.charts import CHART_DIRECTORY, LOCK_FILE, ChartError, ChartLock
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.charts import CHART_DIRECTORY, LOCK_FILE, ChartError, ChartLock
 
 
 class Upstream(Protocol):

@@ -21,10 +21,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks import api_server
 from hyperpod_cdk.checks.answers import EksClusterAnswer, NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import ACCOUNT, REGION, WHO, Fails, ScriptedSession
 
 GROUPS = {"kind": "APIGroupList", "groups": [{"name": "apps"}, {"name": "kueue.x-k8s.io"}]}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as errors
 
-from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks.answers import AwsAccessError, Caller, NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws, Patience
+from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import ACCOUNT, ARN, REGION, WHO, Fails, ScriptedSession, loopback, query_error
 
 OUT_OF_DATE = "the AWS credentials have expired; renew them, in a profile of IAM Identity Center with 'aws sso login'"

@@ -11,8 +11,6 @@ from urllib.parse import quote
 
 import pytest
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Usage
-from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks.answers import (
     QUESTIONS,
     AddonVersions,
@@ -48,6 +46,8 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.checks.aws_shapes import endpoint_service
+from hyperpod_cdk.handlers.quota_gate.comparison import Usage
+from hyperpod_cdk.handlers.quota_gate.reading import Own
 from tests.support.scripted_aws import (
     ACCOUNT,
     ARN,

@@ -20,10 +20,10 @@ import yaml
 from hyperpod_cdk.checks.answers import QUESTIONS
 from hyperpod_cdk.checks.aws import LiveAws, Patience
 from hyperpod_cdk.checks.model import REGISTER, Report, Status
-from hyperpod_cdk.checks.requirements import own
 from hyperpod_cdk.checks.run import asks_aws, preflight
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.config.source import parse_path
+from hyperpod_cdk.quotas.needs import own
 from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
 from tests.support.embedded import ACCOUNT, Embedded, embedded
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Reading, Requirement, Usage, judge
 from hyperpod_cdk.checks.capacity import largest_groups, largest_mix
 from hyperpod_cdk.checks.model import Case
 from hyperpod_cdk.checks.quotas import Compared
-from hyperpod_cdk.checks.requirements import required_quotas
+from hyperpod_cdk.handlers.quota_gate.comparison import Reading, Requirement, Usage, judge
+from hyperpod_cdk.quotas.needs import required_quotas
 
 CaseOf = Callable[..., Case]
 

@@ -16,7 +16,7 @@ from hyperpod_cdk.checks.answers import Caller, Decision, NotAnswered, RoleAnswe
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk.review.assembly import read_assembly
+from hyperpod_cdk.templates.assembly import read_assembly
 from tests.support.assembly import shipped
 from tests.support.fake_aws import FakeAws
 

@@ -11,7 +11,7 @@ import pytest
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue
 from hyperpod_cdk.checks.model import REGISTER, Case, Result, Status
 from hyperpod_cdk.checks.quotas import as_dict, compare
-from hyperpod_cdk.checks.requirements import required_quotas
+from hyperpod_cdk.quotas.needs import required_quotas
 from tests.support.fake_aws import FakeAws
 
 CaseOf = Callable[..., Case]

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, from_properties, to_properties
-from hyperpod_cdk._handlers.quota_gate.reading import calls_of
 from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk.checks.model import Case
-from hyperpod_cdk.checks.requirements import (
+from hyperpod_cdk.config import Environment, load_environment
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, from_properties, to_properties
+from hyperpod_cdk.handlers.quota_gate.reading import calls_of
+from hyperpod_cdk.quotas.needs import (
     STACKS,
     interfaces_per_node,
     kind_of,
@@ -25,8 +26,7 @@ from hyperpod_cdk.checks.requirements import (
     required_quotas,
     reserved_capacity,
 )
-from hyperpod_cdk.config import Environment, load_environment
-from stacks.app import build, new_app
+from hyperpod_cdk_stacks.app import build, new_app
 
 CaseOf = Callable[..., Case]
 FILES = (

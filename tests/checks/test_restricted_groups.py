@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Reading, judge
 from hyperpod_cdk.checks.answers import ReservedCapacity, TrainingPlan, Zone
 from hyperpod_cdk.checks.capacity import largest_groups, largest_mix
 from hyperpod_cdk.checks.model import REGISTER, Case, Result
 from hyperpod_cdk.checks.plan_search import wishes
 from hyperpod_cdk.checks.quotas import Compared
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.checks.run import is_needed
 from hyperpod_cdk.config.addresses import address_budgets
 from hyperpod_cdk.config.recorded_plans import groups_by_plan
 from hyperpod_cdk.config.source import render_path
+from hyperpod_cdk.handlers.quota_gate.comparison import Reading, judge
+from hyperpod_cdk.quotas.needs import required_quotas
 from tests.support.fake_aws import FakeAws
 
 CaseOf = Callable[..., Case]

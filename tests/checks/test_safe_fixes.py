@@ -13,7 +13,7 @@ import yaml
 import hyperpod_cdk
 
 PACKAGE = Path(hyperpod_cdk.__file__).parent
-SOURCES = sorted([*(PACKAGE / "checks").glob("*.py"), *(PACKAGE / "_handlers" / "quota_gate").glob("*.py")])
+SOURCES = sorted([*(PACKAGE / "checks").glob("*.py"), *(PACKAGE / "handlers" / "quota_gate").glob("*.py")])
 CARDS = {"inputs", "passes", "fails", "skips"}
 """Texts of a card that describe; its other texts, and all findings, can tell somebody to do something."""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import images
+from hyperpod_cdk.eks import charts
 from tests.cli.conftest import Run
 
 DAEMON = """\

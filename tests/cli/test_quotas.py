@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 from hyperpod_cdk._cli.quota_requests import Tools
 from hyperpod_cdk._cli.quotas import app
 from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, QuotaRequest, QuotaValue
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.recorded_quotas import RecordedQuota, RecordedQuotas
+from hyperpod_cdk.quotas.needs import required_quotas
 from tests.support.fake_aws import FakeAws
 
 Invoke = Callable[..., Result]

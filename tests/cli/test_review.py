@@ -17,8 +17,8 @@ from hyperpod_cdk._cli import review
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.answers import AwsAccessError
 from hyperpod_cdk.cli import app
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.model import Report
+from hyperpod_cdk.templates.difference import compare
 from tests.support.assembly import shipped
 
 Run = Callable[..., Any]

@@ -12,7 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 
 from hyperpod_cdk import LifecycleScripts
-from hyperpod_cdk.acknowledgments import acknowledge_log_group, ignore_in_checkov
+from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in_checkov
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import aws_cdk as cdk
 import pytest
 
-from hyperpod_cdk.checkpoint_access import CheckpointAccess
+from hyperpod_cdk.hyperpod.checkpoint_access import CheckpointAccess
 from tests.support.templates import of_type, stack, template_of
 
 KEY = "arn:aws-us-gov:kms:us-east-1:111122223333:key/1234"

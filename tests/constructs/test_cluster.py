@@ -11,11 +11,11 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Annotations, Match
 
-from hyperpod_cdk.autoscaling import KarpenterAutoscaling
-from hyperpod_cdk.cluster import HyperPodCluster
-from hyperpod_cdk.execution_role import NodeExecutionRole
-from hyperpod_cdk.instance_groups import Batch, InstanceGroup, Patching, Taint
-from hyperpod_cdk.lifecycle import LifecycleScripts
+from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
+from hyperpod_cdk.hyperpod.cluster import HyperPodCluster
+from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
+from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint
+from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
 from tests.support.templates import HERE, app, of_type, template_of
 
 PLAN = "arn:aws-us-gov:sagemaker:us-east-1:111122223333:training-plan/h100-april"

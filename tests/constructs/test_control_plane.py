@@ -11,8 +11,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
 from hyperpod_cdk.catalog import addons, kubernetes
-from hyperpod_cdk.control_plane import NODE_INDEPENDENT_ADDONS, ControlPlane, _warn_about_version
-from hyperpod_cdk.network import EfaSecurityGroup, Network
+from hyperpod_cdk.eks.control_plane import NODE_INDEPENDENT_ADDONS, ControlPlane, _warn_about_version
+from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
 from tests.support.templates import app, of_type, stack, template_of
 
 ADMIN = "arn:aws:iam::111122223333:role/Admin"

@@ -10,9 +10,8 @@ import aws_cdk as cdk
 import pytest
 from cdk_nag import AwsSolutionsChecks
 
-from hyperpod_cdk import DeletionProtection, DeletionProtectionFunction
-from hyperpod_cdk import _handlers as handlers
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk import DeletionProtection, DeletionProtectionFunction, handlers
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 from tests.support.templates import app, of_type, stack, template_of
 
 RESOURCE = "Custom::HyperPodDeletionProtection"
@@ -114,16 +113,16 @@ def test_the_asset_holds_the_functions_code_and_nothing_else(tmp_path: Path) -> 
     made.synth()
     (asset,) = [folder for folder in tmp_path.glob("asset.*") if folder.is_dir()]
     assert {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()} == {
-        "_handlers/__init__.py",
-        "_handlers/answering.py",
-        "_handlers/deletion_protection/__init__.py",
-        "_handlers/deletion_protection/index.py",
+        "handlers/__init__.py",
+        "handlers/answering.py",
+        "handlers/deletion_protection/__init__.py",
+        "handlers/deletion_protection/index.py",
     }
     for file in asset.rglob("*.py"):
         original = Path(next(iter(handlers.__path__))).parent / file.relative_to(asset)
         assert file.read_bytes() == original.read_bytes()
     assert only(template_of(foreign), "AWS::Lambda::Function")["Properties"]["Handler"] == (
-        "_handlers.deletion_protection.index.handler"
+        "handlers.deletion_protection.index.handler"
     )
 
 

@@ -13,10 +13,10 @@ import yaml
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk.assertions import Annotations, Match
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies, refuse_placeholder
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.dependencies import HyperPodChart, HyperPodDependencies, refuse_placeholder
 from tests.support.templates import of_type, stack, template_of
 
 CHART = "Custom::AWSCDK-EKS-HelmChart"

@@ -11,8 +11,8 @@ from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk.catalog import network as rules
-from hyperpod_cdk.endpoints import InterfaceEndpoints
-from hyperpod_cdk.network import EfaSecurityGroup, Network
+from hyperpod_cdk.network.endpoints import InterfaceEndpoints
+from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
 from tests.support.templates import of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/28"}

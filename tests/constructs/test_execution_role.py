@@ -12,7 +12,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
 from hyperpod_cdk.catalog import hyperpod
-from hyperpod_cdk.execution_role import NodeExecutionRole
+from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
 from tests.support.templates import app, of_type, template_of
 
 KEY = "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

@@ -10,13 +10,13 @@ import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.control_plane import ControlPlane, ExistingControlPlane
-from hyperpod_cdk.dependencies import HyperPodChart, HyperPodDependencies
-from hyperpod_cdk.lustre import LustreFileSystem
-from hyperpod_cdk.lustre_claims import LustreClaims
-from hyperpod_cdk.network import EfaSecurityGroup, ExistingNetwork
-from hyperpod_cdk.task_governance import TaskGovernance
-from hyperpod_cdk.teams import QuotaRow, Team
+from hyperpod_cdk.eks.control_plane import ControlPlane, ExistingControlPlane
+from hyperpod_cdk.eks.dependencies import HyperPodChart, HyperPodDependencies
+from hyperpod_cdk.governance.task_governance import TaskGovernance
+from hyperpod_cdk.governance.teams import QuotaRow, Team
+from hyperpod_cdk.network.vpc import EfaSecurityGroup, ExistingNetwork
+from hyperpod_cdk.storage.lustre import LustreFileSystem
+from hyperpod_cdk.storage.lustre_claims import LustreClaims
 from tests.support.templates import of_type, stack, template_of
 
 VPC = "vpc-0a1b2c3d4e5f67890"

@@ -11,8 +11,8 @@ import pytest
 from aws_cdk import aws_sns as sns
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.inference_operator import InferenceOperator
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk.operators.inference_operator import InferenceOperator
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 
 ISSUER = "oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
 PROVIDER = f"arn:aws:iam::111122223333:oidc-provider/{ISSUER}"

@@ -13,7 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
-from hyperpod_cdk.instance_groups import Batch, InstanceGroup, Patching, Taint, is_token
+from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint, is_token
 from tests.support.templates import app
 
 SOLD_ALONE = [name for name in instance_types.names() if hyperpod.ultraserver(name) is None]

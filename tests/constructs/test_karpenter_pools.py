@@ -10,8 +10,8 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_eks_v2 as eks
 
-from hyperpod_cdk.instance_groups import Taint
-from hyperpod_cdk.karpenter_pools import KarpenterPools, Pool
+from hyperpod_cdk.hyperpod.instance_groups import Taint
+from hyperpod_cdk.hyperpod.karpenter_pools import KarpenterPools, Pool
 from tests.support.templates import of_type, stack, template_of
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -12,8 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 
 from hyperpod_cdk import EncryptionKey
-from hyperpod_cdk.acknowledgments import acknowledge_log_group, ignore_in_checkov
-from hyperpod_cdk.keys import encrypt_log_groups
+from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in_checkov
+from hyperpod_cdk.common.keys import encrypt_log_groups
 
 ARN = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:iam::111122223333:role/nodes"

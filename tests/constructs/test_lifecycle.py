@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk import script_files
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.lifecycle import LifecycleScripts, bucket_name
+from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts, bucket_name
 from hyperpod_cdk.script_files import check_scripts, content_hash, library_scripts
 from tests.support.templates import app, template_of
 

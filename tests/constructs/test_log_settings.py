@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from aws_cdk import aws_kms as kms
 
-from hyperpod_cdk.keys import encrypt_log_groups
-from hyperpod_cdk.log_settings import LogSettings
+from hyperpod_cdk.common.keys import encrypt_log_groups
+from hyperpod_cdk.common.log_settings import LogSettings
 from tests.support.templates import of_type, stack, template_of
 
 NAME = "/aws/eks/prod-eks/cluster"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import lustre as rules
-from hyperpod_cdk.lustre import DataRepository, LustreFileSystem, ReadCache
+from hyperpod_cdk.storage.lustre import DataRepository, LustreFileSystem, ReadCache
 from tests.support.templates import app, of_type, stack, template_of
 
 CLIENTS = "sg-0123456789abcdef0"

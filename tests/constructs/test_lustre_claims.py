@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_eks_v2 as eks
 
-from hyperpod_cdk.lustre_claims import FsxCsiDriver, LustreClaims
+from hyperpod_cdk.storage.lustre_claims import FsxCsiDriver, LustreClaims
 from tests.support.templates import of_type, stack, template_of
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"

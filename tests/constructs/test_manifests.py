@@ -8,7 +8,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_eks_v2 as eks
 
-from hyperpod_cdk.manifests import applied_manifest
+from hyperpod_cdk.common.manifests import applied_manifest
 from tests.support.templates import of_type, stack, template_of
 
 OBJECTS = [

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import network as rules
-from hyperpod_cdk.network import EfaSecurityGroup, Network, _slots, zone_suffix
+from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network, _slots, zone_suffix
 from tests.support.templates import of_type, stack, template_of
 
 ZONES = {"use1-az5": "10.5.0.0/16", "use1-az4": "10.4.0.0/16"}

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.node_addons import CoreDns, NodeAddon
+from hyperpod_cdk.eks.node_addons import CoreDns, NodeAddon
 
 
 def resources(stack: cdk.Stack) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.node_events import NodeEvents
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk.hyperpod.node_events import NodeEvents
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 

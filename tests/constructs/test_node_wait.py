@@ -12,8 +12,8 @@ from aws_cdk import aws_s3 as s3
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk import AwaitedGroup, NodesReady, NodeWaiter
-from hyperpod_cdk._handlers.node_wait.index import Question
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk.handlers.node_wait.index import Question
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 from tests.support.templates import app, of_type, stack, template_of
 
 CLUSTER = "prod"

@@ -10,7 +10,7 @@ import pytest
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk.catalog import operators
-from hyperpod_cdk.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
+from hyperpod_cdk.operators.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
 
 PROMETHEUS = "arn:aws:aps:us-east-1:111122223333:workspace/ws-1"
 GRAFANA = "arn:aws:grafana:us-east-1:111122223333:/workspaces/g-0123456789"

@@ -15,10 +15,10 @@ from aws_cdk import aws_s3 as s3
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk import QuotaGate
-from hyperpod_cdk._handlers import quota_gate as handlers
-from hyperpod_cdk._handlers.quota_gate.comparison import from_properties
-from hyperpod_cdk.quota_gate import Own, Requirement
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk.handlers import quota_gate as handlers
+from hyperpod_cdk.handlers.quota_gate.comparison import from_properties
+from hyperpod_cdk.quotas.gate import Own, Requirement
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 from tests.support.templates import app, of_type, stack, template_of
 
 P5 = Requirement(
@@ -228,7 +228,7 @@ def test_the_function_and_its_log() -> None:
     template = template_of(foreign)
     function, logs = only(template, "AWS::Lambda::Function"), only(template, "AWS::Logs::LogGroup")
     assert {key: function["Properties"][key] for key in ("Handler", "Runtime", "Timeout", "MemorySize")} == {
-        "Handler": "_handlers.quota_gate.index.handler",
+        "Handler": "handlers.quota_gate.index.handler",
         "Runtime": "python3.14",
         "Timeout": 300,
         "MemorySize": 1024,
@@ -249,7 +249,7 @@ def test_the_function_and_its_log() -> None:
 
 
 def _assets(outdir: Path) -> list[Path]:
-    return [folder for folder in outdir.glob("asset.*") if (folder / "_handlers/quota_gate").is_dir()]
+    return [folder for folder in outdir.glob("asset.*") if (folder / "handlers/quota_gate").is_dir()]
 
 
 def test_the_asset_holds_the_gates_code_and_nothing_else(tmp_path: Path) -> None:
@@ -258,16 +258,16 @@ def test_the_asset_holds_the_gates_code_and_nothing_else(tmp_path: Path) -> None
     made.synth()
     (asset,) = _assets(tmp_path)
     source = Path(next(iter(handlers.__path__)))
-    own = {f"_handlers/quota_gate/{file.name}" for file in source.glob("*.py")}
-    assert {f"_handlers/quota_gate/{name}.py" for name in ("__init__", "index", "comparison")} <= own
-    expected = {"_handlers/__init__.py", "_handlers/answering.py", *own}
+    own = {f"handlers/quota_gate/{file.name}" for file in source.glob("*.py")}
+    assert {f"handlers/quota_gate/{name}.py" for name in ("__init__", "index", "comparison")} <= own
+    expected = {"handlers/__init__.py", "handlers/answering.py", *own}
     assert {str(file.relative_to(asset)) for file in asset.rglob("*") if file.is_file()} == expected
 
 
 def test_the_asset_is_the_same_whatever_lies_beside_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied = tmp_path / "_handlers"
+    copied = tmp_path / "handlers"
     shutil.copytree(Path(next(iter(handlers.__path__))).parent, copied)
-    monkeypatch.setattr("hyperpod_cdk.handler_functions._HANDLERS", copied)
+    monkeypatch.setattr("hyperpod_cdk.common.handler_functions._HANDLERS", copied)
     names = []
     for run in ("first", "second"):
         for file in (

@@ -9,11 +9,11 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_ec2 as ec2
 
-from hyperpod_cdk.cluster import HyperPodCluster
-from hyperpod_cdk.execution_role import NodeExecutionRole
-from hyperpod_cdk.instance_groups import InstanceGroup
-from hyperpod_cdk.lifecycle import LifecycleScripts
-from hyperpod_cdk.restricted_groups import (
+from hyperpod_cdk.hyperpod.cluster import HyperPodCluster
+from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
+from hyperpod_cdk.hyperpod.instance_groups import InstanceGroup
+from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
+from hyperpod_cdk.hyperpod.restricted_groups import (
     RestrictedExecutionRole,
     RestrictedGroup,
     ServiceLustre,

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_eks_v2 as eks
 
-from hyperpod_cdk.s3_claims import MountedBucket, S3Claims, S3CsiDriver
+from hyperpod_cdk.storage.s3_claims import MountedBucket, S3Claims, S3CsiDriver
 from tests.support.templates import of_type, stack, template_of
 
 MANIFEST = "Custom::AWSCDK-EKS-KubernetesResource"

@@ -8,8 +8,8 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.node_addons import EbsCsiDriver
-from hyperpod_cdk.spaces import Spaces
+from hyperpod_cdk.eks.node_addons import EbsCsiDriver
+from hyperpod_cdk.operators.spaces import Spaces
 
 
 def synthesized(*, remote_access: bool) -> dict[str, dict[str, Any]]:

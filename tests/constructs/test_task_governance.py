@@ -14,9 +14,9 @@ from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.task_governance import NATIVE_REGIONS, TaskGovernance, is_native
-from hyperpod_cdk.teams import PriorityClass, QuotaRow, Team
-from hyperpod_cdk.template_checks import check_templates
+from hyperpod_cdk.governance.task_governance import NATIVE_REGIONS, TaskGovernance, is_native
+from hyperpod_cdk.governance.teams import PriorityClass, QuotaRow, Team
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 
 CLUSTER_ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 ALICE = "arn:aws:iam::111122223333:role/alice"
@@ -148,7 +148,7 @@ def test_one_lambda_serves_all() -> None:
     resources = template(native=False, teams=[team("a"), team("b")])
 
     function = properties(resources, "AWS::Lambda::Function")
-    handler = "_handlers.governance.index.handler"
+    handler = "handlers.governance.index.handler"
     assert (function["Runtime"], function["Handler"], function["Timeout"]) == ("python3.14", handler, 900)
     assert function["LoggingConfig"] == {"LogGroup": {"Ref": "GovernanceHandlerLogs07F8AC87"}}
     group = resources["GovernanceHandlerLogs07F8AC87"]
@@ -178,10 +178,10 @@ def test_the_asset_holds_the_handler_alone(tmp_path: Path) -> None:
 
     (asset,) = [path for path in tmp_path.iterdir() if path.is_dir() and path.name.startswith("asset.")]
     assert {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()} == {
-        "_handlers/__init__.py",
-        "_handlers/answering.py",
-        "_handlers/governance/__init__.py",
-        "_handlers/governance/index.py",
+        "handlers/__init__.py",
+        "handlers/answering.py",
+        "handlers/governance/__init__.py",
+        "handlers/governance/index.py",
     }
 
 

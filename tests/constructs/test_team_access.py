@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.team_access import shared_objects, team_objects
-from hyperpod_cdk.teams import QuotaRow, Team
+from hyperpod_cdk.governance.team_access import shared_objects, team_objects
+from hyperpod_cdk.governance.teams import QuotaRow, Team
 
 ALICE = "arn:aws:iam::111122223333:role/alice"
 API = "kueue.x-k8s.io/v1beta2"

@@ -9,7 +9,7 @@ import pytest
 
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.teams import AcceleratorPartition, QuotaRow, Team, resource_limits
+from hyperpod_cdk.governance.teams import AcceleratorPartition, QuotaRow, Team, resource_limits
 
 P5, M5, TRN = "ml.p5.48xlarge", "ml.m5.2xlarge", "ml.trn1.32xlarge"
 GPU, EFA, NEURON = "requests.nvidia.com/gpu", "requests.vpc.amazonaws.com/efa", "requests.aws.amazon.com/neuron"

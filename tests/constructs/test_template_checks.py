@@ -17,7 +17,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sqs as sqs
 
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.template_checks import LEFT_OUT, RULES, TemplateChecks, check_templates
+from hyperpod_cdk.templates.cdk_plugin import LEFT_OUT, RULES, TemplateChecks, check_templates
 
 Write = Callable[..., Path]
 

@@ -9,9 +9,9 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk.node_addons import NodeAddon
-from hyperpod_cdk.template_checks import check_templates
-from hyperpod_cdk.training_operator import TrainingOperator
+from hyperpod_cdk.eks.node_addons import NodeAddon
+from hyperpod_cdk.operators.training_operator import TrainingOperator
+from hyperpod_cdk.templates.cdk_plugin import check_templates
 
 
 def by_type(stack: cdk.Stack) -> dict[str, list[dict[str, Any]]]:

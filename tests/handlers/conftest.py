@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from botocore.model import ServiceModel
 from botocore.validate import validate_parameters
 
-from hyperpod_cdk._handlers.governance import index
+from hyperpod_cdk.handlers.governance import index
 
 CLUSTER = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 

@@ -13,16 +13,16 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.model import ServiceModel
 
-from hyperpod_cdk._handlers import answering
-from hyperpod_cdk._handlers.answering import Answer, AnswerNotSentError, Turn, serve
-from hyperpod_cdk._handlers.autoscaling import index as autoscaling
-from hyperpod_cdk._handlers.deletion_protection import index as deletion_protection
-from hyperpod_cdk._handlers.governance import index as governance
-from hyperpod_cdk._handlers.log_settings import index as log_settings
-from hyperpod_cdk._handlers.node_wait import index as node_wait
-from hyperpod_cdk._handlers.quota_gate import index as quota_gate
-from hyperpod_cdk._handlers.quota_gate.calling import Boto3Api
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
+from hyperpod_cdk.handlers import answering
+from hyperpod_cdk.handlers.answering import Answer, AnswerNotSentError, Turn, serve
+from hyperpod_cdk.handlers.autoscaling import index as autoscaling
+from hyperpod_cdk.handlers.deletion_protection import index as deletion_protection
+from hyperpod_cdk.handlers.governance import index as governance
+from hyperpod_cdk.handlers.log_settings import index as log_settings
+from hyperpod_cdk.handlers.node_wait import index as node_wait
+from hyperpod_cdk.handlers.quota_gate import index as quota_gate
+from hyperpod_cdk.handlers.quota_gate.calling import Boto3Api
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
 
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-platform/0a1b2c3d-guid"
 CLUSTER = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk._handlers.answering import ANSWER_SECONDS
-from hyperpod_cdk._handlers.autoscaling import index
+from hyperpod_cdk.handlers.answering import ANSWER_SECONDS
+from hyperpod_cdk.handlers.autoscaling import index
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 GROUPS = [{"InstanceGroupName": "gpu", "TargetCount": 7}, {"InstanceGroupName": "system", "TargetCount": 2}]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk._handlers.answering import AnswerNotSentError
-from hyperpod_cdk._handlers.deletion_protection.index import handle
+from hyperpod_cdk.handlers.answering import AnswerNotSentError
+from hyperpod_cdk.handlers.deletion_protection.index import handle
 
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-hyperpod/0a1b2c3d-guid"
 LIFTED = ("cloudformation", "update_termination_protection", {"StackName": STACK, "EnableTerminationProtection": False})

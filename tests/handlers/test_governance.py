@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.governance import index
+from hyperpod_cdk.handlers.governance import index
 
 QUOTA = "Custom::ComputeQuota"
 POLICY = "Custom::ClusterSchedulerConfig"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk._handlers.log_settings import index
+from hyperpod_cdk.handlers.log_settings import index
 
 NAME = "/aws/eks/prod-eks/cluster"
 STACK = "arn:aws-us-gov:cloudformation:us-gov-west-1:111122223333:stack/prod-foundation/0a1b2c3d-guid"

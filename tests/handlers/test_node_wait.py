@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError
 from botocore.model import ServiceModel
 from botocore.validate import ParamValidator, validate_parameters
 
-from hyperpod_cdk._handlers.answering import PATIENCE_SECONDS
-from hyperpod_cdk._handlers.node_wait import index
+from hyperpod_cdk.handlers.answering import PATIENCE_SECONDS
+from hyperpod_cdk.handlers.node_wait import index
 
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdef012345"
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-platform/0a1b2c3d-guid"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate import comparison
-from hyperpod_cdk._handlers.quota_gate.comparison import (
+from hyperpod_cdk.catalog import quotas
+from hyperpod_cdk.handlers.quota_gate import comparison
+from hyperpod_cdk.handlers.quota_gate.comparison import (
     Reading,
     Requirement,
     Unread,
@@ -23,7 +24,6 @@ from hyperpod_cdk._handlers.quota_gate.comparison import (
     number,
     to_properties,
 )
-from hyperpod_cdk.catalog import quotas
 
 P5 = "ml.p5.48xlarge for cluster usage"
 COUNT = "hyperpod.instance_groups[1].count"

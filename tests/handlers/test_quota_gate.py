@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers import answering
-from hyperpod_cdk._handlers.quota_gate import index
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
-from hyperpod_cdk._handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
+from hyperpod_cdk.handlers import answering
+from hyperpod_cdk.handlers.quota_gate import index
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
+from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
 
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-foundation/0a1b2c3d-guid"
 P5_CODE, VPC_CODE = "L-P5", "L-VPC"
@@ -444,17 +444,17 @@ class TestOwnCrash:
 def test_only_the_standard_library_is_needed_to_answer() -> None:
     code = (
         "import sys; before = set(sys.modules);"
-        "import hyperpod_cdk._handlers.quota_gate.index;"
+        "import hyperpod_cdk.handlers.quota_gate.index;"
         "print([m for m in sorted(set(sys.modules) - before) if m.partition('.')[0] not in sys.stdlib_module_names])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(
         [
             "hyperpod_cdk",
-            "hyperpod_cdk._handlers",
-            "hyperpod_cdk._handlers.answering",
-            "hyperpod_cdk._handlers.quota_gate",
-            "hyperpod_cdk._handlers.quota_gate.index",
+            "hyperpod_cdk.handlers",
+            "hyperpod_cdk.handlers.answering",
+            "hyperpod_cdk.handlers.quota_gate",
+            "hyperpod_cdk.handlers.quota_gate.index",
         ]
     )
 

@@ -11,9 +11,9 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError
 
-from hyperpod_cdk._handlers.quota_gate import calling, reading
-from hyperpod_cdk._handlers.quota_gate.calling import Boto3Api
-from hyperpod_cdk._handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
+from hyperpod_cdk.handlers.quota_gate import calling, reading
+from hyperpod_cdk.handlers.quota_gate.calling import Boto3Api
+from hyperpod_cdk.handlers.quota_gate.reading import Listed, NoSuchQuota, NotAnswered
 
 
 @dataclass

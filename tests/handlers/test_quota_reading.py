@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate import reading
-from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
-from hyperpod_cdk._handlers.quota_gate.reading import (
+from hyperpod_cdk.handlers.quota_gate import reading
+from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
+from hyperpod_cdk.handlers.quota_gate.reading import (
     Listed,
     NoSuchQuota,
     NotAnswered,

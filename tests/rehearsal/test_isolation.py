@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.packaged_node import packaged_node
 from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 

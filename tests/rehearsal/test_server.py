@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
-from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.packaged_node import packaged_node
 from hyperpod_cdk.rehearsal.embedded.operations import ServiceError
 from hyperpod_cdk.rehearsal.embedded.protocol import WireRequest, operation_of, parse, serialise, serialise_error
 from hyperpod_cdk.rehearsal.embedded.server import credential_scope, partition_of

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.review.assembly import Assembly, Stack
 from hyperpod_cdk.review.model import (
     Access,
     Cost,
@@ -28,6 +27,7 @@ from hyperpod_cdk.review.model import (
 )
 from hyperpod_cdk.review.review_file import Exception_, ReviewRules, Thresholds
 from hyperpod_cdk.review.run import review
+from hyperpod_cdk.templates.assembly import Assembly, Stack
 from tests.review.judged import changed, judged, resource
 
 ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"))

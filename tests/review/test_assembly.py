@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import (
+from hyperpod_cdk.templates.assembly import (
     EMPTY,
     MOST_BYTES,
     MOST_RESOURCES,

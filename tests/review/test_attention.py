@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.assembly import Assembly, Stack
 from hyperpod_cdk.review.attention import lifted_protection
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.model import (
     Access,
     Attention,
@@ -32,6 +30,8 @@ from hyperpod_cdk.review.model import (
     ResourceEffect,
     Verdict,
 )
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.difference import compare
 from tests.review.judged import CLUSTER, FINDINGS, LAYER, LUSTRE, changed, finding, judged, proven, resource
 
 CAUSE = Cause(file="environments/dev.yaml", line=7, path="hyperpod.instance_groups[0].count", before="4", after="3")

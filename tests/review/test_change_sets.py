@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.review.change_sets import MOST_BODY_BYTES, Witness, ask
 from hyperpod_cdk.review.model import Effect, Report, Side
 from hyperpod_cdk.review.run import review
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from tests.support.scripted_aws import holds_to_shape
 
 LOGS = "AWS::Logs::LogGroup"

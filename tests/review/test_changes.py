@@ -11,11 +11,11 @@ import yaml
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
-from hyperpod_cdk.review.assembly import Assembly, read_assembly
 from hyperpod_cdk.review.changes import causes
 from hyperpod_cdk.review.model import Cause, Effect, Level, Report, Side
 from hyperpod_cdk.review.run import review
-from stacks.app import add_environment, new_app
+from hyperpod_cdk.templates.assembly import Assembly, read_assembly
+from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 
 CHANGES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "changes.yaml").read_text(encoding="utf-8"))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.checks.aws import LiveAws
-from hyperpod_cdk.checks.requirements import STACKS
-from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.deployed import Deployed, read_deployed
-from hyperpod_cdk.review.difference import compare
-from stacks import environment as stacks_module
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk_stacks import environment as stacks_module
 from tests.support.scripted_aws import ACCOUNT, REGION, WHO, Fails, ScriptedSession, holds_to_shape
 
 NETWORK = {"Resources": {"Vpc": {"Type": "AWS::EC2::VPC"}}}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
-from hyperpod_cdk.review.difference import MISSING, apart, compare
-from hyperpod_cdk.review.values import Reference
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.templates.difference import MISSING, apart, compare
+from hyperpod_cdk.templates.values import Reference
 
 
 def assembly(resources: dict[str, Any], **sections: Any) -> Assembly:

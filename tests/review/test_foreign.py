@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, read_template
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.model import Policy
 from hyperpod_cdk.review.network.fabric import fabric
 from hyperpod_cdk.review.policy import policy
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, read_template
 
 FOLDER = Path(__file__).parent / "foreign"
 REGIONS = {

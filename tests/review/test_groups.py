@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import Assembly, Stack, read_assembly
-from hyperpod_cdk.review.groups import (
+from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.groups import (
     SCALED,
     InstanceGroup,
     exists,

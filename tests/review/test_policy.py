@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly, read_template
 from hyperpod_cdk.review.model import Policy, PolicyFinding
 from hyperpod_cdk.review.nag import NagError, NagViolation, nag_violations
 from hyperpod_cdk.review.policy import policy
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly, read_template
 from tests.support.assembly import shipped
 
 ROLE = {

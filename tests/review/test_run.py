@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, parse_template, read_assembly
 from hyperpod_cdk.review.model import Level, Report, Side
 from hyperpod_cdk.review.run import review
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, parse_template, read_assembly
 from tests.support.assembly import shipped
 
 CLUSTER = "AWS::SageMaker::Cluster"
@@ -96,7 +96,7 @@ def test_the_same_input_gives_the_same_bytes_without_cdk_boto3_and_networkx(
 ) -> None:
     code = (
         "import sys; from pathlib import Path;"
-        "from hyperpod_cdk.review.assembly import EMPTY, read_assembly;"
+        "from hyperpod_cdk.templates.assembly import EMPTY, read_assembly;"
         "from hyperpod_cdk.review.model import Side; from hyperpod_cdk.review.run import review;"
         "import hyperpod_cdk.review.sources;"
         "side = Side(label='x');"

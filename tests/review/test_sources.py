@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.config import UsageError
-from hyperpod_cdk.review.assembly import EMPTY, AssemblyError
+from hyperpod_cdk.eks import charts
 from hyperpod_cdk.review.isolation import Limits
 from hyperpod_cdk.review.sources import CHART, CHART_LOCK, Source, SynthesisError, sources
+from hyperpod_cdk.templates.assembly import EMPTY, AssemblyError
 from tests.support.assembly import PROJECT
 
 APP = """\

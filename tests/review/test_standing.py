@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.review.standing import fingerprints, outdated
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 
 NETWORK = Stack(name="dev-network", template={"Resources": {"A": {"Type": "T"}}}, account="1", region="r")
 STORAGE = replace(NETWORK, name="dev-storage")

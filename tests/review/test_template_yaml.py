@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import parse_template, read_assembly
 from hyperpod_cdk.review.pictures.diagram import diagram
 from hyperpod_cdk.review.sources import sources
-from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, template_yaml, write_files
+from hyperpod_cdk.templates.assembly import parse_template, read_assembly
+from hyperpod_cdk.templates.template_yaml import differing_files, environment_yaml, template_yaml, write_files
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

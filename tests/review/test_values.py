@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import Assembly, Stack
-from hyperpod_cdk.review.values import Reference, Unknown, imports, plain, references, resolve, target
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.values import Reference, Unknown, imports, plain, references, resolve, target
 
 NETWORK = Stack(
     name="dev-network",

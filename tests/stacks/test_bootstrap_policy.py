@@ -19,7 +19,7 @@ from hyperpod_cdk.bootstrap_policy import (
 )
 from hyperpod_cdk.catalog.deployer_actions import LIMITED_TO
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk.review.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
 
 IAM = "arn:aws:iam::111122223333"

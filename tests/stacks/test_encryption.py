@@ -11,8 +11,8 @@ import yaml
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment, load_environment
-from stacks.app import new_app
-from stacks.environment import HyperPodEnvironment
+from hyperpod_cdk_stacks.app import new_app
+from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 from tests.support.assembly import ENVIRONMENTS, Synthesized, read_assembly
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"

@@ -14,7 +14,7 @@ import yaml
 
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import Environment, load_environment
-from stacks.app import build, new_app
+from hyperpod_cdk_stacks.app import build, new_app
 from tests.support.assembly import Synthesized, read_assembly, synthesize_unchecked
 
 FILE = "examples/existing-vpc-and-eks.yaml"

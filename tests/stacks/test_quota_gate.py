@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk._handlers.quota_gate.comparison import from_properties
-from hyperpod_cdk._handlers.quota_gate.reading import calls_of
-from hyperpod_cdk.checks.requirements import own, required_quotas
 from hyperpod_cdk.config import load_environment
-from stacks.foundation import nodes_made
+from hyperpod_cdk.handlers.quota_gate.comparison import from_properties
+from hyperpod_cdk.handlers.quota_gate.reading import calls_of
+from hyperpod_cdk.quotas.needs import own, required_quotas
+from hyperpod_cdk_stacks.foundation import nodes_made
 from tests.support.assembly import ENVIRONMENTS, Node, Synthesized, synthesize_unchecked
 
 GATE = "Custom::HyperPodQuotaGate"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stacks.app import read_environments
+from hyperpod_cdk_stacks.app import read_environments
 
 BLOCK = {
     "instance_type": "ml.p5.48xlarge",

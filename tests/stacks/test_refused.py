@@ -7,9 +7,9 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from hyperpod_cdk.charts import CHART_DIRECTORY
 from hyperpod_cdk.config import load_environment
-from stacks.app import build, read_environments
+from hyperpod_cdk.eks.charts import CHART_DIRECTORY
+from hyperpod_cdk_stacks.app import build, read_environments
 from tests.support.assembly import ENVIRONMENTS
 
 

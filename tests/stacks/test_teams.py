@@ -10,8 +10,8 @@ import yaml
 
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.task_governance import TaskGovernance
-from hyperpod_cdk.teams import Team
-from stacks.teams import governed_teams, is_native_here
+from hyperpod_cdk.governance.teams import Team
+from hyperpod_cdk_stacks.teams import governed_teams, is_native_here
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 
 SCHEDULER, QUOTA = "AWS::SageMaker::ClusterSchedulerConfig", "AWS::SageMaker::ComputeQuota"

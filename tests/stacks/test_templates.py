@@ -21,9 +21,9 @@ from cfnlint.core import get_rules
 from cfnlint.rules import RulesCollection
 
 from hyperpod_cdk.config import EnvironmentFileError, load_environment
-from hyperpod_cdk.node import use_packaged_node
-from hyperpod_cdk.template_checks import check_templates
-from stacks.app import read_environments, synthesize
+from hyperpod_cdk.packaged_node import use_packaged_node
+from hyperpod_cdk.templates.cdk_plugin import check_templates
+from hyperpod_cdk_stacks.app import read_environments, synthesize
 from tests.support.assembly import ENVIRONMENTS, Synthesized, few_and_others, shipped
 
 OFFLINE_PYTHON = """

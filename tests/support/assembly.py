@@ -18,8 +18,8 @@ import yaml
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
-from stacks.app import build, new_app
-from stacks.environment import HyperPodEnvironment
+from hyperpod_cdk_stacks.app import build, new_app
+from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 
 PROJECT = Path(__file__).parents[2]
 FOLDERS = ("environments", "examples")

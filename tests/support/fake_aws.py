@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar, cast
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
     BackupAnswer,
@@ -36,6 +35,7 @@ from hyperpod_cdk.checks.answers import (
     VpcAnswer,
     Zone,
 )
+from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
 NOT_SET = "not set in this test"
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hyperpod_cdk._handlers.quota_gate.reading import quoted
+from hyperpod_cdk.handlers.quota_gate.reading import quoted
 
 _TIMES = re.compile(r", \d+ times(?=$|;)")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_cdk import charts
 from hyperpod_cdk.catalog import images
-from hyperpod_cdk.chart_values import chart_values, rendered_images
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.chart_values import chart_values, rendered_images
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -237,8 +237,8 @@ def _access(context: typer.Context) -> Access:
 
 
 def _open(region: str, account: str) -> Aws:
-    from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
 
     aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
     aws.require_account()
@@ -486,8 +486,8 @@ def _fits(offer: Offer) -> str:
 
 
 def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str]:
-    from hyperpod_cdk._handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.plan_search import quota_of  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
 
     if not refusal.is_quota:
         allow = f"; allow {refusal.action}" if refusal.action else ""
@@ -510,7 +510,7 @@ def _refusal_lines(refusal: Refusal, found: Search, region: str) -> Iterator[str
 
 
 def _not_recorded(loaded: LoadedEnvironment, missing: Sequence[Missing]) -> NoReturn:
-    from hyperpod_cdk._handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.reading import quoted  # noqa: PLC0415 - as above
 
     for each in missing:
         allow = f"; allow {each.action}" if each.action else ""

@@ -241,8 +241,8 @@ def _access(context: typer.Context) -> Access:
 
 
 def _open() -> Pages:
-    from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.review.figures.price_list import REGION  # noqa: PLC0415 - as above
 
     return LiveAws.open(region=REGION, account="", own=Own()).pages

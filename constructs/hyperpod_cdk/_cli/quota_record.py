@@ -13,7 +13,6 @@ import typer
 
 from hyperpod_cdk._cli.common import FINDINGS, old_record, usage
 from hyperpod_cdk._cli.plans import write_atomically
-from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.catalog.quotas import normalized
 from hyperpod_cdk.checks.quotas import Compared
 from hyperpod_cdk.config import LoadedEnvironment
@@ -25,6 +24,7 @@ from hyperpod_cdk.config.recorded_quotas import (
     read_record,
     written_anew,
 )
+from hyperpod_cdk.handlers.quota_gate.comparison import number
 
 
 @dataclass(frozen=True, kw_only=True)

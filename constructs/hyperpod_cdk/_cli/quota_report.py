@@ -10,13 +10,13 @@ from datetime import datetime
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
 from hyperpod_cdk._cli.quota_record import Written
 from hyperpod_cdk._cli.quota_requests import Plan, Sent, unread
-from hyperpod_cdk._handlers.quota_gate.comparison import number
 from hyperpod_cdk.checks.answers import Aws, QuotaRequest
 from hyperpod_cdk.checks.capacity import Largest, LargestMix, largest_groups, largest_mix
 from hyperpod_cdk.checks.quotas import Compared, as_dict, compare, usage_shown
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.findings import Finding, Severity, by_place, passed
+from hyperpod_cdk.handlers.quota_gate.comparison import number
+from hyperpod_cdk.quotas.needs import required_quotas
 
 _FINDINGS = {"error": Severity.ERROR, "warning": Severity.WARNING}
 _HOUR_SECONDS = 3600

@@ -12,13 +12,13 @@ import typer
 
 from hyperpod_cdk._cli.causes import Gap, causes
 from hyperpod_cdk._cli.preflight import open_aws
-from hyperpod_cdk._handlers.quota_gate.comparison import number
-from hyperpod_cdk._handlers.quota_gate.reading import quoted
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaRequest
 from hyperpod_cdk.checks.quotas import Compared, compare
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment, LoadedEnvironment
+from hyperpod_cdk.handlers.quota_gate.comparison import number
+from hyperpod_cdk.handlers.quota_gate.reading import quoted
+from hyperpod_cdk.quotas.needs import required_quotas
 
 
 class QuotaAws(Aws, Protocol):

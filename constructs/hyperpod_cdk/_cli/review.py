@@ -32,12 +32,12 @@ from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.review.assembly import Assembly
     from hyperpod_cdk.review.change_sets import Witness
     from hyperpod_cdk.review.deployed import Api
     from hyperpod_cdk.review.isolation import Limits
     from hyperpod_cdk.review.model import Report
     from hyperpod_cdk.review.sources import Source
+    from hyperpod_cdk.templates.assembly import Assembly
 
 PICTURES = (".svg", ".png")
 REPORTS = (".md", ".html", ".json", *PICTURES)
@@ -334,8 +334,8 @@ def _check_still(report: Path, base: Assembly, head: Assembly) -> None:
 
 
 def _open(region: str, account: str) -> Api:
-    from hyperpod_cdk._handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
 
     aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
     aws.require_account()
@@ -345,9 +345,9 @@ def _open(region: str, account: str) -> Api:
 def _templates(template: Path, base: str | None, region: str) -> tuple[Source, Source]:
     from dataclasses import replace  # noqa: PLC0415 - as above
 
-    from hyperpod_cdk.review.assembly import EMPTY, read_template  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.model import Side  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.sources import NOTHING, Source  # noqa: PLC0415 - as above
+    from hyperpod_cdk.templates.assembly import EMPTY, read_template  # noqa: PLC0415 - as above
 
     head = read_template(template, region=region)
     new = Source(assembly=head, side=Side(label=str(template)))

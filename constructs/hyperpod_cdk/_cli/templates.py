@@ -55,7 +55,7 @@ def templates(
     from hyperpod_cdk.config import environment_files  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
+    from hyperpod_cdk.templates.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
 
     root = root_of(project)
     folder = out or root / FOLDER

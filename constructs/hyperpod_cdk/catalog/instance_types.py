@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
-from hyperpod_cdk.catalog._closest import closest as _closest
+from hyperpod_cdk.catalog.closest import closest as _closest
 
 AS_OF: date
 

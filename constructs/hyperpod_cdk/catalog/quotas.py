@@ -67,7 +67,7 @@ def normalized(name: str) -> str:
 
     Case, punctuation, the word "of" and a "cluster" before the instance type do not count, since AWS writes "Maximum
     number instances" and ``cluster-ml-r7i-12xlarge`` too. The quota gate compares in Lambda, where there is no
-    catalog: ``_handlers.quota_gate.comparison.normalized`` gives the same.
+    catalog: ``handlers.quota_gate.comparison.normalized`` gives the same.
     """
     words = [word for word in re.sub(r"[^a-z0-9]+", " ", name.lower()).split() if word != "of"]
     return " ".join(words[1:] if words[:2] == ["cluster", "ml"] else words)

@@ -7,9 +7,9 @@ from typing import TypeVar, cast
 
 from hyperpod_cdk.checks.answers import Aws, NotAnswered, StackAnswer
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
-from hyperpod_cdk.checks.requirements import FOUNDATION, HYPERPOD, STACKS, STORAGE
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.quotas.needs import FOUNDATION, HYPERPOD, STACKS, STORAGE
 
 # the stack is only a plan: a deployment makes it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"

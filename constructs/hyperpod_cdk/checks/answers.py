@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Usage
-from hyperpod_cdk._handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
+from hyperpod_cdk.handlers.quota_gate.comparison import Usage
+from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
 
 
 class AwsAccessError(Exception):

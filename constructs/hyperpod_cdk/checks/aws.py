@@ -26,17 +26,6 @@ from botocore.model import ServiceId
 from botocore.parsers import ResponseParserError
 from botocore.signers import RequestSigner
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Usage
-from hyperpod_cdk._handlers.quota_gate.reading import (
-    Listed,
-    NoSuchQuota,
-    NotFound,
-    Own,
-    is_gone,
-    quoted,
-    read_quota,
-    used,
-)
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
@@ -68,6 +57,17 @@ from hyperpod_cdk.checks.answers import (
     Zone,
 )
 from hyperpod_cdk.checks.side_by_side import deepen_to, depth, start, together
+from hyperpod_cdk.handlers.quota_gate.comparison import Usage
+from hyperpod_cdk.handlers.quota_gate.reading import (
+    Listed,
+    NoSuchQuota,
+    NotFound,
+    Own,
+    is_gone,
+    quoted,
+    read_quota,
+    used,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

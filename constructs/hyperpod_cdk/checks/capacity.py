@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hyperpod_cdk._handlers.quota_gate.comparison import most_left
 from hyperpod_cdk.checks.quotas import Compared
-from hyperpod_cdk.checks.requirements import per_node
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.handlers.quota_gate.comparison import most_left
+from hyperpod_cdk.quotas.needs import per_node
 
 
 @dataclass(frozen=True, kw_only=True)

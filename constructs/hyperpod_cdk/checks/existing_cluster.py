@@ -18,9 +18,9 @@ from hyperpod_cdk.checks.answers import (
 )
 from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Found, check, error, warning
-from hyperpod_cdk.checks.requirements import FOUNDATION, PLATFORM
 from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config.eks import ExistingEks
+from hyperpod_cdk.quotas.needs import FOUNDATION, PLATFORM
 
 AREA = "existing-cluster"
 

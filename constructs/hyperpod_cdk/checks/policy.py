@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from hyperpod_cdk._handlers.quota_gate.reading import calls_of as calls_of_kind
 from hyperpod_cdk.checks.answers import QUESTIONS, Question
 from hyperpod_cdk.checks.model import Check
+from hyperpod_cdk.handlers.quota_gate.reading import calls_of as calls_of_kind
 
 FIRST_QUESTION = "caller"
 """Asked in every run, whatever checks were chosen."""

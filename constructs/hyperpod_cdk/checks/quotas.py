@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, cast
 
-from hyperpod_cdk._handlers.quota_gate.comparison import (
+from hyperpod_cdk.catalog import quotas
+from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue
+from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.handlers.quota_gate.comparison import (
     NOTHING_USED,
     Reading,
     Requirement,
@@ -17,10 +22,7 @@ from hyperpod_cdk._handlers.quota_gate.comparison import (
     judge,
     number,
 )
-from hyperpod_cdk.catalog import quotas
-from hyperpod_cdk.checks.answers import Aws, NotAnswered, QuotaValue
-from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, warning
-from hyperpod_cdk.checks.requirements import (
+from hyperpod_cdk.quotas.needs import (
     CLUSTER_SIZE,
     EKS,
     LUSTRE,
@@ -31,8 +33,6 @@ from hyperpod_cdk.checks.requirements import (
     kind_of,
     required_quotas,
 )
-from hyperpod_cdk.checks.side_by_side import together
-from hyperpod_cdk.config import Environment
 
 _Quota: TypeAlias = QuotaValue | NotAnswered | None
 

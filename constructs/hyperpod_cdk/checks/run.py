@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Unread, Usage
-from hyperpod_cdk.catalog._closest import closest
+from hyperpod_cdk.catalog.closest import closest
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.job_buckets import job_buckets
 from hyperpod_cdk.checks.model import REGISTER, Case, Check, Detail, Found, Report, Result, Skipped, unanswered
@@ -18,6 +17,7 @@ from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
 from hyperpod_cdk.config.rules.encryption import named_keys
 from hyperpod_cdk.findings import Finding, by_place
+from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
 OFFLINE_REASON = "AWS is not asked with --offline"
 

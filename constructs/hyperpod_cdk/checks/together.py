@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk.config.several import Place, place_of
 from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement
+from hyperpod_cdk.quotas.needs import required_quotas
 
 
 def quotas_together(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog.quotas import normalized
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.record_file import parse, read_text, refuse
 from hyperpod_cdk.config.recorded_plans import Day
-from hyperpod_cdk.config.rules._book import duplicates
+from hyperpod_cdk.config.rules.book import duplicates
 from hyperpod_cdk.config.section import Section
 
 SCHEMA_VERSION = 1

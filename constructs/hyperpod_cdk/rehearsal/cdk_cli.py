@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.packaged_node import packaged_node
 
 
 class ToolMissingError(RuntimeError):

@@ -27,7 +27,7 @@ from hyperpod_cdk.rehearsal.left_over import Snapshot, holders, kept_and_unexpec
 from hyperpod_cdk.rehearsal.process import EmbeddedAws
 from hyperpod_cdk.rehearsal.progress import StackProgress
 from hyperpod_cdk.rehearsal.report import Report, Step
-from hyperpod_cdk.review.assembly import read_assembly
+from hyperpod_cdk.templates.assembly import read_assembly
 
 PLACEHOLDER_PARAMETER = "HyperPodChart"
 SIDE_BY_SIDE = ("--concurrency", "3")

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.changes.effects import rank
-from hyperpod_cdk.review.difference import MISSING, ResourceChange
 from hyperpod_cdk.review.model import (
     Access,
     Attention,
@@ -34,7 +32,9 @@ from hyperpod_cdk.review.model import (
 )
 from hyperpod_cdk.review.nouns import count, joined, noun, place
 from hyperpod_cdk.review.retention import lifted
-from hyperpod_cdk.review.values import plain
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import MISSING, ResourceChange
+from hyperpod_cdk.templates.values import plain
 
 JUMP_SHARE: Final = 0.1
 JUMP_DOLLARS: Final = 100.0

@@ -11,9 +11,9 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol
 
 from hyperpod_cdk.checks.answers import NotAnswered
-from hyperpod_cdk.checks.requirements import STACKS
-from hyperpod_cdk.review.assembly import Assembly, AssemblyError, Stack, parse_template
-from hyperpod_cdk.review.values import imports
+from hyperpod_cdk.quotas.needs import STACKS
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
+from hyperpod_cdk.templates.values import imports
 
 _WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
 _SETTLED = frozenset(

@@ -68,7 +68,7 @@ def _last_words(output: str) -> str:
 
 def _look(template: Path) -> list[NagViolation]:
     # only the process of its own comes here
-    from hyperpod_cdk.node import use_packaged_node  # noqa: PLC0415
+    from hyperpod_cdk.packaged_node import use_packaged_node  # noqa: PLC0415
 
     use_packaged_node()
     import aws_cdk as cdk  # noqa: PLC0415

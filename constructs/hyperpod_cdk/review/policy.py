@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Resource, Stack
 from hyperpod_cdk.review.model import Policy, PolicyFinding
 from hyperpod_cdk.review.nag import NagError, NagViolation, nag_violations
-from hyperpod_cdk.template_rules import WITHOUT_REASON, Suppressions, problems
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Resource, Stack
+from hyperpod_cdk.templates.rules import WITHOUT_REASON, Suppressions, problems
 
 Nag = Callable[[Mapping[str, Any]], Sequence[NagViolation]]
 

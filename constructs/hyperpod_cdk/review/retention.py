@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hyperpod_cdk.review.difference import MISSING, PropertyChange
-from hyperpod_cdk.review.values import plain
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange
+from hyperpod_cdk.templates.values import plain
 
 _KEEPS: Final[dict[str, str]] = {
     "AutomaticBackupRetentionDays": "backups are kept for",

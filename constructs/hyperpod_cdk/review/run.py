@@ -7,12 +7,10 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack
 from hyperpod_cdk.review.attention import lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
-from hyperpod_cdk.review.difference import apart, compare
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
@@ -23,8 +21,10 @@ from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.standing import fingerprints
-from hyperpod_cdk.review.values import plain
 from hyperpod_cdk.review.verdict import verdict
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.values import plain
 
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.prices import Prices

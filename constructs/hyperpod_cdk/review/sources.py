@@ -32,10 +32,10 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
 )
 from hyperpod_cdk.config.source import ENVIRONMENT
-from hyperpod_cdk.node import packaged_node
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, AssemblyError, read_assembly
+from hyperpod_cdk.packaged_node import packaged_node
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
 
 WORKING_TREE = "working tree"
 """Label of the files as they lie in the project, uncommitted changes included."""
@@ -532,8 +532,9 @@ def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _variables(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
-    node, library = packaged_node(), root / "constructs"
-    paths = [str(library.resolve())] if (library / "hyperpod_cdk").is_dir() else []
+    node = packaged_node()
+    roots = {"constructs": "hyperpod_cdk", "stacks": "hyperpod_cdk_stacks"}
+    paths = [str((root / name).resolve()) for name, package in roots.items() if (root / name / package).is_dir()]
     return {
         **({"JSII_NODE": str(node)} if node else {}),
         # a revision that carries the library is synthesized with it, any other with the one that is installed

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from hyperpod_cdk.review.assembly import Assembly, AssemblyError
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 
 
 def fingerprints(assembly: Assembly) -> dict[str, str]:

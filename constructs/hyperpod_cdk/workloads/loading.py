@@ -13,7 +13,7 @@ from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.workloads import rules
 from hyperpod_cdk.workloads.job import Job
 from hyperpod_cdk.workloads.plan import plan
-from hyperpod_cdk.workloads.rules._book import Context
+from hyperpod_cdk.workloads.rules.book import Context
 
 WORDING = Wording(
     noun="job",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_cdk.review.assembly import Assembly, Stack
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
-from hyperpod_cdk.review.difference import compare
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.difference import compare
 
 TABLE: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "property_changes.yaml").read_text(encoding="utf-8")

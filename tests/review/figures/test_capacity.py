@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, to_properties
-from hyperpod_cdk.checks.requirements import required_quotas
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.addresses import address_budgets
 from hyperpod_cdk.config.recorded_plans import RecordedPlan, RecordedPlans
 from hyperpod_cdk.config.recorded_quotas import RecordedQuota, RecordedQuotas
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
+from hyperpod_cdk.quotas.needs import required_quotas
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.model import Capacity, Change, QuotaNeed
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from tests.support.assembly import ENVIRONMENTS, shipped
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"

@@ -18,9 +18,9 @@ from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.catalog.prices import Price, Prices, unit_of
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.review.figures.cost import KINDS, cost, thing
 from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from tests.support.assembly import shipped
 
 REGION = "us-west-2"

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk._handlers.quota_gate.reading import Own
 from hyperpod_cdk.catalog.prices import Price, Prices, parse_prices
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.review.figures.price_list import REGION, WANTED, Fetched, differences, fetch, merged
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession, holds_to_shape
 

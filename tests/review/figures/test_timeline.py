@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import durations
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, ResourceEffect, Step, Timeline
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.difference import compare
 from tests.support.assembly import shipped
 
 STACK = durations.STACK.high

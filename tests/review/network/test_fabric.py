@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly, read_template
-from hyperpod_cdk.review.groups import CLUSTER, part
 from hyperpod_cdk.review.model import Proof
 from hyperpod_cdk.review.network.fabric import (
     APIS,
@@ -30,8 +28,10 @@ from hyperpod_cdk.review.network.fabric import (
     fabric,
 )
 from hyperpod_cdk.review.network.security_groups import SecurityGroups
-from hyperpod_cdk.template_rules.network import efa_security_group
-from hyperpod_cdk.template_rules.rule import Context
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly, read_template
+from hyperpod_cdk.templates.groups import CLUSTER, part
+from hyperpod_cdk.templates.rules.network import efa_security_group
+from hyperpod_cdk.templates.rules.rule import Context
 from tests.support.assembly import ENVIRONMENTS, OF_THEIR_OWN, shipped
 
 OPEN = {"IpProtocol": "-1", "CidrIp": "0.0.0.0/0"}

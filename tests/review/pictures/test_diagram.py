@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import Assembly, Stack, parse_template, read_assembly
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.pictures.boxes import Placed
 from hyperpod_cdk.review.pictures.diagram import WIDTH, diagram, place
 from hyperpod_cdk.review.pictures.svg import SMALLEST_FONT, TIMES, shortened, text_width
+from hyperpod_cdk.templates.assembly import Assembly, Stack, parse_template, read_assembly
 from tests.support.assembly import shipped
 
 SVG = "{http://www.w3.org/2000/svg}"

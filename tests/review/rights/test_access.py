@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Stack, read_assembly
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.model import Access
 from hyperpod_cdk.review.rights.access import access
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
+from hyperpod_cdk.templates.difference import compare
 from tests.support.assembly import ENVIRONMENTS, shipped
 
 ACCOUNT = "111122223333"

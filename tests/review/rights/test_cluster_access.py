@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.review.assembly import Assembly, Stack
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.model import Access
 from hyperpod_cdk.review.rights.access import access
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.difference import compare
 
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 EDIT = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSEditPolicy"

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hyperpod_cdk.review.assembly import Assembly, Stack
-from hyperpod_cdk.review.difference import compare
 from hyperpod_cdk.review.model import Reach
 from hyperpod_cdk.review.rights.access import access
 from hyperpod_cdk.review.rights.reach import difference
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.difference import compare
 
 CLOSED = [{"CidrIp": "127.0.0.1/32", "IpProtocol": "-1"}]
 GROUP = "security group Efa (prod-network)"

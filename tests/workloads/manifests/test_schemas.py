@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hyperpod_cdk.team_access import team_objects
-from hyperpod_cdk.teams import QuotaRow, Team
+from hyperpod_cdk.governance.team_access import team_objects
+from hyperpod_cdk.governance.teams import QuotaRow, Team
 from tests.workloads.schemas import FOLDER, KUBERNETES_VERSIONS, SOURCES, check, pod_templates, problems
 
 Manifest = dict[str, Any]

@@ -20,7 +20,7 @@ from hyperpod_cdk.config.rules import (
     task_governance,
     team_quotas,
 )
-from hyperpod_cdk.config.rules._book import Problem, Rule
+from hyperpod_cdk.config.rules.book import Problem, Rule
 
 RULES: tuple[Rule, ...] = tuple(
     rule

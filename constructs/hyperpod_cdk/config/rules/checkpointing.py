@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, checkpoint_accounts, duplicates, file_systems, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, checkpoint_accounts, duplicates, file_systems, teams, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 

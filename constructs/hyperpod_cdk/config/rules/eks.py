@@ -9,7 +9,7 @@ from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for

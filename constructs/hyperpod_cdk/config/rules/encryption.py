@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()

@@ -9,7 +9,7 @@ from hyperpod_cdk.config.awaited_nodes import addon_groups, comes_soon
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.config.instance_group import InstanceGroup
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 

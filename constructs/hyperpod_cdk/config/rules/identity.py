@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog.rules import template_mark_problem
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_types import INSTANCE_TYPE_NAME
-from hyperpod_cdk.config.rules._book import Book, Problem, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest
 

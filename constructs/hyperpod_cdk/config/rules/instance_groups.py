@@ -10,7 +10,7 @@ from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.instance_group import Batch, InstanceGroup
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedGroup
-from hyperpod_cdk.config.rules._book import Book, Problem, all_groups, duplicates, groups, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, all_groups, duplicates, groups, listing, warning
 from hyperpod_cdk.config.rules.network import zone_problem
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.suggest import closest

@@ -12,7 +12,7 @@ from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.network import FEWEST_ZONES, AvailabilityZone
-from hyperpod_cdk.config.rules._book import (
+from hyperpod_cdk.config.rules.book import (
     Book,
     Problem,
     duplicates,

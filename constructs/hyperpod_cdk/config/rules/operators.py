@@ -9,7 +9,7 @@ from hyperpod_cdk.catalog import operators as catalog
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.operators import CREATE
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, warning
 
 BOOK = Book()
 

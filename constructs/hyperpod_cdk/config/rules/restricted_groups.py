@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import hyperpod, instance_types, lustre
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.restricted_group import RestrictedGroup, RestrictedLustre
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, listing, restricted_groups, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, restricted_groups, warning
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()

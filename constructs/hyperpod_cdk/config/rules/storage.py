@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import (
+from hyperpod_cdk.config.rules.book import (
     Book,
     Problem,
     claims,

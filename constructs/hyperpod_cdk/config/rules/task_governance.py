@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, governance, regions
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules._book import Book, Problem, duplicates, file_systems, listing, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, file_systems, listing, teams, warning
 from hyperpod_cdk.config.rules.eks import role_problems
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.task_governance import Team

@@ -424,7 +424,7 @@ def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
 
 def _quotas_of(environment: Environment) -> dict[str, dict[str, float]]:
     # the configuration's models are only needed where an environment is given
-    from hyperpod_cdk.checks.requirements import required_quotas  # noqa: PLC0415
+    from hyperpod_cdk.quotas.needs import required_quotas  # noqa: PLC0415
 
     granted: dict[str, dict[str, float]] = {}
     for requirement in required_quotas(environment):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.catalog import iam, regions
 from hyperpod_cdk.checks.job_buckets import job_buckets
-from hyperpod_cdk.checks.requirements import required_quotas
+from hyperpod_cdk.quotas.needs import required_quotas
 from hyperpod_cdk.rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, read_account_file, resolved
 
 if TYPE_CHECKING:

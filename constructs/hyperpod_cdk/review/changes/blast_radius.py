@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
-from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.review.changes import instance_group_effects
 from hyperpod_cdk.review.changes.effects import (
     ANOTHER_VPC,
@@ -23,9 +22,10 @@ from hyperpod_cdk.review.changes.effects import (
 )
 from hyperpod_cdk.review.changes.excerpts import Excerpts, differing
 from hyperpod_cdk.review.changes.uses import Key, Uses
-from hyperpod_cdk.review.difference import MISSING, PropertyChange, ResourceChange
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
-from hyperpod_cdk.review.values import Reference, Unknown, imports, plain, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange, ResourceChange
+from hyperpod_cdk.templates.values import Reference, Unknown, imports, plain, resolve
 
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""

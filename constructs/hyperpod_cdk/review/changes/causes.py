@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.review.assembly import Assembly
-from hyperpod_cdk.review.difference import MISSING
 from hyperpod_cdk.review.model import BlastRadius, Cause, Effect, PropertyEffect, ResourceEffect
-from hyperpod_cdk.review.values import resolve
 from hyperpod_cdk.script_files import ENVIRONMENT
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.difference import MISSING
+from hyperpod_cdk.templates.values import resolve
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment

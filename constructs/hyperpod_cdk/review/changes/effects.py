@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import create_only, hyperpod, lustre, updates
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.difference import MACRO as TRANSFORM
-from hyperpod_cdk.review.difference import MISSING, PropertyChange
 from hyperpod_cdk.review.model import Effect
-from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import MACRO as TRANSFORM
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 SCHEMA: Final = "CloudFormation schema"
 MACRO: Final = "https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-macros.html"

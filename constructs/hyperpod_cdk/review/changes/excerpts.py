@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hyperpod_cdk.review.assembly import Assembly
-from hyperpod_cdk.review.difference import MISSING, PropertyChange
-from hyperpod_cdk.review.values import plain
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange
+from hyperpod_cdk.templates.values import plain
 
 LIMIT: Final = 300
 """Characters of a value that are shown whole."""

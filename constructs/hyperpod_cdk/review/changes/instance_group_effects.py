@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import updates
-from hyperpod_cdk.review.assembly import Assembly, Resource
 from hyperpod_cdk.review.changes.effects import CLUSTER, GROUPS, RESTRICTED, Judged, is_read
-from hyperpod_cdk.review.difference import MISSING, PropertyChange
 from hyperpod_cdk.review.model import Effect
-from hyperpod_cdk.review.values import plain
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange
+from hyperpod_cdk.templates.values import plain
 
 _NAME = "InstanceGroupName"
 

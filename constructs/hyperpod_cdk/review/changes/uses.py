@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.review.difference import NAMES
-from hyperpod_cdk.review.values import Reference, imports, references, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import NAMES
+from hyperpod_cdk.templates.values import Reference, imports, references, resolve
 
 Key = tuple[str, str]
 

@@ -9,9 +9,9 @@ from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.addresses import AddressBudget, AddressNeed, parts
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.groups import InstanceGroup, Subnet, Use, subnets, whole_number
-from hyperpod_cdk.review.values import resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.groups import InstanceGroup, Subnet, Use, subnets, whole_number
+from hyperpod_cdk.templates.values import resolve
 
 TypeRow = Callable[[str], InstanceType | None]
 """Gives the numbers of an instance type by its name, None where nobody states them."""

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.review.assembly import Assembly
 from hyperpod_cdk.review.figures.addresses import Taken, taken
 from hyperpod_cdk.review.figures.quota_needs import Need, Needs, quota_needs
-from hyperpod_cdk.review.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.review.model import (
     BlockAddresses,
     Capacity,
@@ -24,6 +22,8 @@ from hyperpod_cdk.review.model import (
     PlanSeats,
     QuotaNeed,
 )
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment

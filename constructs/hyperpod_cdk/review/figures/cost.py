@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.catalog import instance_types, kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Kind, Price, Prices
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.groups import InstanceGroup, entries, instance_groups, whole_number
 from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee, Unpriced
 from hyperpod_cdk.review.nouns import noun
-from hyperpod_cdk.review.values import Unknown, plain, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.groups import InstanceGroup, entries, instance_groups, whole_number
+from hyperpod_cdk.templates.values import Unknown, plain, resolve
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hyperpod_cdk._handlers.quota_gate.comparison import Requirement, from_properties
 from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk.catalog.quotas import Quota
-from hyperpod_cdk.review.assembly import Assembly
-from hyperpod_cdk.review.groups import InstanceGroup, exists, instance_groups
-from hyperpod_cdk.review.values import resolve
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, from_properties
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.groups import InstanceGroup, exists, instance_groups
+from hyperpod_cdk.templates.values import resolve
 
 GATE: Final = "Custom::HyperPodQuotaGate"
 

@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.catalog.durations import Duration
-from hyperpod_cdk.review.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.review.difference import PropertyChange, ResourceChange
-from hyperpod_cdk.review.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, Step, Timeline
-from hyperpod_cdk.review.values import references
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange
+from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
+from hyperpod_cdk.templates.values import references
 
 CLUSTER: Final = "AWS::SageMaker::Cluster"
 QUICK_MINUTES: Final = 1.0

@@ -10,8 +10,11 @@ from typing import Final, Literal
 
 from hyperpod_cdk.catalog import instance_types, lustre, regions
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.groups import (
+from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
+from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
+from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.groups import (
     FILE_SYSTEM,
     SUBNET,
     InstanceGroup,
@@ -24,10 +27,7 @@ from hyperpod_cdk.review.groups import (
     resolved_part,
     subnets,
 )
-from hyperpod_cdk.review.model import Fabric, FabricSubject, Proof
-from hyperpod_cdk.review.network.routes import Endpoint, Routes, Way, labels
-from hyperpod_cdk.review.network.security_groups import ANYWHERE, Direction, SecurityGroups, all_of, any_of
-from hyperpod_cdk.review.values import Reference, resolve
+from hyperpod_cdk.templates.values import Reference, resolve
 
 EFA: Final = "EFA"
 EFA_IN: Final = "EFA traffic from itself"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal
 
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.groups import SUBNET, Part, exists, part, parts
 from hyperpod_cdk.review.network.security_groups import ANYWHERE
-from hyperpod_cdk.review.values import Unknown, plain, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.groups import SUBNET, Part, exists, part, parts
+from hyperpod_cdk.templates.values import Unknown, plain, resolve
 
 WayKind = Literal["NAT gateway", "internet gateway", "other", "none", "unknown"]
 

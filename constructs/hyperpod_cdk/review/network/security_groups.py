@@ -10,9 +10,9 @@ from ipaddress import IPv4Network
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import network as catalog
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.groups import SECURITY_GROUP, Part, exists, resolved_part, whole_number
-from hyperpod_cdk.review.values import Reference, Unknown, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.groups import SECURITY_GROUP, Part, exists, resolved_part, whole_number
+from hyperpod_cdk.templates.values import Reference, Unknown, resolve
 
 Direction = Literal["in", "out"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hyperpod_cdk.review.assembly import EMPTY, Assembly
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.model import Capacity
 from hyperpod_cdk.review.pictures.boxes import Box, Placed, column, flow, grid, lay_out, paint, pill, row, spacer, text
@@ -24,6 +23,7 @@ from hyperpod_cdk.review.pictures.scene import (
     total,
 )
 from hyperpod_cdk.review.pictures.svg import SMALLEST_FONT, Picture, text_width
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly
 
 WIDTH: Final = 1200
 ZONES_IN_A_ROW: Final = 4

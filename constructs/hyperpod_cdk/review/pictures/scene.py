@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import instance_types
-from hyperpod_cdk.review.assembly import EMPTY, Assembly, Resource
-from hyperpod_cdk.review.difference import MISSING, PropertyChange, compare
-from hyperpod_cdk.review.groups import (
+from hyperpod_cdk.review.model import BlockAddresses, Capacity, Change
+from hyperpod_cdk.review.pictures.svg import TIMES
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Resource
+from hyperpod_cdk.templates.difference import MISSING, PropertyChange, compare
+from hyperpod_cdk.templates.groups import (
     CLUSTER,
     FILE_SYSTEM,
     InstanceGroup,
@@ -22,9 +24,7 @@ from hyperpod_cdk.review.groups import (
     subnets,
     whole_number,
 )
-from hyperpod_cdk.review.model import BlockAddresses, Capacity, Change
-from hyperpod_cdk.review.pictures.svg import TIMES
-from hyperpod_cdk.review.values import Reference, Unknown, plain, resolve, target
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve, target
 
 EKS: Final = "AWS::EKS::Cluster"
 VPC: Final = "AWS::EC2::VPC"

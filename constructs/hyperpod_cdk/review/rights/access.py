@@ -7,8 +7,6 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.difference import ResourceChange
 from hyperpod_cdk.review.model import Access, Change, Grant, Reach
 from hyperpod_cdk.review.rights import grave, words
 from hyperpod_cdk.review.rights import reach as reaching
@@ -33,6 +31,8 @@ from hyperpod_cdk.review.rights.statements import (
 )
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of, views
 from hyperpod_cdk.review.rights.words import Principal
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import ResourceChange
 
 _MOST_ATOMS: Final = 200_000
 """Above it the statements of one principal are compared as they are written: no policy that IAM takes comes near."""

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from hyperpod_cdk.review.assembly import Resource
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
 from hyperpod_cdk.review.rights.words import Principal
+from hyperpod_cdk.templates.assembly import Resource
 
 MANIFEST: Final = "Custom::AWSCDK-EKS-KubernetesResource"
 WHOLE_CLUSTER: Final = "the whole cluster"

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from hyperpod_cdk.review.difference import ResourceChange
 from hyperpod_cdk.review.rights.reach import is_internet
 from hyperpod_cdk.review.rights.statements import READ, looks_like_policy, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
+from hyperpod_cdk.templates.difference import ResourceChange
 
 _READ_AS_NETWORK: Final = frozenset(
     {

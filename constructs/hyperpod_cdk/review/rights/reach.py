@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from hyperpod_cdk.review.assembly import Resource
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.statements import items, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
+from hyperpod_cdk.templates.assembly import Resource
 
 ANYWHERE: Final = ("0.0.0.0/0", "::/0")
 _NARROWEST: Final = {4: 8, 6: 16}

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from hyperpod_cdk.catalog import regions
-from hyperpod_cdk.review.assembly import Resource
 from hyperpod_cdk.review.rights import words
 from hyperpod_cdk.review.rights.views import Place, View, place_of
 from hyperpod_cdk.review.rights.words import Principal
+from hyperpod_cdk.templates.assembly import Resource
 
 Kind = Literal["permission", "trust", "resource policy", "cluster access"]
 Term = tuple[str, tuple[str, ...]]

@@ -8,9 +8,9 @@ from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from hyperpod_cdk.review.assembly import Assembly, Resource
-from hyperpod_cdk.review.difference import ResourceChange
-from hyperpod_cdk.review.values import Reference, Unknown, resolve
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import ResourceChange
+from hyperpod_cdk.templates.values import Reference, Unknown, resolve
 
 Place = tuple[str, str]
 """A resource: the name of its stack, its logical id."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.config.rules._book import Problem
+from hyperpod_cdk.config.rules.book import Problem
 from hyperpod_cdk.workloads.rules import basics, elastic, nodes, queues, training, volumes
-from hyperpod_cdk.workloads.rules._book import Context, Rule
+from hyperpod_cdk.workloads.rules.book import Context, Rule
 
 RULES: tuple[Rule, ...] = tuple(
     rule for module in (basics, nodes, queues, volumes, elastic, training) for rule in module.BOOK.rules

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hyperpod_cdk.config.rules._book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, listing, warning
 from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind
 from hyperpod_cdk.workloads.nodes import node_shape
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found, fix_for, is_unknown
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found, fix_for, is_unknown
 
 BOOK = Book()
 

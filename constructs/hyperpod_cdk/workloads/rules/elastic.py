@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.config.rules._book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, listing, warning
 from hyperpod_cdk.workloads.job import Elastic
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found, or_less
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found, or_less
 
 BOOK = Book()
 

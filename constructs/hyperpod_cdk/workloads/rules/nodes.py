@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hyperpod_cdk.catalog import fabric
-from hyperpod_cdk.config.rules._book import Problem, warning
+from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
 from hyperpod_cdk.workloads.job import TRAINING
 from hyperpod_cdk.workloads.nodes import mig_profile
 from hyperpod_cdk.workloads.plan import plan
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found, or_less
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found, or_less
 
 BOOK = Book()
 

@@ -8,13 +8,13 @@ from decimal import Decimal
 
 from hyperpod_cdk.catalog import governance, scheduling
 from hyperpod_cdk.config import TaskGovernance, Team
-from hyperpod_cdk.config.rules._book import Problem, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, listing, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.workloads.admission.cohort import GIB, ZERO, ClusterModel
 from hyperpod_cdk.workloads.nodes import EFA_RESOURCE, mig_profile
 from hyperpod_cdk.workloads.rules import elastic, nodes
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found, fix_for, or_less
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found, fix_for, or_less
 
 BOOK = Book()
 

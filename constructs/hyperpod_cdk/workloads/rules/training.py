@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from hyperpod_cdk.config.rules._book import Problem, duplicates, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, duplicates, listing, warning
 from hyperpod_cdk.workloads.job import TRAINING, Collective
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 
 BOOK = Book()
 

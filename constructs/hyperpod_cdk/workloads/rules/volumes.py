@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from hyperpod_cdk.config import Lustre, S3Volume
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
-from hyperpod_cdk.config.rules._book import Problem, duplicates, listing, warning
+from hyperpod_cdk.config.rules.book import Problem, duplicates, listing, warning
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.workloads.job import TRAINING, Checkpoints, Volume
 from hyperpod_cdk.workloads.plan import SHARED_MEMORY_PATH
-from hyperpod_cdk.workloads.rules._book import Book, Context, Found
+from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 
 BOOK = Book()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from hyperpod_cdk.node import packaged_node
+from hyperpod_cdk.packaged_node import packaged_node
 from hyperpod_cdk.rehearsal.embedded.context import Context
 from hyperpod_cdk.rehearsal.embedded.lambda_runner.code import (
     FunctionCode,

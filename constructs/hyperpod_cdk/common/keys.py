@@ -1,0 +1,130 @@
+"""Customer-managed KMS keys: made or named, each with what the services that use it need in its policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import jsii
+from aws_cdk import Aspects, Aws, IAspect, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IConstruct
+
+from hyperpod_cdk.common.acknowledgments import withdraw_log_group
+from hyperpod_cdk.common.log_settings import LogSettings
+
+LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
+"""What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
+
+VOLUME_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
+"""What the role of a node has to be allowed on the key of its volumes (SageMaker developer guide, "Customer managed AWS
+KMS key encryption for SageMaker HyperPod", 2026). The role of HyperPod's Karpenter needs the same."""
+
+
+class EncryptionKey(Construct):
+    """A symmetric KMS key for what an environment keeps.
+
+    A key that is made rotates yearly and stays when its stack goes: what it encrypted could not be read without it. Its
+    policy leaves all rights to IAM policies of the account, as KMS's own default does, and FSx, EKS and S3, which use a
+    key in the name of whoever calls them, need no more. Say so where a service needs more: ``allow_log_groups``,
+    ``allow_node_volumes``.
+
+    ``arn``: a key that stands already, of which nothing is changed: none of the two has an effect then. Default: a key
+    is made.
+
+    ``alias``: ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack, unlike
+    the key, so that the stack can be made again. Default: none.
+
+    ``description``: what the key that is made is for.
+
+    ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
+    very deployment that makes it fails.
+
+    Raises ValueError for ``alias`` or ``description`` beside ``arn``.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        arn: str | None = None,
+        alias: str | None = None,
+        description: str | None = None,
+        removal_policy: RemovalPolicy = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if arn is not None and (alias or description):
+            raise ValueError(
+                "alias and description are for a key that is made, got one beside arn; leave them out: nothing of a key"
+                " that stands is changed"
+            )
+        self.key: kms.IKey
+        if arn is not None:
+            self.key = kms.Key.from_key_arn(self, "Resource", arn)
+            return
+        made = kms.Key(
+            self,
+            "Resource",
+            alias=alias,
+            description=description,
+            enable_key_rotation=True,
+            removal_policy=removal_policy,
+        )
+        # jsii gives interfaces as protocols, and names the parameter of one method otherwise than the class
+        self.key = cast("kms.IKey", made)
+
+    def allow_log_groups(self) -> None:
+        """Let CloudWatch Logs use the key for log groups of the stack's account and region."""
+        groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
+        self._allow(
+            LOGS_ACTIONS,
+            iam.ServicePrincipal(f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"),
+            {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        )
+
+    def allow_node_volumes(self, *role_arns: str) -> None:
+        """Let HyperPod use the key for volumes of nodes with these execution roles, by grants that it makes as them.
+
+        HyperPod sends no encryption context, so there must not be a condition on one.
+        """
+        for role_arn in role_arns:
+            service = {"StringEquals": {"kms:ViaService": f"sagemaker.{Aws.REGION}.amazonaws.com"}}
+            principal = iam.ArnPrincipal(role_arn)
+            # without the condition, who can act as the role could hand the key on to anybody
+            self._allow(["kms:CreateGrant"], principal, {**service, "Bool": {"kms:GrantIsForAWSResource": "true"}})
+            self._allow(["kms:DescribeKey"], principal, service)
+
+    def _allow(self, actions: Sequence[str], principal: object, conditions: dict[str, Any]) -> None:
+        self.key.add_to_resource_policy(
+            iam.PolicyStatement(
+                actions=list(actions),
+                principals=[cast("iam.IPrincipal", principal)],
+                resources=["*"],
+                conditions=conditions,
+            )
+        )
+
+
+def encrypt_log_groups(scope: IConstruct, key: kms.IKey) -> None:
+    """Give ``key`` to every log group below ``scope`` that has none, those that CDK makes for its functions too.
+
+    ``LogSettings`` passes it on to groups that a service makes. Others of services, such as HyperPod's own, are not
+    below any scope.
+    """
+    Aspects.of(scope).add(cast("IAspect", _LogGroups(key)))
+
+
+@jsii.implements(IAspect)
+class _LogGroups:
+    def __init__(self, key: kms.IKey) -> None:
+        self._key = key
+
+    def visit(self, node: IConstruct) -> None:
+        if isinstance(node, logs.CfnLogGroup) and node.kms_key_id is None:
+            node.kms_key_id = self._key.key_arn
+            withdraw_log_group(node)
+        elif isinstance(node, LogSettings) and node.encryption_key_arn is None:
+            node.encrypt_with(self._key.key_arn)

@@ -1,0 +1,116 @@
+"""Retention, key and tags of a log group whose name a service fixes: set by calls, so that it belongs to no stack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import aws_cdk as cdk
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+
+_TIMEOUT_SECONDS = 120
+_ANSWER_SECONDS = 600  # the first run, Lambda's two retries and the pauses between them
+
+
+class LogSettings(Construct):
+    """The settings of a log group whose name a service chooses, such as EKS's ``/aws/eks/<cluster>/cluster``.
+
+    A stack that owns such a group cannot be made a second time: the group is retained as data, or the service makes it
+    again after CloudFormation deleted it (EKS writes late), and then "already exists". So nothing owns it. A custom
+    resource makes the group where it is missing, takes it as it is where it exists, and sets retention, key and tags.
+    Deleting the resource leaves the group with what it holds.
+
+    Nothing has to wait for it, and it waits for nothing: whoever comes first makes the group.
+
+    ``log_group_name``: the name, known at synthesis or a token.
+
+    ``retention_days``: one of the numbers that CloudWatch Logs takes (1, 3, 5, 7, 14, 30, 60, 90, ...).
+
+    ``encryption_key_arn``: the KMS key of what is logged from now on; its policy must let CloudWatch Logs use it.
+    Default: CloudWatch Logs' own, or the key of ``keys.encrypt_log_groups``. A key that the group had before stays
+    unless this resource gave it.
+
+    ``tags``: what else the group is tagged with, such as the cost allocation tags of the stack, which reach no group
+    that a service makes. Default: none.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        log_group_name: str,
+        retention_days: int,
+        encryption_key_arn: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.log_group_name = log_group_name
+        self._key_arn: str | None = None
+        function = self._function()
+        self._resource = cdk.CfnResource(
+            self,
+            "Resource",
+            type="Custom::HyperPodLogSettings",
+            properties={
+                "ServiceToken": function.attr_arn,
+                "ServiceTimeout": _ANSWER_SECONDS,
+                "LogGroupName": log_group_name,
+                "RetentionInDays": retention_days,
+                **({"Tags": dict(sorted(tags.items()))} if tags else {}),
+            },
+        )
+        if encryption_key_arn is not None:
+            self.encrypt_with(encryption_key_arn)
+
+    @property
+    def encryption_key_arn(self) -> str | None:
+        """The key that was given, None where CloudWatch Logs' own encrypts."""
+        return self._key_arn
+
+    def encrypt_with(self, key_arn: str) -> None:
+        """Encrypt what is logged from now on with this key."""
+        self._key_arn = key_arn
+        self._resource.add_property_override("KmsKeyArn", key_arn)
+
+    def _function(self) -> lambda_.CfnFunction:
+        own = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)
+        own.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        arn = f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group_name}"
+        role = handler_role(
+            self,
+            "HandlerRole",
+            description=f"Sets retention, key and tags of the log group {self.log_group_name}",
+            policy_name="log-settings",
+            statements=[
+                {
+                    "Action": [
+                        "logs:AssociateKmsKey",
+                        "logs:CreateLogGroup",
+                        "logs:DisassociateKmsKey",
+                        "logs:PutRetentionPolicy",
+                        "logs:TagResource",
+                        "logs:UntagResource",
+                    ],
+                    # IAM writes a log group's ARN either way, by action
+                    "Resource": [arn, f"{arn}:*"],
+                },
+                {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [own.attr_arn]},
+            ],
+        )
+        spelt = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:{self.log_group_name}:*"
+        acknowledge(role, {RESOURCE.format(spelt): "the ARN of this one log group ends so"})
+        return handler_function(
+            self,
+            "Handler",
+            description="HyperPod log settings: retention, key and tags of a log group that a service makes",
+            serves="log_settings",
+            role=role,
+            log_group=own,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            memory_mib=256,
+        )

@@ -1,0 +1,1 @@
+"""The EKS control plane, its add-ons, and the HyperPod dependency chart."""

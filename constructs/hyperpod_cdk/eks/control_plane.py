@@ -1,0 +1,429 @@
+"""The EKS control plane of a HyperPod cluster: one made without nodes, or one that exists and is joined."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from aws_cdk import Annotations, Aws, Fn, RemovalPolicy, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct, DependencyGroup, IConstruct, IDependable
+
+from hyperpod_cdk.catalog import addons as addon_rules
+from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.common.acknowledgments import (
+    MANAGED_POLICY,
+    acknowledge,
+    acknowledge_kubectl_provider,
+    ignore_in_template,
+)
+from hyperpod_cdk.common.log_settings import LogSettings
+from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.network.vpc import Network
+
+NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
+"""Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
+
+_STS = "sts.amazonaws.com"
+_PROVIDER = ":oidc-provider/"
+_CLUSTER_POLICY = "AmazonEKSClusterPolicy"
+_ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
+_FEWEST_SUBNETS = 2
+_ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
+_SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OidcProvider:
+    """A cluster's OIDC provider in IAM: its ARN, and the address of the issuer, which begins with ``https://``."""
+
+    arn: str
+    issuer_url: str
+
+    @property
+    def issuer(self) -> str:
+        """The issuer as trust policies name it, without ``https://``."""
+        if Token.is_unresolved(self.issuer_url):
+            return Fn.select(1, Fn.split("//", self.issuer_url))
+        return self.issuer_url.removeprefix("https://")
+
+
+class ControlPlane(Construct):
+    """An EKS cluster without nodes of its own, ready for HyperPod to join.
+
+    ``subnets`` carry EKS's interfaces and the handler that runs kubectl and helm: private, in at least two zones,
+    with a way out. ``security_group`` is put on the control plane beside the one EKS makes, and on the handler; its
+    members may talk to each other, as those of ``EfaSecurityGroup``. HyperPod nodes carry only the groups of their
+    ``VpcConfig``, so it has to be one of those. Left out, the control plane gets a group that no node shares, and the
+    handler the one that EKS makes, for which it has to wait.
+
+    ``kubernetes_version`` looks like ``1.34``; the kubectl layer package of that minor must be installed. Only the
+    roles in ``admin_role_arns`` and the kubectl handler may enter; whoever creates the cluster does not become an
+    administrator. ``node_role_arn_for_access_entry`` adds the ``HYPERPOD_LINUX`` entry that SageMaker otherwise makes
+    itself. ``addon_versions`` pins add-ons of ``NODE_INDEPENDENT_ADDONS``; one left out gets EKS's default version
+    for the Kubernetes version, names of other add-ons are left to whoever installs those. With ``oidc_provider`` IAM
+    gets an OIDC provider for the cluster's issuer, for roles that service accounts take by web identity (IRSA).
+
+    ``secrets_key`` encrypts Kubernetes secrets; left out, a key is made, rotated yearly and kept. EKS's log group keeps
+    what is logged for ``log_retention_days`` (default 90; EKS's own: for ever) and belongs to no stack
+    (``LogSettings``), so that a cluster of the same name can be made again. The
+    cluster is deleted with its stack, and kept where an update replaces it; ``DeletionProtection`` switches EKS's own
+    deletion protection, which as a property would be on while the stack around the cluster can still fail.
+
+    Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
+    role's, and CIDR blocks for an endpoint that is not public.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        cluster_name: str,
+        kubernetes_version: str = kubernetes.DEFAULT,
+        security_group: ec2.ISecurityGroup | None = None,
+        endpoint_access: Literal["public_and_private", "private"] = "public_and_private",
+        public_access_cidrs: Sequence[str] = (),
+        admin_role_arns: Sequence[str] = (),
+        addon_versions: Mapping[str, str] | None = None,
+        log_retention_days: int = 90,
+        secrets_key: kms.IKey | None = None,
+        node_role_arn_for_access_entry: str | None = None,
+        oidc_provider: bool = False,
+        log_group_tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        pinned = dict(addon_versions or {})
+        _check_subnets(subnets)
+        _check_addon_versions(pinned)
+        access = _endpoint_access(endpoint_access, public_access_cidrs)
+        layer = _kubectl_layer(self, kubernetes_version)
+        _warn_about_version(self, kubernetes_version)
+        # EKS writes to the group as soon as it likes, makes it if it must, and takes one that stands
+        self._log_settings = LogSettings(
+            self,
+            "LogSettings",
+            log_group_name=f"/aws/eks/{cluster_name}/cluster",
+            retention_days=log_retention_days,
+            tags=log_group_tags,
+        )
+        key = secrets_key or kms.Key(
+            self,
+            "SecretsKey",
+            description=f"Kubernetes secrets of EKS cluster {cluster_name}",
+            enable_key_rotation=True,
+            removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("eks.amazonaws.com")),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(_CLUSTER_POLICY)],
+        )
+        acknowledge(role, {MANAGED_POLICY.format(_CLUSTER_POLICY): "EKS asks for this policy on a cluster's role"})
+        made = eks.Cluster(
+            self,
+            "Cluster",
+            cluster_name=cluster_name,
+            version=eks.KubernetesVersion.of(kubernetes_version),
+            # the class defaults to EKS auto mode; another type with a capacity of 0 makes neither that nor nodes
+            default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
+            default_capacity=0,
+            bootstrap_cluster_creator_admin_permissions=False,
+            vpc=vpc,
+            vpc_subnets=[ec2.SubnetSelection(subnets=list(subnets))],
+            security_group=security_group,
+            endpoint_access=access,
+            cluster_logging=list(eks.ClusterLoggingTypes),
+            secrets_encryption_key=key,
+            role=cast("iam.IRole", role),
+        )
+        # a parameter that costs every chart and manifest a step: they wait for what is ready instead
+        made.node.try_remove_child("KubectlReadyBarrier")
+        if isinstance(vpc.node.scope, Network):
+            Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
+        resource = cast("eks.CfnCluster", made.node.default_child)
+        goes_with_its_stack(resource, cast("iam.CfnRole", role.node.default_child))
+        ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
+        addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
+        self._addons = DependencyGroup(*addons)
+        kubectl = _kubectl_provider(
+            self,
+            cluster_name=cluster_name,
+            vpc=vpc,
+            subnets=subnets,
+            security_group=security_group or made.cluster_security_group,
+            layer=layer,
+        )
+        entry = _admit(self, "KubectlAccess", cast("iam.IRole", kubectl.role).role_arn, resource.ref)
+        self._ready = DependencyGroup(entry, *_log_groups(kubectl))
+        self._cluster = eks.Cluster.from_cluster_attributes(
+            self,
+            "WithKubectl",
+            cluster_name=resource.ref,
+            vpc=vpc,
+            prune=False,
+            kubectl_provider=cast("eks.IKubectlProvider", kubectl),
+        )
+        self.prerequisites: Sequence[IConstruct] = [role, *([key] if secrets_key is None else [])]
+        _admit_administrators(self, admin_role_arns, resource.ref)
+        if node_role_arn_for_access_entry is not None:
+            eks.CfnAccessEntry(
+                self,
+                "NodeAccess",
+                cluster_name=resource.ref,
+                principal_arn=node_role_arn_for_access_entry,
+                type="HYPERPOD_LINUX",
+            )
+        self._oidc_provider: OidcProvider | None = None
+        if oidc_provider:
+            issuer_url = resource.attr_open_id_connect_issuer_url
+            # IAM fetches the thumbprint of EKS's issuers itself
+            provider = iam.CfnOIDCProvider(self, "OidcProvider", url=issuer_url, client_id_list=[_STS])
+            self._oidc_provider = OidcProvider(arn=provider.attr_arn, issuer_url=issuer_url)
+
+    @property
+    def cluster(self) -> eks.ICluster:
+        """The EKS cluster, with a kubectl provider; charts and manifests have to depend on ``ready``."""
+        return self._cluster
+
+    @property
+    def oidc_provider(self) -> OidcProvider | None:
+        """The cluster's OIDC provider, where one was asked for."""
+        return self._oidc_provider
+
+    @property
+    def addons(self) -> IDependable:
+        """The add-ons that need no node."""
+        return self._addons
+
+    @property
+    def ready(self) -> IDependable:
+        """What a client of the API server depends on: the kubectl handler's access entry and its log groups."""
+        return self._ready
+
+    def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
+        return eks.CfnAddon(
+            self,
+            "".join(part.capitalize() for part in name.split("-")),
+            cluster_name=cluster_name,
+            addon_name=name,
+            addon_version=version,
+            # EKS has put its self-managed copies into the new cluster; the add-on takes them over
+            resolve_conflicts="OVERWRITE",
+        )
+
+
+class ExistingControlPlane(Construct):
+    """An EKS cluster of somebody else's, with the public face of ``ControlPlane`` and a kubectl handler of its own.
+
+    ``kubernetes_version`` is the version that the cluster has: kubectl may be one minor older or newer. The handler
+    stands in ``subnets`` of ``vpc``, so that it reaches a private endpoint, and carries ``security_group``: the cluster
+    security group that EKS made, or another that the control plane carries and whose members may talk to each other.
+
+    ``kubectl_role_arn`` is the role as which the handler runs: it trusts Lambda, may write logs and make network
+    interfaces (``AWSLambdaVPCAccessExecutionRole``), and administers the cluster already. A policy that lets it
+    describe the cluster and read charts is attached to it and goes with the stack. Left out, a role is made and gets an
+    access entry, which needs the authentication mode ``API`` or ``API_AND_CONFIG_MAP`` that HyperPod asks for too.
+    ``admin_role_arns`` get access entries; EKS refuses a second one for the same role.
+
+    Cluster, add-ons, log group and key stay their owner's: nothing here changes or deletes them. CDK takes
+    ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is made here.
+
+    Raises ValueError for a version without a kubectl layer and for ARNs that are not a role's.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        cluster_name: str,
+        kubernetes_version: str,
+        security_group: ec2.ISecurityGroup,
+        oidc_provider_arn: str | None = None,
+        kubectl_role_arn: str | None = None,
+        admin_role_arns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if kubectl_role_arn is not None and not Token.is_unresolved(kubectl_role_arn):
+            _check_role_arn("kubectl_role_arn", kubectl_role_arn)
+        layer = _kubectl_layer(self, kubernetes_version)
+        _warn_about_version(self, kubernetes_version)
+        entries = _admit_administrators(self, admin_role_arns, cluster_name)
+        role = iam.Role.from_role_arn(self, "KubectlRole", kubectl_role_arn) if kubectl_role_arn else None
+        attributes: dict[str, Any] = {"cluster_name": cluster_name, "vpc": vpc, "prune": False}
+        provider = _kubectl_provider(
+            self,
+            cluster_name=cluster_name,
+            vpc=vpc,
+            subnets=subnets,
+            security_group=security_group,
+            layer=layer,
+            role=role,
+        )
+        if oidc_provider_arn is not None:
+            attributes["open_id_connect_provider"] = iam.OpenIdConnectProvider.from_open_id_connect_provider_arn(
+                self, "OidcProvider", oidc_provider_arn
+            )
+        self._cluster = eks.Cluster.from_cluster_attributes(
+            self, "Cluster", kubectl_provider=cast("eks.IKubectlProvider", provider), **attributes
+        )
+        if role is not None:
+            # CDK asks whether the region has public registries even where it makes no role that would read them
+            self.node.try_remove_child("HasEcrPublic")
+        if role is None and provider.role is not None:
+            entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, cluster_name))
+        self._ready = DependencyGroup(*entries, *_log_groups(provider))
+        self._oidc_provider = None if oidc_provider_arn is None else _named_provider(oidc_provider_arn)
+
+    @property
+    def cluster(self) -> eks.ICluster:
+        """The EKS cluster, with a kubectl provider."""
+        return self._cluster
+
+    @property
+    def oidc_provider(self) -> OidcProvider | None:
+        """The cluster's OIDC provider, where one was named."""
+        return self._oidc_provider
+
+    @property
+    def ready(self) -> IDependable:
+        """What a client of the API server depends on: the access entries, and log groups of the kubectl handler."""
+        return self._ready
+
+
+def _kubectl_provider(
+    scope: Construct,
+    *,
+    cluster_name: str,
+    vpc: ec2.IVpc,
+    subnets: Sequence[ec2.ISubnet],
+    security_group: ec2.ISecurityGroup,
+    layer: lambda_.ILayerVersion,
+    role: iam.IRole | None = None,
+) -> eks.KubectlProvider:
+    """Make the handler that runs kubectl and helm; it knows the cluster by name, so that it is made beside it."""
+    provider = eks.KubectlProvider(
+        scope,
+        "KubectlProvider",
+        cluster=eks.Cluster.from_cluster_attributes(scope, "Named", cluster_name=cluster_name, vpc=vpc),
+        role=role,
+        private_subnets=list(subnets),
+        security_groups=[security_group],
+        kubectl_layer=layer,
+    )
+    acknowledge_kubectl_provider(provider, role=role)
+    return provider
+
+
+def _log_groups(provider: IConstruct) -> list[IDependable]:
+    """Give the log groups that CDK makes for the functions of the kubectl provider, where its flag asks for them.
+
+    A function that runs before its group stands makes the group itself, and CloudFormation then finds it there already
+    and rolls the stack back (aws/aws-cdk issue 667).
+    """
+    return [each for each in provider.node.find_all() if isinstance(each, logs.CfnLogGroup)]
+
+
+def _named_provider(arn: str) -> OidcProvider:
+    issuer = Fn.select(1, Fn.split(_PROVIDER, arn)) if Token.is_unresolved(arn) else arn.partition(_PROVIDER)[2]
+    return OidcProvider(arn=arn, issuer_url=f"https://{issuer}")
+
+
+def _admit_administrators(scope: Construct, role_arns: Sequence[str], cluster_name: str) -> list[IDependable]:
+    entries: list[IDependable] = []
+    for index, arn in enumerate(dict.fromkeys(role_arns)):
+        suffix = str(index) if Token.is_unresolved(arn) else _role_suffix(arn)
+        entries.append(_admit(scope, f"AdminAccess{suffix}", arn, cluster_name))
+    return entries
+
+
+def _admit(scope: Construct, construct_id: str, role_arn: str, cluster_name: str) -> eks.CfnAccessEntry:
+    return eks.CfnAccessEntry(
+        scope,
+        construct_id,
+        cluster_name=cluster_name,
+        principal_arn=role_arn,
+        type="STANDARD",
+        access_policies=[
+            eks.CfnAccessEntry.AccessPolicyProperty(
+                access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
+                policy_arn=f"arn:{Aws.PARTITION}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+            )
+        ],
+    )
+
+
+def _check_subnets(subnets: Sequence[ec2.ISubnet]) -> None:
+    if len(subnets) < _FEWEST_SUBNETS:
+        raise ValueError(
+            f"subnets: EKS needs at least {_FEWEST_SUBNETS}, in different availability zones, got {len(subnets)}; "
+            f"add {_FEWEST_SUBNETS - len(subnets)}"
+        )
+
+
+def _check_addon_versions(versions: Mapping[str, str]) -> None:
+    for name, version in versions.items():
+        problem = addon_rules.version_problem(name, version)
+        if problem:
+            raise ValueError(f"addon_versions[{name!r}]: {problem}")
+
+
+def _role_suffix(arn: str) -> str:
+    """Give a suffix that stays with the role whatever its place in the list."""
+    _check_role_arn("admin_role_arns", arn)
+    return hashlib.sha256(arn.encode()).hexdigest()[:8]
+
+
+def _check_role_arn(argument: str, arn: str) -> None:
+    if not _ROLE_ARN.fullmatch(arn):
+        raise ValueError(
+            f"{argument}: must be ARNs of IAM roles (arn:<partition>:iam::<account>:role/<name>), got {arn!r}; "
+            "a session's ARN (sts, assumed-role) never matches, name the role behind it"
+        )
+
+
+def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
+    if kind == "private":
+        if cidrs:
+            raise ValueError(
+                f"public_access_cidrs: must be empty when endpoint_access is private, got {', '.join(cidrs)}; "
+                "remove them or set endpoint_access: public_and_private"
+            )
+        return eks.EndpointAccess.PRIVATE
+    return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*cidrs) if cidrs else eks.EndpointAccess.PUBLIC_AND_PRIVATE
+
+
+def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
+    minor = kubernetes_version.removeprefix("1.")
+    try:
+        module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
+    except ModuleNotFoundError:
+        raise ValueError(
+            f"kubernetes_version: needs the kubectl layer of the same minor, got {kubernetes_version!r} and no package "
+            f"aws-cdk.lambda-layer-kubectl-v{minor}; install it or choose one of "
+            f"{', '.join(kubernetes.hyperpod_versions())}"
+        ) from None
+    layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, "KubectlLayer")
+    return layer
+
+
+def _warn_about_version(scope: Construct, kubernetes_version: str) -> None:
+    # which versions HyperPod takes is a dated table, not a certainty
+    problem = kubernetes.version_problem(kubernetes_version)
+    if problem:
+        Annotations.of(scope).add_warning_v2("hyperpod-cdk:kubernetes-version", f"kubernetes_version: {problem}")

@@ -1,0 +1,201 @@
+"""The Helm chart that has to be on the EKS cluster before HyperPod joins it, with values made for the chosen types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from aws_cdk import (
+    Annotations,
+    CfnParameter,
+    CfnRule,
+    CfnRuleAssertion,
+    Duration,
+    Fn,
+    ICfnRuleConditionExpression,
+    RemovalPolicy,
+    Stack,
+)
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_s3_assets as s3_assets
+from constructs import Construct
+
+from hyperpod_cdk.catalog import instance_types as catalog
+from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.common.manifests import answer_in_time
+from hyperpod_cdk.eks import charts
+from hyperpod_cdk.eks.chart_values import chart_values
+
+RELEASE = "hyperpod-dependencies"
+NAMESPACE = "kube-system"
+PLACEHOLDER_PARAMETER = "HyperPodChart"
+REHEARSAL = "rehearsal"
+"""Value of the ``HyperPodChart`` parameter with which a stack made from the placeholder may be deployed."""
+
+_PLACEHOLDER = Path(__file__).parents[1] / "_charts" / "placeholder"
+_TIMEOUT_MINUTES = 13
+"""Less than the 15 minutes of the function that runs Helm: a release whose Helm is ended first is stuck in
+pending-upgrade (aws-cdk issue 22257)."""
+
+
+@dataclass(frozen=True)
+class HyperPodChart:
+    """The folder of the dependency chart, or the placeholder that stands in for it until it has been pulled."""
+
+    directory: Path
+    is_placeholder: bool = False
+
+    @staticmethod
+    def pulled(directory: Path | str) -> HyperPodChart:
+        """Use the chart in ``directory``, which is not compared with a lock; raises ValueError where it holds none."""
+        path = Path(directory)
+        if not (path / "Chart.yaml").is_file():
+            raise ValueError(
+                f"directory: must hold a Helm chart, got {path} without Chart.yaml; run '{charts.PULL_COMMAND}'"
+            )
+        return HyperPodChart(path)
+
+    @staticmethod
+    def placeholder() -> HyperPodChart:
+        """Use the chart that ships with the library and refuses to be installed."""
+        return HyperPodChart(_PLACEHOLDER, is_placeholder=True)
+
+    @staticmethod
+    def locate(root: Path | str) -> HyperPodChart:
+        """Use the chart pulled into the project at ``root``, else the placeholder.
+
+        Raises charts.ChartError when the pulled folder is not what the project's lock says.
+        """
+        project = Path(root)
+        if not (project / charts.CHART_DIRECTORY).exists():
+            return HyperPodChart.placeholder()
+        return HyperPodChart.pulled(charts.verify(project))
+
+
+class HyperPodDependencies(Construct):
+    """The release ``hyperpod-dependencies`` in ``kube-system``: device plugins, health monitoring, operators, RBAC.
+
+    ``instance_types`` are the types of all instance groups, as names the catalog knows or as rows of one's own. A
+    device plugin is switched on only where a type needs it and runs on exactly those types: the chart's own lists lag
+    behind AWS and an unlisted type would get no plugin. cert-manager stays off, since the EKS add-on provides it. The
+    region is set because the chart would otherwise pull its health monitoring agent from us-east-1.
+
+    ``gpu_partitions``: nodes divide their GPUs (MIG): their group carries the label ``nvidia.com/mig.config``. NVIDIA's
+    GPU operator is then installed, which does it; its device plugin serves all NVIDIA types in place of the chart's.
+    Default: False, and such nodes would keep their GPUs whole.
+
+    ``image_registry`` is where the images of public registries have been copied to, each under the name that it has
+    upstream without the registry; a closed network has no other way to them. Left out, they come from where the chart
+    says.
+
+    Helm does not wait: the pods need nodes, which come later. The release stays when the stack goes; it ends with the
+    EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
+
+    Raises ValueError for a name that the catalog does not know, and for ``gpu_partitions`` in a region for which the
+    chart names no copy of the GPU operator.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        instance_types: Sequence[str | InstanceType],
+        chart: HyperPodChart,
+        gpu_partitions: bool = False,
+        image_registry: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        types = _rows(instance_types)
+        stack = Stack.of(self)
+        if chart.is_placeholder:
+            refuse_placeholder(stack)
+        else:
+            _warn_about_fixed_lists(self, chart, types)
+        self._chart = eks.HelmChart(
+            self,
+            "Chart",
+            cluster=cluster,
+            chart_asset=s3_assets.Asset(self, "ChartAsset", path=str(chart.directory)),
+            release=RELEASE,
+            namespace=NAMESPACE,
+            create_namespace=False,
+            wait=False,
+            timeout=Duration.minutes(_TIMEOUT_MINUTES),
+            values=chart_values(
+                types, region=stack.region, gpu_partitions=gpu_partitions, image_registry=image_registry
+            ),
+            # a release that was there before is taken over: not even a creation that is rolled back may remove it
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        answer_in_time(self._chart)
+
+    @property
+    def chart(self) -> eks.HelmChart:
+        """The release; the HyperPod cluster has to depend on it."""
+        return self._chart
+
+
+def refuse_placeholder(stack: Stack) -> None:
+    """Make CloudFormation refuse ``stack`` before it creates anything, unless the deployment is a rehearsal.
+
+    Call it for every stack that is deployed before the one with the chart, so that nobody waits for a control plane
+    that cannot be finished. Calling it twice for a stack changes nothing.
+    """
+    if stack.node.try_find_child(PLACEHOLDER_PARAMETER) is not None:
+        return
+    parameter = CfnParameter(
+        stack,
+        PLACEHOLDER_PARAMETER,
+        default="placeholder",
+        description=(
+            f"Made without the HyperPod dependency chart. Run '{charts.PULL_COMMAND}' and synthesise again; "
+            f"'{REHEARSAL}' is for rehearsals only."
+        ),
+    )
+    pulled: ICfnRuleConditionExpression = Fn.condition_equals(parameter.value_as_string, REHEARSAL)
+    CfnRule(
+        stack,
+        f"{PLACEHOLDER_PARAMETER}IsPulled",
+        assertions=[
+            CfnRuleAssertion(
+                assert_=pulled,
+                assert_description=(
+                    f"the HyperPod dependency chart has not been pulled; run '{charts.PULL_COMMAND}', then deploy again"
+                ),
+            )
+        ],
+    )
+
+
+def _rows(instance_types: Iterable[str | InstanceType]) -> list[InstanceType]:
+    rows: dict[str, InstanceType] = {}
+    for entry in instance_types:
+        row = entry if isinstance(entry, InstanceType) else catalog.get(entry)
+        if row is None:
+            problem = catalog.unknown_type_problem(str(entry), key="instance_types")
+            raise ValueError(f"instance_types: {problem}, or pass an InstanceType")
+        rows[row.name] = row
+    return [rows[name] for name in sorted(rows)]
+
+
+def _warn_about_fixed_lists(scope: Construct, chart: HyperPodChart, types: Sequence[InstanceType]) -> None:
+    """Warn where a part of the chart names its instance types in a template, out of the reach of values."""
+    wanted = {
+        "neuron-device-plugin": [row.name for row in types if row.is_neuron],
+        "health-monitoring-agent": [row.name for row in types if row.is_accelerated],
+    }
+    for part, names in wanted.items():
+        templates = sorted((chart.directory / "charts" / part / "templates").glob("*.yaml"))
+        if not templates:
+            continue
+        words = {word for template in templates for word in template.read_text(encoding="utf-8").split()}
+        missing = [name for name in names if name not in words]
+        if missing:
+            Annotations.of(scope).add_warning_v2(
+                f"hyperpod-cdk:{part}",
+                f"instance_types: {part} of the pulled chart runs only on types that its template names, and "
+                f"{', '.join(missing)} is not among them; pull a newer chart or install that part yourself",
+            )

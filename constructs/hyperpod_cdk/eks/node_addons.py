@@ -1,0 +1,218 @@
+"""EKS add-ons whose pods need a node, so that they come after the HyperPod cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
+
+POD_IDENTITY_TRUST: Mapping[str, Any] = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+        }
+    ],
+}
+"""Trust of a role that pods of an add-on get through EKS pod identity."""
+
+
+class NodeAddon(Construct):
+    """An EKS add-on that stays degraded until a node is Ready; depend on the HyperPod cluster before it.
+
+    ``addon_version`` is emitted only when given: without it EKS takes its default for the cluster's Kubernetes
+    version. ``configuration_values`` is a mapping, or text that holds a JSON object. Fields of the add-on's objects
+    that somebody else set are overwritten, since EKS puts its own unmanaged CoreDNS on a new cluster. Raises ValueError
+    for other text and for a version older than HyperPod accepts.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        addon_name: str,
+        addon_version: str | None = None,
+        configuration_values: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if addon_version and not cdk.Token.is_unresolved(addon_version):
+            problem = addons.version_problem(addon_name, addon_version, key="addon_version")
+            if problem:
+                raise ValueError(f"{addon_name} {problem}")
+        self.addon = eks.CfnAddon(
+            self,
+            "Resource",
+            cluster_name=eks_cluster_name,
+            addon_name=addon_name,
+            addon_version=addon_version,
+            configuration_values=_json_text(addon_name, configuration_values),
+            resolve_conflicts="OVERWRITE",
+        )
+
+
+class PodRole(Construct):
+    """A role that the pods of one service account of an add-on take through EKS pod identity.
+
+    The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
+    start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
+    their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        namespace: str,
+        service_account: str,
+        description: str,
+        managed_policies: Sequence[str],
+        reason: str,
+        statements: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.role = iam.CfnRole(
+            self,
+            "Role",
+            description=description,
+            assume_role_policy_document=POD_IDENTITY_TRUST,
+            managed_policy_arns=[f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{name}" for name in managed_policies],
+            policies=[inline_policy(statements)] if statements else None,
+        )
+        acknowledge(self.role, {MANAGED_POLICY.format(name): reason for name in managed_policies})
+        self.association = eks.CfnPodIdentityAssociation(
+            self,
+            "PodIdentityAssociation",
+            cluster_name=eks_cluster_name,
+            namespace=namespace,
+            service_account=service_account,
+            role_arn=self.role.attr_arn,
+        )
+
+
+def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Rights") -> iam.CfnRole.PolicyProperty:
+    """Give the statements as the inline policy of a role."""
+    document = {"Version": "2012-10-17", "Statement": list(statements)}
+    return iam.CfnRole.PolicyProperty(policy_name=name, policy_document=document)
+
+
+def driver_addon(
+    scope: Construct, driver: addons.Addon, *, cluster_name: str, addon_version: str | None, role_arn: str
+) -> eks.CfnAddon:
+    """Make a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
+    addon = eks.CfnAddon(
+        scope,
+        "Addon",
+        cluster_name=cluster_name,
+        addon_name=driver.name,
+        addon_version=addon_version,
+        resolve_conflicts="OVERWRITE",
+    )
+    for account in driver.service_accounts:
+        association = eks.CfnPodIdentityAssociation(
+            scope,
+            f"PodIdentity-{account}",
+            cluster_name=cluster_name,
+            namespace=driver.namespace or "",
+            service_account=account,
+            role_arn=role_arn,
+        )
+        # pods read their association when they start
+        addon.add_resource_dependency(association)
+    return addon
+
+
+class EbsCsiDriver(Construct):
+    """The EBS CSI driver as an EKS add-on, with the rights that it needs on HyperPod nodes.
+
+    Nodes of HyperPod are no instances of the account, so that the driver attaches volumes through SageMaker:
+    ``sagemaker:AttachClusterNodeVolume`` comes beside its managed policy. Needs the add-on ``eks-pod-identity-agent``
+    and, to become active, a node. ``addon_version`` left out means EKS's default.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        row = addons.row(addons.EBS_CSI_DRIVER)
+        place = {"partition": cdk.Aws.PARTITION, "region": cdk.Aws.REGION, "account": cdk.Aws.ACCOUNT_ID}
+        pods = PodRole(
+            self,
+            "Pods",
+            eks_cluster_name=eks_cluster_name,
+            namespace=str(row.namespace),
+            service_account=row.service_accounts[0],
+            description="EBS CSI driver",
+            managed_policies=row.managed_policies,
+            reason="EKS documents this policy for the driver, which makes and deletes volumes that it tagged",
+            statements=operators.statements("ebs_csi_driver", eks_cluster=eks_cluster_name, **place),
+        )
+        clusters = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
+        acknowledge(pods.role, {RESOURCE.format(clusters): "SageMaker names clusters by an ID that it chooses"})
+        driver = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.EBS_CSI_DRIVER,
+            addon_version=addon_version,
+        )
+        driver.node.add_dependency(pods.association)
+        self.addon = driver.addon
+
+
+class CoreDns(NodeAddon):
+    """The cluster's DNS; waiting for it before there are nodes would block the deployment."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        addon_version: str | None = None,
+        configuration_values: str | Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.COREDNS,
+            addon_version=addon_version,
+            configuration_values=configuration_values,
+        )
+
+
+def _json_text(addon_name: str, values: str | Mapping[str, Any] | None) -> str | None:
+    if values is None:
+        return None
+    if not isinstance(values, str):
+        return json.dumps(values, sort_keys=True)
+    if cdk.Token.is_unresolved(values):
+        return values
+    try:
+        parsed = json.loads(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{addon_name} configuration_values: must be JSON, got text that is not ({error}); pass a mapping instead"
+        ) from error
+    if isinstance(parsed, dict):
+        return values
+    raise ValueError(f"{addon_name} configuration_values: must be a JSON object, got {values}; pass a mapping instead")

@@ -1,0 +1,1 @@
+"""Task governance: teams, their quotas, their access to the cluster."""

@@ -1,0 +1,361 @@
+"""Task governance: the add-on, the cluster policy, and what each team may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks_v2
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.eks.node_addons import NodeAddon
+from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
+from hyperpod_cdk.governance.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
+
+Ordering = Literal["priority", "first_come_first_served"]
+IdleCompute = Literal["fair_share", "first_come_first_served"]
+
+NATIVE_REGIONS: Mapping[str, frozenset[str]] = {
+    "AWS::SageMaker::ClusterSchedulerConfig": frozenset(
+        {
+            *("ap-northeast-1", "ap-south-1", "eu-central-1", "eu-north-1", "eu-south-2", "us-east-1", "us-west-1"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+    "AWS::SageMaker::ComputeQuota": frozenset(
+        {
+            *("ap-south-1", "ap-southeast-1", "ap-southeast-2", "ca-central-1", "eu-central-1", "eu-west-1"),
+            *("eu-west-2", "sa-east-1", "us-east-1", "us-east-2", "us-west-2"),
+            *("eusc-de-east-1", "us-iso-east-1", "us-iso-west-1", "us-isob-east-1", "us-isob-west-1"),
+            *("eu-isoe-west-1", "us-isof-east-1", "us-isof-south-1"),
+        }
+    ),
+}
+"""Regions in which CloudFormation's own types are used, as of the first release; never to be changed.
+
+The catalog's registry lists grow whenever they are refreshed. Were they asked, a region that gains a type would turn
+the custom resources of stacks deployed there into native ones, which CloudFormation refuses ("update of resource type
+is not permitted"), and a resource made anew would meet the name, the team and the cluster's one policy that the old one
+still holds. So a region that came later keeps the custom resource, which does the same.
+"""
+
+_TIMEOUT_SECONDS = 900
+_ANSWER_SECONDS = _TIMEOUT_SECONDS + 60
+_POLICIES_AND_QUOTAS = ("cluster-scheduler-config/*", "compute-quota/*")
+_ANY_ID = "policies and quotas get their ids from SageMaker when they are made"
+
+
+class TaskGovernance(Construct):
+    """HyperPod task governance on one cluster: its add-on, then the cluster policy, then a compute quota per team.
+
+    Deleting goes the other way round, as it must: a HyperPod cluster with policies attached cannot be deleted. The
+    add-on needs a node that is Ready and a cluster without a Kueue of its own; depend on the HyperPod cluster first.
+    Without ``install_addon`` it must stand on the EKS cluster already.
+
+    How the words map to the API (botocore's SchedulerConfig and the developer guide's page "Policies"):
+
+    - ``ordering="priority"`` is the console's task ranking: ``PriorityClasses`` decide which queued task is next.
+      ``"first_come_first_served"`` sends an empty list of classes, so that classes set before are taken away.
+    - ``idle_compute="fair_share"`` is ``FairShare: Enabled``: teams borrow idle compute by their fair-share weights.
+      ``"first_come_first_served"`` is ``Disabled``: whoever asks first may take all that lies idle.
+    - ``share_unallocated`` is ``IdleResourceSharing``: whether compute that no team's quota covers may be borrowed too.
+      It is a switch of its own (unsure: the console shows no such choice in the guide) and left out unless set, which
+      AWS takes as ``Disabled``.
+
+    ``priority_classes`` left empty takes the catalog's default classes. ``native_scheduler_config`` and
+    ``native_compute_quota`` say whether to use CloudFormation's own types; else one Lambda serves custom resources with
+    the same properties. ``is_native`` gives an answer that stays: CloudFormation refuses to change the type of a
+    resource that is deployed.
+    Names are made of ``name_prefix`` and the team's name and never change, so that nothing is replaced by accident.
+
+    Members get an access entry. AWS's own access policies suffice for most and need no kubectl: AmazonEKSEditPolicy and
+    AmazonSagemakerHyperpodTrainingPolicy (Kubeflow, Ray and HyperPod jobs, Kueue's queues) in the team's namespace,
+    AmazonSagemakerHyperpodUserClusterPolicy for what is cluster-wide (developer guide, "Setting up an Amazon EKS
+    cluster in Studio"). A team with ``access="rbac"``, for regions or partitions without the two HyperPod policies or
+    for jobs they leave out (JobSet, LeaderWorkerSet), gets a Role and its entries name Kubernetes groups. EKS takes one
+    access entry per role, so members must not be among ``admin_role_arns``, the roles that the cluster's maker admitted
+    already.
+
+    ``cluster`` is what applies Kubernetes objects: the level of Pod Security of each team's namespace, and roles,
+    default queues and ResourceQuotas of teams that ask for them. They stand there after its quota, and go before it,
+    but for the namespace, which is SageMaker's. Without ``cluster`` a member's pod may be privileged, and so root on
+    its node.
+
+    Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        cluster_arn: str,
+        name_prefix: str,
+        teams: Sequence[Team],
+        description: str | None = None,
+        native_scheduler_config: bool,
+        native_compute_quota: bool,
+        ordering: Ordering = "priority",
+        priority_classes: Sequence[PriorityClass] = (),
+        idle_compute: IdleCompute = "fair_share",
+        share_unallocated: bool | None = None,
+        install_addon: bool = True,
+        addon_version: str | None = None,
+        cluster: eks_v2.ICluster | None = None,
+        admin_role_arns: Sequence[str] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for team in teams:
+            check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
+            check(_kubectl_problem(team, cluster), where=f"team {team.name}")
+        classes = _classes(ordering, priority_classes)
+        check(
+            word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
+            twice_problem([team.name for team in teams], what="team"),
+            description_problem(description),
+            where="task governance",
+        )
+        self._cluster_arn = cluster_arn
+        self._eks_cluster_name = eks_cluster_name
+        self._queue_api = governance.local_queue_api(addon_version)
+        self._tags = [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]
+        names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
+        policy_name = _name(f"{name_prefix}-policy", taken=names)
+
+        self.addon = (
+            NodeAddon(
+                self,
+                "Addon",
+                eks_cluster_name=eks_cluster_name,
+                addon_name=addons.TASK_GOVERNANCE,
+                addon_version=addon_version,
+            ).addon
+            if install_addon
+            else None
+        )
+        self.function: lambda_.CfnFunction | None = None
+        self.log_group: logs.CfnLogGroup | None = None
+        if not native_scheduler_config or (teams and not native_compute_quota):
+            self.function = self._handler()
+        scheduler: dict[str, Any] = {"PriorityClasses": classes, "FairShare": governance.IDLE_COMPUTE[idle_compute]}
+        if share_unallocated is not None:
+            scheduler["IdleResourceSharing"] = "Enabled" if share_unallocated else "Disabled"
+        self.scheduler_config = self._resource(
+            "SchedulerConfig",
+            "ClusterSchedulerConfig",
+            native=native_scheduler_config,
+            properties={"Name": policy_name, **_described(description), "SchedulerConfig": scheduler},
+            after=self.addon,
+        )
+        # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
+        # of CreateComputeQuota in general words, DeleteComputeQuota has none), and in a chain one team would stop the
+        # next; our own handler waits a conflict out, and CloudFormation tries a ResourceConflict of a type again
+        self.quotas: Mapping[str, IDependable] = {
+            team.name: self._resource(
+                f"Quota-{team.name}",
+                "ComputeQuota",
+                native=native_compute_quota,
+                properties={
+                    "Name": names[team.name],
+                    **_described(team.description),
+                    **({} if team.active else {"ActivationState": "Disabled"}),
+                    "ComputeQuotaTarget": {"TeamName": team.name, "FairShareWeight": team.fair_share_weight},
+                    "ComputeQuotaConfig": team.quota_config(),
+                },
+                after=self.scheduler_config,
+            )
+            for team in teams
+        }
+        self.access_entries = access_entries(self, teams, eks_cluster_name=eks_cluster_name)
+        self.manifests: Mapping[str, IDependable] = {} if cluster is None else self._objects(teams, cluster)
+
+    def _objects(self, teams: Sequence[Team], cluster: eks_v2.ICluster) -> dict[str, IDependable]:
+        shared = shared_objects(teams)
+        if shared:
+            applied_manifest(self, "Members", cluster=cluster, objects=shared)
+        found: dict[str, IDependable] = {}
+        for team in teams:
+            for what, objects in team_objects(team, queue_api=self._queue_api).items():
+                construct_id = f"{what}-{team.name}"
+                # to take the labels back would be to delete the namespace, with what runs in it, in a rollback too
+                stays = cdk.RemovalPolicy.RETAIN if what == POD_SECURITY else None
+                applied = applied_manifest(self, construct_id, cluster=cluster, objects=objects, removal_policy=stays)
+                # the namespace and the cluster queue come with the quota, which goes after what stands in them
+                applied.node.add_dependency(self.quotas[team.name])
+                found[construct_id] = applied
+        return found
+
+    def _resource(
+        self,
+        construct_id: str,
+        noun: str,
+        *,
+        native: bool,
+        properties: Mapping[str, Any],
+        after: cdk.CfnResource | None,
+    ) -> cdk.CfnResource:
+        service: dict[str, Any] = {}
+        if not native and self.function is not None:
+            service = {"ServiceToken": self.function.attr_arn, "ServiceTimeout": _ANSWER_SECONDS}
+        resource = cdk.CfnResource(
+            self,
+            construct_id,
+            type=f"AWS::SageMaker::{noun}" if native else f"Custom::{noun}",
+            properties={
+                **service,
+                "ClusterArn": self._cluster_arn,
+                **properties,
+                **({"Tags": self._tags} if self._tags else {}),
+            },
+        )
+        if after is not None:
+            resource.add_resource_dependency(after)
+        return resource
+
+    def _handler(self) -> lambda_.CfnFunction:
+        self.log_group = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=365)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        role = handler_role(
+            self,
+            "HandlerRole",
+            description="HyperPod task governance custom resources",
+            policy_name="governance",
+            statements=self._rights(self.log_group.attr_arn),
+        )
+        acknowledge(
+            role,
+            {
+                **{_nag_arn("sagemaker", each): _ANY_ID for each in _POLICIES_AND_QUOTAS},
+                _nag_arn(
+                    "eks", f"access-entry/{self._eks_cluster_name}/*"
+                ): "SageMaker chooses the entry that it works with",
+                RESOURCE.format("*"): "listing policies and quotas knows no resource-level rights",
+            },
+        )
+        return handler_function(
+            self,
+            "Handler",
+            description="HyperPod task governance: cluster policies and compute quotas",
+            serves="governance",
+            role=role,
+            log_group=self.log_group,
+            timeout_seconds=_TIMEOUT_SECONDS,
+            memory_mib=256,
+        )
+
+    def _rights(self, log_group_arn: str) -> list[dict[str, Any]]:
+        """List what the registry's handlers of the two native types need, and the Lambda's own log group."""
+        nouns = ("ClusterSchedulerConfig", "ComputeQuota")
+        verbs = ("Create", "Describe", "Update", "Delete")
+        name = self._eks_cluster_name
+        eks_arns = [_arn("eks", resource) for resource in (f"cluster/{name}", f"access-entry/{name}/*")]
+        hyperpod_policies = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/AmazonSagemakerHyperpod*"
+        return [
+            {
+                "Action": [
+                    *(f"sagemaker:{verb}{noun}" for noun in nouns for verb in verbs),
+                    "sagemaker:AddTags",
+                    "sagemaker:DeleteTags",
+                    "sagemaker:ListTags",
+                ],
+                "Resource": [*(_arn("sagemaker", resource) for resource in _POLICIES_AND_QUOTAS), self._cluster_arn],
+            },
+            {"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]},
+            # listing knows no resource-level rights
+            {"Action": [f"sagemaker:List{noun}s" for noun in nouns], "Resource": ["*"]},
+            {
+                "Action": ["eks:DescribeCluster", "eks:DescribeAccessEntry", "eks:ListAssociatedAccessPolicies"],
+                "Resource": eks_arns,
+            },
+            {
+                "Action": ["eks:AssociateAccessPolicy", "eks:DisassociateAccessPolicy"],
+                "Resource": eks_arns,
+                # SageMaker gives its own entry HyperPod's policies; nothing here may hand out an administrator's
+                "Condition": {"ArnLike": {"eks:policyArn": hyperpod_policies}},
+            },
+            {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group_arn]},
+        ]
+
+
+def is_native(resource_type: str, region: str) -> bool:
+    """Say whether environments in ``region`` use CloudFormation's own ``resource_type``; see ``NATIVE_REGIONS``."""
+    return region in NATIVE_REGIONS[resource_type]
+
+
+def _second_entry_problem(team: Team, admin_role_arns: Sequence[str]) -> str | None:
+    twice = next((arn for arn in team.member_role_arns if arn in admin_role_arns), None)
+    if twice is None:
+        return None
+    return (
+        f"must not name a role that is an administrator of the EKS cluster too, got {twice}, and EKS takes one access "
+        "entry per role; remove it here, since administrators may do what members may, or from admin_role_arns"
+    )
+
+
+def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
+    wishes = {
+        "access: rbac": team.access == "rbac" and bool(team.member_role_arns),
+        "default_queue": team.default_queue,
+        "resource_quota": bool(team.resource_quota),
+    }
+    wish = next((name for name, wanted in wishes.items() if wanted), None)
+    if wish is None or cluster is not None:
+        return None
+    return f"must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
+
+
+def _described(description: str | None) -> dict[str, str]:
+    return {} if description is None else {"Description": description}
+
+
+def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
+    check(
+        f"must be one of {', '.join(governance.ORDERINGS)}, got {ordering}; set ordering: priority"
+        if ordering not in governance.ORDERINGS
+        else None,
+        where="task governance: ordering",
+    )
+    if ordering != "priority":
+        if classes:
+            raise ValueError(
+                f"task governance: priority_classes: must be left out with ordering: {ordering}, "
+                f"got {len(classes)}; remove them or set ordering: priority"
+            )
+        return []
+    chosen = classes or [PriorityClass(name=n, weight=w) for n, w in governance.DEFAULT_PRIORITY_CLASSES]
+    check(
+        governance.PRIORITY_CLASSES.count_problem(len(chosen), what="priority classes"),
+        twice_problem([each.name for each in chosen], what="priority class"),
+        where="task governance",
+    )
+    return [{"Name": each.name, "Weight": each.weight} for each in chosen]
+
+
+def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
+    if not governance.POLICY_NAME.matches(name):
+        raise ValueError(
+            f"task governance: names made of name_prefix and the team must be {governance.POLICY_NAME.describes}, "
+            f'got "{name}"; shorten or change name_prefix'
+        )
+    if taken and name in taken.values():
+        raise ValueError(f"team policy: its quota would share the name {name} with the cluster policy; rename the team")
+    return name
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+
+
+def _nag_arn(service: str, resource: str) -> str:
+    """The same, as cdk-nag spells it."""
+    return RESOURCE.format(f"arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>:{resource}")

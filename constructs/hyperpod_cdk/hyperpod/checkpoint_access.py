@@ -1,0 +1,138 @@
+"""What training pods may do for managed tiered checkpointing: checkpoints in S3, logs and metrics in CloudWatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk.catalog.rules import brackets_problem
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST
+from hyperpod_cdk.hyperpod.instance_groups import is_token
+
+# the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint goes up in parts of 32 MiB
+_OBJECT_ACTIONS = (
+    "s3:AbortMultipartUpload",
+    "s3:DeleteObject",
+    "s3:GetObject",
+    "s3:ListMultipartUploadParts",
+    "s3:PutObject",
+)
+_LOG_ACTIONS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents")
+_BUCKET_LENGTH = range(3, 64)
+
+
+class CheckpointAccess(Construct):
+    """The rights of the pods of one Kubernetes service account, by EKS pod identity.
+
+    The eks-pod-identity-agent add-on must be there before the pods are. The service account itself is whose namespace
+    it is to make; neither has to exist yet.
+
+    ``eks_cluster_name``: the EKS cluster of the HyperPod cluster.
+
+    ``namespace``, ``service_account``: whose pods. EKS gives each account one role: a second construct for the same
+    account fails to deploy.
+
+    ``buckets``: names of buckets, or ``s3://bucket/prefix``, that the pods read and write. Below a prefix all keys that
+    begin with it and a slash are meant. The bucket policy of another account's bucket has to admit ``role_arn`` too.
+
+    ``kms_key_arns``: KMS keys of these buckets. Default: none.
+
+    Raises ValueError without a bucket and for one whose name or prefix holds a wildcard.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        namespace: str,
+        service_account: str,
+        buckets: Sequence[str],
+        kms_key_arns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if not buckets:
+            raise ValueError("buckets must name at least one bucket or prefix for checkpoints, got none; add one")
+        places = [_place(address) for address in buckets]
+        policy = iam.CfnRole.PolicyProperty(
+            policy_name="Checkpoints",
+            policy_document={"Version": "2012-10-17", "Statement": list(_statements(places, kms_key_arns))},
+        )
+        # the policy within the role: the association makes the role usable, so it must be complete by then
+        self.role = iam.CfnRole(
+            self,
+            "Role",
+            description=f"Tiered checkpointing of {namespace}/{service_account}",
+            assume_role_policy_document=POD_IDENTITY_TRUST,
+            policies=[policy],
+        )
+        self.role_arn = self.role.attr_arn
+        self.association = eks.CfnPodIdentityAssociation(
+            self,
+            "PodIdentityAssociation",
+            cluster_name=eks_cluster_name,
+            namespace=namespace,
+            service_account=service_account,
+            role_arn=self.role.attr_arn,
+        )
+        logs = "jobs name their log groups themselves; no other right goes with them than to write"
+        acknowledge(
+            self.role,
+            {
+                **{
+                    RESOURCE.format(f"arn:<AWS::Partition>:s3:::{bucket}/{prefix}*"): "all checkpoints below the prefix"
+                    for bucket, prefix in places
+                    if not is_token(bucket)
+                },
+                RESOURCE.format("arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:log-group:*"): logs,
+                RESOURCE.format("*"): "cloudwatch:PutMetricData takes no resource",
+            },
+        )
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Give bucket and prefix; the prefix is empty or ends with a slash."""
+    if is_token(address):
+        return address, ""
+    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    if len(bucket) not in _BUCKET_LENGTH or any(mark in address for mark in "*?${}"):
+        raise ValueError(
+            f'buckets must hold names of buckets, or s3://bucket/prefix, without wildcards, got "{address}"; '
+            "name the bucket, such as s3://my-checkpoints/llama-70b"
+        )
+    if problem := brackets_problem(address, key="buckets"):
+        raise ValueError(f"buckets {problem}")
+    prefix = prefix.strip("/")
+    return bucket, f"{prefix}/" if prefix else ""
+
+
+def _statements(places: Sequence[tuple[str, str]], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for index, (bucket, prefix) in enumerate(places):
+        listing = _allow(f"List{index}", ["s3:ListBucket"], [_bucket(bucket)])
+        if prefix:
+            listing["Condition"] = {"StringLike": {"s3:prefix": [prefix.rstrip("/"), f"{prefix}*"]}}
+        yield listing
+    buckets = list(dict.fromkeys(bucket for bucket, _ in places))
+    whole = ["s3:GetBucketLocation", "s3:ListBucketMultipartUploads"]
+    yield _allow("Buckets", whole, [_bucket(bucket) for bucket in buckets])
+    yield _allow("Checkpoints", _OBJECT_ACTIONS, [f"{_bucket(bucket)}/{prefix}*" for bucket, prefix in places])
+    if keys:
+        yield _allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey"], keys)
+    log_groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
+    yield _allow("Logs", _LOG_ACTIONS, [log_groups])
+    yield _allow("Metrics", ["cloudwatch:PutMetricData"], ["*"])
+
+
+def _bucket(name: str) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{name}"
+
+
+def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}

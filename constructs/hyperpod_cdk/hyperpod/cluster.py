@@ -1,0 +1,365 @@
+"""The HyperPod cluster itself, orchestrated by EKS."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal
+
+from aws_cdk import Annotations, CfnTag, Fn, Stack
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
+from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
+from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
+from hyperpod_cdk.hyperpod.instance_groups import InstanceGroup, is_token
+from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
+from hyperpod_cdk.hyperpod.restricted_groups import RestrictedGroup, SharedEnvironment
+
+_DEFAULT_AMI = "default"
+_DEFAULT_IMAGE = "AWS::SageMaker::Cluster takes the word default for the image too, as its schema's pattern says"
+_UNCHECKED = "they keep every new node from work for about two hours; deep_health_checks of the group decides"
+
+
+class HyperPodCluster(Construct):
+    """A HyperPod cluster of instance groups, attached to one EKS cluster.
+
+    It is made after the role's policies and the upload of the lifecycle scripts. The HyperPod chart, the rules of
+    the security groups and the route tables must be there too: pass them to ``add_dependency``. A group that is
+    gone from ``instance_groups``, or renamed there, is deleted with its nodes.
+
+    ``cluster_name``: 1 to 63 letters, digits and hyphens. Changing it replaces the cluster.
+
+    ``eks_cluster_arn``: the EKS cluster, with authentication mode API or API_AND_CONFIG_MAP. Changing it replaces
+    the cluster.
+
+    ``vpc_subnets``, ``security_groups``: the cluster's own network. HyperPod never lets it change, so pass one
+    subnet that stays; each group has its own besides.
+
+    ``instance_groups``: at least one, unless there are restricted ones; emitted in the order of their names.
+
+    ``restricted_groups``: groups for the customisation of Amazon Nova models, each with an execution role of its own.
+    Default: none.
+
+    ``restricted_dependencies``: what puts the copies of the VPC CNI and of CoreDNS that restricted nodes need on the
+    EKS cluster; the cluster waits for it. ``"installed"`` where they are there, made by HyperPod's
+    install_rig_dependencies.sh. Default: none, and restricted groups are refused.
+
+    ``shared_environment``: what restricted groups share. Default: nothing; then each has a file system of its own.
+
+    ``execution_role``: of all groups but the restricted ones.
+
+    ``lifecycle``: holds the ``on_create`` script of each group.
+
+    ``node_recovery``: ``automatic`` replaces or reboots faulty nodes, ``none`` only labels them.
+
+    ``provisioning``: ``continuous`` starts with the nodes there are and goes on trying; ``all_or_nothing`` rolls
+    back unless all come up. Fixed at creation, as far as AWS documents it.
+
+    ``autoscaling``: HyperPod's Karpenter adds and removes the nodes of every group whose ``count`` is 0; at least one
+    group has more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep health
+    checks or a training plan. Later deployments leave its counts as they are. Default: none.
+
+    ``tiered_checkpointing_memory_percent``: share of each node's memory for checkpoints, 20 to 100. Default: off.
+
+    ``switched_off``: ``autoscaling`` or ``tiered_checkpointing``, where an earlier deployment switched it on: it is
+    sent as disabled. What is only left out AWS may leave as it is, since UpdateCluster changes what it is told.
+
+    ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
+
+    It is deleted with its stack, and kept where an update replaces it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        eks_cluster_arn: str,
+        vpc_subnets: Sequence[ec2.ISubnet],
+        security_groups: Sequence[ec2.ISecurityGroup],
+        instance_groups: Sequence[InstanceGroup],
+        execution_role: NodeExecutionRole,
+        lifecycle: LifecycleScripts,
+        restricted_groups: Sequence[RestrictedGroup] = (),
+        restricted_dependencies: IDependable | Literal["installed"] | None = None,
+        shared_environment: SharedEnvironment | None = None,
+        node_recovery: Literal["automatic", "none"] = "automatic",
+        provisioning: Literal["continuous", "all_or_nothing"] = "continuous",
+        autoscaling: KarpenterAutoscaling | None = None,
+        tiered_checkpointing_memory_percent: int | None = None,
+        switched_off: Collection[Literal["autoscaling", "tiered_checkpointing"]] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        all_tags = {**(tags or {}), **hyperpod.REQUIRED_TAGS}
+        problem = next(
+            _problems(
+                stack=Stack.of(self),
+                cluster_name=cluster_name,
+                vpc_subnets=vpc_subnets,
+                security_groups=security_groups,
+                instance_groups=instance_groups,
+                restricted_groups=restricted_groups,
+                has_restricted_dependencies=restricted_dependencies is not None,
+                shared_environment=shared_environment,
+                lifecycle=lifecycle,
+                node_recovery=node_recovery,
+                provisioning=provisioning,
+                tiered_checkpointing_memory_percent=tiered_checkpointing_memory_percent,
+                tags=all_tags,
+            ),
+            None,
+        )
+        if problem is None and autoscaling is not None:
+            problem = next(
+                _autoscaling_problems(instance_groups, node_recovery=node_recovery, provisioning=provisioning), None
+            )
+        for name, is_on in (
+            ("autoscaling", autoscaling is not None),
+            ("tiered_checkpointing", tiered_checkpointing_memory_percent is not None),
+        ):
+            if problem is None and is_on and name in switched_off:
+                problem = f'switched_off must name what is off, got "{name}", which is on; leave it out'
+        if problem:
+            raise ValueError(problem)
+        self._groups = sorted(instance_groups, key=lambda group: group.name)
+        self._provisioning = provisioning
+        self.cluster_name = cluster_name
+        cfn = sagemaker.CfnCluster
+        role_arn, source_s3_uri = execution_role.role.role_arn, lifecycle.source_s3_uri
+        self.resource = cfn(
+            self,
+            "Resource",
+            cluster_name=cluster_name,
+            orchestrator=cfn.OrchestratorProperty(
+                eks=cfn.ClusterOrchestratorEksConfigProperty(cluster_arn=eks_cluster_arn)
+            ),
+            vpc_config=cfn.VpcConfigProperty(
+                subnets=[subnet.subnet_id for subnet in vpc_subnets],
+                security_group_ids=[group.security_group_id for group in security_groups],
+            ),
+            instance_groups=[
+                group.cloudformation(execution_role_arn=role_arn, lifecycle_source_s3_uri=source_s3_uri)
+                for group in self._groups
+            ]
+            or None,
+            restricted_instance_groups=[
+                group.cloudformation() for group in sorted(restricted_groups, key=lambda group: group.name)
+            ]
+            or None,
+            restricted_instance_groups_config=shared_environment.cloudformation() if shared_environment else None,
+            node_recovery=hyperpod.NODE_RECOVERY[node_recovery],
+            node_provisioning_mode=hyperpod.PROVISIONING[provisioning],
+            tiered_storage_config=_tiered_storage(
+                tiered_checkpointing_memory_percent, is_off="tiered_checkpointing" in switched_off
+            ),
+            auto_scaling=cfn.ClusterAutoScalingConfigProperty(mode="Disable")
+            if "autoscaling" in switched_off
+            else None,
+            tags=[CfnTag(key=key, value=value) for key, value in sorted(all_tags.items())],
+        )
+        if autoscaling is not None:
+            self._autoscale(autoscaling, role_arn=role_arn, source_s3_uri=source_s3_uri)
+        goes_with_its_stack(self.resource)
+        self.cluster_arn = self.resource.attr_cluster_arn
+        self.add_dependency(execution_role.policies, lifecycle.deployment)
+        self.add_dependency(*(group.execution_role.policies for group in restricted_groups))
+        if restricted_dependencies is not None and not isinstance(restricted_dependencies, str):
+            self.add_dependency(restricted_dependencies)
+        checked = [bool(each.deep_health_checks) for each in instance_groups]
+        checked += [bool(each.deep_health_checks) for each in restricted_groups]
+        if not all(checked):
+            acknowledge(self.resource, {"hyperpod-cdk::deep-health-checks": _UNCHECKED})
+        if any(group.ami_id == _DEFAULT_AMI for group in instance_groups):
+            ignore_in_template(self.resource, {"E1152": _DEFAULT_IMAGE})
+        warning = hyperpod.INSTANCE_GROUPS.count_warning(len(instance_groups), what="instance groups")
+        if warning:
+            Annotations.of(self).add_warning_v2("hyperpod-cdk:instance-groups", f"instance_groups {warning}")
+
+    def _autoscale(self, autoscaling: KarpenterAutoscaling, *, role_arn: str, source_s3_uri: str) -> None:
+        resource, scaled = self.resource, [group.name for group in self._groups if group.count == 0]
+        counts = autoscaling.counts(
+            cluster_name=self.cluster_name,
+            groups=scaled,
+            watched={
+                "InstanceGroups": resource.instance_groups,
+                "NodeRecovery": resource.node_recovery,
+                "RestrictedInstanceGroups": resource.restricted_instance_groups,
+                "RestrictedInstanceGroupsConfig": resource.restricted_instance_groups_config,
+                "TieredStorageConfig": resource.tiered_storage_config,
+                # a token, since tags may still come from the stack above
+                "Tags": resource.cdk_tag_manager.rendered_tags,
+            },
+        )
+        of_group = dict(zip(scaled, counts, strict=True))
+        resource.instance_groups = [
+            group.cloudformation(
+                execution_role_arn=role_arn, lifecycle_source_s3_uri=source_s3_uri, count=of_group.get(group.name)
+            )
+            for group in self._groups
+        ]
+        resource.cluster_role = autoscaling.role.attr_arn
+        resource.auto_scaling = autoscaling.properties
+        autoscaling.wait_for(cluster_arn=resource.attr_cluster_arn)
+
+    def add_dependency(self, *dependables: IDependable) -> None:
+        """Make the cluster after ``dependables``: the HyperPod chart, rules of security groups, route tables."""
+        self.resource.node.add_dependency(*dependables)
+
+    @property
+    def cluster_id(self) -> str:
+        """The last part of the cluster's ARN, which names its logs and Session Manager targets."""
+        return Fn.select(1, Fn.split("/", self.cluster_arn))
+
+    @property
+    def log_group_name(self) -> str:
+        """The CloudWatch log group in which nodes log, with streams ``LifecycleConfig/<group>/<instance id>``."""
+        return f"/aws/sagemaker/Clusters/{self.cluster_name}/{self.cluster_id}"
+
+    def ssm_target(self, group_name: str, instance_id: str = "<instance-id>") -> str:
+        """Give the target for ``aws ssm start-session --target``; raises ValueError for an unknown group."""
+        names = [group.name for group in self._groups]
+        if group_name not in names:
+            raise ValueError(
+                f'group_name must be an instance group of the cluster, got "{group_name}"; '
+                f"set group_name to one of {', '.join(names)}"
+            )
+        return f"sagemaker-cluster:{self.cluster_id}_{group_name}-{instance_id}"
+
+    @property
+    def events_command(self) -> str | None:
+        """The command that lists what became of each node; None without continuous provisioning, which has no events.
+
+        With continuous provisioning the cluster is in service before its nodes are: failures show up here only.
+        """
+        if self._provisioning != "continuous":
+            return None
+        region = Stack.of(self).region
+        return f"aws sagemaker list-cluster-events --region {region} --cluster-name {self.cluster_name}"
+
+
+def _tiered_storage(
+    memory_percent: int | None, *, is_off: bool
+) -> sagemaker.CfnCluster.TieredStorageConfigProperty | None:
+    if is_off:
+        return sagemaker.CfnCluster.TieredStorageConfigProperty(mode="Disable")
+    if memory_percent is None:
+        return None
+    return sagemaker.CfnCluster.TieredStorageConfigProperty(
+        mode="Enable", instance_memory_allocation_percentage=memory_percent
+    )
+
+
+def _problems(
+    *,
+    stack: Stack,
+    cluster_name: str,
+    vpc_subnets: Sequence[ec2.ISubnet],
+    security_groups: Sequence[ec2.ISecurityGroup],
+    instance_groups: Sequence[InstanceGroup],
+    restricted_groups: Sequence[RestrictedGroup],
+    has_restricted_dependencies: bool,
+    shared_environment: SharedEnvironment | None,
+    lifecycle: LifecycleScripts,
+    node_recovery: str,
+    provisioning: str,
+    tiered_checkpointing_memory_percent: int | None,
+    tags: Mapping[str, str],
+) -> Iterator[str]:
+    if not is_token(cluster_name) and (problem := hyperpod.CLUSTER_NAME.problem(cluster_name, key="cluster_name")):
+        yield f"cluster_name {problem}"
+    for key, value, choices in (
+        ("node_recovery", node_recovery, tuple(hyperpod.NODE_RECOVERY)),
+        ("provisioning", provisioning, tuple(hyperpod.PROVISIONING)),
+    ):
+        if value not in choices:
+            yield f'{key} must be one of {", ".join(choices)}, got "{value}"; set {key} to one of these'
+    for key, count, bound, what in (
+        ("vpc_subnets", len(vpc_subnets), hyperpod.SUBNETS, "subnets"),
+        ("security_groups", len(security_groups), hyperpod.SECURITY_GROUPS, "security groups"),
+        *(
+            (key, len(groups), hyperpod.INSTANCE_GROUPS, "instance groups")
+            for key, groups in (("instance_groups", instance_groups), ("restricted_groups", restricted_groups))
+            # none of one kind is enough where there are others
+            if groups or (key == "instance_groups" and not restricted_groups)
+        ),
+        ("tags", len(tags), hyperpod.TAGS, "tags (SageMaker=true is one of them)"),
+    ):
+        if problem := bound.count_problem(count, what=what):
+            yield f"{key} {problem}"
+    percent, key = tiered_checkpointing_memory_percent, "tiered_checkpointing_memory_percent"
+    if percent is not None and not is_token(percent):
+        problem = hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.problem(percent, key=key)
+        if problem:
+            yield f"{key} {problem}"
+    yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
+    if restricted_groups and not has_restricted_dependencies:
+        yield (
+            "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the"
+            " EKS cluster before this one is made, got none; run HyperPod's install_rig_dependencies.sh there, then"
+            ' pass "installed"'
+        )
+    yield from _restricted_problems(
+        stack, restricted_groups, shared_environment, taken={group.name for group in instance_groups}
+    )
+
+
+def _restricted_problems(
+    stack: Stack, groups: Sequence[RestrictedGroup], shared: SharedEnvironment | None, *, taken: set[str]
+) -> Iterator[str]:
+    seen = set(taken)
+    for group in groups:
+        if group.name in seen:
+            yield f'restricted_groups must not repeat the name of a group, got "{group.name}" twice; rename one'
+        seen.add(group.name)
+        where = f'restricted instance group "{group.name}": '
+        if group.lustre is None and shared is None:
+            yield f"{where}lustre is missing, and there is no shared_environment; set lustre=ServiceLustre(...)"
+        if problem := group.region_problem(region=stack.region, account=stack.account):
+            yield where + problem
+    if shared is not None and not groups:
+        yield "shared_environment must go with restricted_groups, got none; pass one or leave out shared_environment"
+
+
+def _group_problems(
+    stack: Stack, instance_groups: Sequence[InstanceGroup], lifecycle: LifecycleScripts, provisioning: str
+) -> Iterator[str]:
+    region, account = stack.region, stack.account
+    seen: set[str] = set()
+    for group in instance_groups:
+        if group.name in seen:
+            yield f'instance_groups must not repeat a name, got "{group.name}" twice; rename one'
+        seen.add(group.name)
+        where = f'instance group "{group.name}": '
+        if provisioning != "continuous" and group.needs_continuous:
+            yield (
+                f'{where}{group.needs_continuous} needs continuous provisioning, got provisioning="{provisioning}"; '
+                'set provisioning="continuous"'
+            )
+        if problem := group.region_problem(region=region, account=account):
+            yield where + problem
+        key = "on_create" if group.on_init_complete is None else "on_init_complete"
+        if not is_token(group.script) and (problem := lifecycle.script_problem(group.script, key=key)):
+            yield where + problem
+
+
+def _autoscaling_problems(groups: Sequence[InstanceGroup], *, node_recovery: str, provisioning: str) -> Iterator[str]:
+    for key, value, needed in (
+        ("provisioning", provisioning, "continuous"),
+        ("node_recovery", node_recovery, "automatic"),
+    ):
+        if value != needed:
+            yield f'autoscaling needs {key}="{needed}", got {key}="{value}"; set it, or leave out autoscaling'
+    counts = [group.count for group in groups]
+    if 0 not in counts:
+        yield "autoscaling needs a group with count=0, which is one that it scales, got none; set count=0 in one"
+    if not any(count != 0 for count in counts):
+        yield "autoscaling needs a group with a count above 0, for add-ons and controllers, got none; add one"
+    for group in groups:
+        if group.count == 0 and (problem := group.autoscaling_problem()):
+            yield f'instance group "{group.name}": {problem}'

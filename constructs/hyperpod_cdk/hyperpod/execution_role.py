@@ -1,0 +1,200 @@
+"""The role that HyperPod nodes run under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from aws_cdk import Aws
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY as MANAGED
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, all_objects
+from hyperpod_cdk.common.keys import VOLUME_ACTIONS
+from hyperpod_cdk.common.removal import goes_with_its_stack
+
+MANAGED_POLICY = "AmazonSageMakerClusterInstanceRolePolicy"
+"""AWS's own policy for nodes: CloudWatch logs and metrics, Session Manager, buckets named ``sagemaker-*``."""
+
+# the Service Authorization Reference of EC2 says which resources and condition keys an action has: an interface that is
+# still to be made, a tag that may come with it, and a permission's ID tell no VPC; an instance never does
+_UNPLACED = ("ec2:CreateNetworkInterface", "ec2:CreateTags", "ec2:DeleteNetworkInterfacePermission")
+
+_OWN_INTERFACES = (
+    "ec2:AssignPrivateIpAddresses",
+    "ec2:AttachNetworkInterface",
+    "ec2:CreateNetworkInterfacePermission",
+    "ec2:DeleteNetworkInterface",
+    "ec2:DetachNetworkInterface",
+    "ec2:ModifyNetworkInterfaceAttribute",
+    "ec2:UnassignPrivateIpAddresses",
+)
+
+_INSTANCE_SIDE = ("ec2:AttachNetworkInterface", "ec2:DetachNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute")
+
+# as in AWS's own templates; most take no resource. The FSx client asks fsx:DescribeFileSystems before it takes EFA, and
+# without the right it falls back to TCP without a word.
+_UNSCOPED_ACTIONS = (
+    "cloudwatch:DescribeAlarms",
+    "ec2:DescribeDhcpOptions",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
+    "ec2:DescribeVpcs",
+    "ecr:GetAuthorizationToken",
+    "fsx:DescribeFileSystems",
+)
+
+_IMAGE_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+
+
+class NodeExecutionRole(Construct):
+    """The execution role of instance groups on EKS, with exactly what AWS's own templates give it.
+
+    Trusts ``sagemaker.amazonaws.com``. AWS documents ``aws:SourceAccount`` conditions for other SageMaker
+    features but not for HyperPod, and its templates use none, so there is none here.
+
+    ``bucket``: where the lifecycle scripts lie; read access, and ``kms:Decrypt`` where it has a key.
+
+    ``cluster_arn``: ARN of the EKS cluster, for pod identities.
+
+    ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be made
+    in these and no others, and only those in the VPC may be changed. They must belong to the stack's account and
+    region.
+
+    ``encryption_keys``: further KMS keys that nodes may decrypt with. Default: none.
+
+    ``volume_key``: the KMS key of the nodes' volumes, on which HyperPod makes grants as this role. Default: none.
+
+    Role and policy are deleted with their stack, as the ``HyperPodCluster`` is, and kept where an update replaces them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        bucket: s3.IBucket,
+        cluster_arn: str,
+        vpc: ec2.IVpc,
+        subnets: Sequence[ec2.ISubnet],
+        security_groups: Sequence[ec2.ISecurityGroup],
+        encryption_keys: Sequence[kms.IKey] = (),
+        volume_key: kms.IKey | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for argument, given in (("subnets", subnets), ("security_groups", security_groups)):
+            if not given:
+                raise ValueError(
+                    f"{argument} must name at least one of the {argument.replace('_', ' ')} of the instance groups, "
+                    f"got none; pass every one that a group uses"
+                )
+        self._role = iam.Role(
+            self,
+            "Role",
+            assumed_by=cast("iam.IPrincipal", iam.ServicePrincipal("sagemaker.amazonaws.com")),
+            managed_policies=[iam.ManagedPolicy.from_aws_managed_policy_name(MANAGED_POLICY)],
+            description="HyperPod nodes",
+        )
+        bucket_key = bucket.encryption_key
+        self._policy = iam.CfnManagedPolicy(
+            self,
+            "Policy",
+            description="HyperPod nodes: network interfaces, images, lifecycle scripts, pod identities",
+            policy_document={
+                "Version": "2012-10-17",
+                "Statement": _statements(
+                    bucket_arn=bucket.bucket_arn,
+                    cluster_arn=cluster_arn,
+                    vpc_id=vpc.vpc_id,
+                    subnet_ids=_unique(subnet.subnet_id for subnet in subnets),
+                    security_group_ids=_unique(group.security_group_id for group in security_groups),
+                    key_arns=_unique(key.key_arn for key in (bucket_key, *encryption_keys) if key is not None),
+                    volume_key_arn=None if volume_key is None else volume_key.key_arn,
+                ),
+            },
+            roles=[self._role.role_name],
+        )
+        goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
+        acknowledge(self, _reasons(bucket))
+
+    @property
+    def role(self) -> iam.IRole:
+        """The role, for ``ExecutionRole`` of the instance groups."""
+        return cast("iam.IRole", self._role)
+
+    @property
+    def policies(self) -> IDependable:
+        """The policy; depend on it whatever uses the role, since a role is ready before its policies are.
+
+        A cluster made in between fails with "unable to retrieve subnets".
+        """
+        return self._policy
+
+
+def _reasons(bucket: s3.IBucket) -> dict[str, str]:
+    ec2_arn = "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>"
+    interfaces = "instances and interfaces are made by the service and named only then; subnets and groups are named"
+    return {
+        MANAGED.format(MANAGED_POLICY): "AWS's policy for HyperPod nodes: logs, metrics, scripts, Session Manager",
+        RESOURCE.format("arn:<AWS::Partition>:ec2:<AWS::Region>:*:instance/*"): interfaces,
+        RESOURCE.format(f"{ec2_arn}:network-interface/*"): interfaces,
+        RESOURCE.format("*"): "as in AWS's own templates: these actions only read, and most of them take no resource",
+        RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
+            "images of add-ons lie in AWS's accounts, images of jobs in any repository of the account"
+        ),
+        **all_objects(bucket, reason="nodes read whatever the lifecycle folder holds"),
+    }
+
+
+def _statements(
+    *,
+    bucket_arn: str,
+    cluster_arn: str,
+    vpc_id: str,
+    subnet_ids: Sequence[str],
+    security_group_ids: Sequence[str],
+    key_arns: Sequence[str],
+    volume_key_arn: str | None,
+) -> list[dict[str, Any]]:
+    ec2_arn = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    # nodes do not show up among the account's instances: they run in one of AWS's, whose number is not known
+    instances = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*:instance/*"
+    interfaces = f"{ec2_arn}:network-interface/*"
+    places = [
+        *(f"{ec2_arn}:subnet/{subnet_id}" for subnet_id in subnet_ids),
+        *(f"{ec2_arn}:security-group/{group_id}" for group_id in security_group_ids),
+    ]
+    in_vpc = {"ArnEquals": {"ec2:Vpc": f"{ec2_arn}:vpc/{vpc_id}"}}
+    statements = [
+        _allow("Places", ["ec2:CreateNetworkInterface", "ec2:ModifyNetworkInterfaceAttribute"], places),
+        _allow("NewInterfaces", _UNPLACED, [interfaces]),
+        {**_allow("NetworkInterfaces", _OWN_INTERFACES, [interfaces]), "Condition": in_vpc},
+        _allow("Instances", _INSTANCE_SIDE, [instances]),
+        _allow("Unscoped", _UNSCOPED_ACTIONS, ["*"]),
+        # images of add-ons lie in AWS's accounts, whose numbers differ per region
+        _allow("Images", _IMAGE_ACTIONS, [f"arn:{Aws.PARTITION}:ecr:*:*:repository/*"]),
+        _allow("PodIdentities", ["eks-auth:AssumeRoleForPodIdentity"], [cluster_arn]),
+        _allow("ListScripts", ["s3:ListBucket"], [bucket_arn]),
+        _allow("GetScripts", ["s3:GetObject"], [f"{bucket_arn}/*"]),
+    ]
+    if key_arns:
+        statements.append(_allow("Decrypt", ["kms:Decrypt"], key_arns))
+    if volume_key_arn is not None:
+        statements.append(_allow("VolumeKey", VOLUME_ACTIONS, [volume_key_arn]))
+    return statements
+
+
+def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}
+
+
+def _unique(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))

@@ -1,0 +1,152 @@
+"""Karpenter's pools on a HyperPod cluster: which instance groups it may draw on, and when it gives nodes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.hyperpod.instance_groups import TaintLike
+
+Consolidation = Literal["when_empty", "when_empty_or_underutilized"]
+
+
+class PoolLike(Protocol):
+    """Anything with the attributes of ``Pool``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def instance_groups(self) -> Sequence[str]: ...
+    @property
+    def consolidation(self) -> Consolidation: ...
+    @property
+    def consolidate_after_seconds(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A NodePool and its HyperpodNodeClass, both called ``name``, over 1 to 10 ``instance_groups`` of count 0.
+
+    ``consolidation``: ``when_empty`` gives back nodes without pods, ``when_empty_or_underutilized`` also those whose
+    pods fit on others, and evicts them for it.
+
+    ``consolidate_after_seconds``: how long a node is in that state before it goes. AWS advises up to two minutes on
+    Spot, so that pods can write a checkpoint.
+    """
+
+    name: str
+    instance_groups: Sequence[str]
+    consolidation: Consolidation = "when_empty"
+    consolidate_after_seconds: int = field(default=hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS)
+
+
+class KarpenterPools(Construct):
+    """The Kubernetes objects that let HyperPod's Karpenter scale instance groups.
+
+    Spot groups of a pool come before on-demand ones, which it falls back to. Nodes do not expire: a training job may
+    run longer than Karpenter's default of 30 days. Pools that are no longer given are removed, and Karpenter then
+    drains their nodes.
+
+    ``pools``: each group in one of them only.
+
+    ``taints``: those of the groups, by the group's name; all groups of a pool have the same, since Karpenter would
+    otherwise add nodes on which the pods that asked for them cannot run. Default: none.
+
+    ``after``: the autoscaler (``KarpenterAutoscaling.ready``), without which the API server knows no such objects.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        pools: Sequence[PoolLike],
+        taints: Mapping[str, Sequence[TaintLike]] | None = None,
+        after: Sequence[IDependable] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _check(pools, taints or {})
+        self.manifests: dict[str, eks.KubernetesManifest] = {}
+        for pool in pools:
+            manifest = applied_manifest(
+                self,
+                f"Pool-{pool.name}",
+                cluster=cluster,
+                # the node class first: a pool whose class is missing is not ready
+                objects=[_node_class(pool), _node_pool(pool, (taints or {}).get(pool.instance_groups[0], ()))],
+            )
+            manifest.node.add_dependency(*after)
+            self.manifests[pool.name] = manifest
+
+
+def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]]) -> None:
+    home: dict[str, str] = {}
+    names: set[str] = set()
+    for pool in pools:
+        problem = hyperpod.KARPENTER_POOL_NAME.problem(
+            pool.name, key="name"
+        ) or hyperpod.KARPENTER_POOL_GROUPS.count_problem(len(pool.instance_groups), what="instance groups")
+        if pool.name in names:
+            problem = "name must be unique; rename one of the two"
+        if pool.consolidation not in hyperpod.KARPENTER_CONSOLIDATION:
+            problem = (
+                f"consolidation must be one of {', '.join(hyperpod.KARPENTER_CONSOLIDATION)}, got "
+                f"{pool.consolidation!r}; set it to one of these"
+            )
+        names.add(pool.name)
+        for group in pool.instance_groups:
+            if group in home:
+                problem = f"group {group} must be in one pool, got it in {home[group]} too; remove one of the two"
+            home[group] = pool.name
+        if (
+            len({frozenset(tuple(_taint(t).items()) for t in taints.get(each, ())) for each in pool.instance_groups})
+            > 1
+        ):
+            problem = "its groups must have the same taints; give them the same, or each a pool"
+        if problem:
+            raise ValueError(f'karpenter pool "{pool.name}": {problem}')
+
+
+def _node_class(pool: PoolLike) -> dict[str, Any]:
+    words = hyperpod.KARPENTER_NODE_CLASS
+    return {
+        "apiVersion": f"{words['group']}/{words['version']}",
+        "kind": words["kind"],
+        "metadata": {"name": pool.name},
+        "spec": {"instanceGroups": list(pool.instance_groups)},
+    }
+
+
+def _node_pool(pool: PoolLike, taints: Sequence[TaintLike]) -> dict[str, Any]:
+    words, node_class = hyperpod.KARPENTER_NODE_POOL, hyperpod.KARPENTER_NODE_CLASS
+    spec: dict[str, Any] = {
+        "nodeClassRef": {"group": node_class["group"], "kind": node_class["kind"], "name": pool.name},
+        "expireAfter": "Never",
+        "requirements": [{"key": "node.kubernetes.io/instance-type", "operator": "Exists"}],
+    }
+    if taints:
+        spec["taints"] = [_taint(taint) for taint in taints]
+    return {
+        "apiVersion": f"{words['group']}/{words['version']}",
+        "kind": words["kind"],
+        "metadata": {"name": pool.name},
+        "spec": {
+            "disruption": {
+                "consolidationPolicy": hyperpod.KARPENTER_CONSOLIDATION[pool.consolidation],
+                "consolidateAfter": f"{pool.consolidate_after_seconds}s",
+            },
+            "template": {"spec": spec},
+        },
+    }
+
+
+def _taint(taint: TaintLike) -> dict[str, str]:
+    value = {"value": taint.value} if taint.value is not None else {}
+    return {"key": taint.key, **value, "effect": taint.effect}

@@ -1,0 +1,229 @@
+"""Lifecycle scripts: what HyperPod runs on each new node, in a bucket of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import cast
+
+from aws_cdk import Aws, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3_deployment as s3_deployment
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
+from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.script_files import (
+    ENVIRONMENT,
+    EXCLUDED,
+    check_scripts,
+    content_hash,
+    environment_text,
+    library_scripts,
+    script_names,
+    shebang_problem,
+)
+
+# the upload unzips the folder and starts the AWS CLI: with Lambda's own 128 MiB it takes minutes
+_UPLOAD_MEMORY_MIB = 512
+
+_WRITES = (
+    "s3:BypassGovernanceRetention",
+    "s3:DeleteObject*",
+    "s3:PutObject*",
+    "s3:ReplicateDelete",
+    "s3:ReplicateObject",
+    "s3:RestoreObject",
+)
+
+_BUCKET_NAME_LENGTH = 63
+_ACCOUNT_LENGTH = len("111122223333")
+
+
+class LifecycleScripts(Construct):
+    """Uploads a folder of lifecycle scripts to S3, under a prefix named by the folder's content.
+
+    A changed folder goes to a new prefix and older ones stay, so that a node that is being made never sees
+    half of two versions, and rolling back is a change of address. The new address reaches every instance group
+    through UpdateCluster, which leaves running nodes alone: scripts run on new nodes, and on all nodes of a
+    group when UpdateClusterSoftware patches it (developer guide, "Updating a cluster with new or updated
+    lifecycle scripts", written for Slurm; unsure for EKS, whose page only says that the path may be changed).
+    HyperPod refuses every update while deep health checks run.
+
+    HyperPod's managed policy for nodes reads only buckets whose name begins with ``sagemaker-``; this one's
+    does. The bucket is retained, so its name holds part of the stack's id: a stack made again, after its
+    deletion or after a first deployment that failed, would collide with the bucket of the stack before.
+
+    ``directory``: the folder to upload. Default: the library's own scripts, which move container data to the
+    data disk, choose the container runtime and load the kernel modules of EFA and Lustre.
+
+    ``bucket``: the bucket to upload to. Default: a new one, versioned, encrypted, private and TLS only, with
+    access logs in a second bucket; both are retained. What lies there runs as root on nodes, and AWS's policy
+    AmazonSageMakerFullAccess lets its holders write to every bucket with ``sagemaker`` in its name: a policy on the new
+    bucket denies writing and deleting objects to everybody but the function of this upload. It goes with the stack, so
+    that the bucket that stays can be emptied. Of a bucket that is given nothing is changed: who may write there is its
+    owner's to say.
+
+    ``prefix``: folders, joined by ``/``, above the folder that is named by the content. Default: none.
+
+    ``encryption_key``: encrypts the new bucket. Default: S3's own keys (SSE-S3). Where ``bucket`` is given,
+    that bucket brings its key.
+
+    ``name``: a word in the new bucket's name, cut where it gets too long. Default: the stack's name.
+
+    ``entry_points``: scripts that must be there. Default: none are asked for here; ``HyperPodCluster`` asks for
+    those that its instance groups name in ``on_create``.
+
+    ``lustre``: instance types (``ml.*``) whose nodes mount an FSx for Lustre file system; one without a Lustre client
+    fails. Default: none.
+
+    ``lustre_over_efa``: instance type (``ml.*``) -> EFA interfaces that its nodes use for Lustre, 0 where they cannot;
+    ``catalog.lustre.efa_interfaces`` knows them. Default: Lustre goes over TCP. Both are uploaded as
+    ``environment.conf``, which the library's scripts read.
+
+    Raises ValueError for a folder that would fail on a node: missing, empty or too large, with a script that
+    has Windows line endings or a first line that does not name its interpreter.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        directory: str | Path | None = None,
+        bucket: s3.IBucket | None = None,
+        prefix: str | None = None,
+        encryption_key: kms.IKey | None = None,
+        name: str | None = None,
+        entry_points: Sequence[str] = (),
+        lustre: Sequence[str] = (),
+        lustre_over_efa: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if bucket is not None and encryption_key is not None:
+            raise ValueError(
+                "encryption_key is for a new bucket, got both bucket and encryption_key; "
+                "leave out encryption_key: the bucket given brings its own"
+            )
+        self.directory = library_scripts() if directory is None else Path(directory)
+        check_scripts(self.directory)
+        for entry_point in entry_points:
+            if problem := self.script_problem(entry_point):
+                raise ValueError(problem)
+        text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
+        written = {ENVIRONMENT: text} if text else {}
+        self.content_hash = content_hash(self.directory, written)
+        self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
+        self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
+        upload_logs = logs.LogGroup(
+            self,
+            "UploadLogs",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        acknowledge_log_group(upload_logs)
+        self._deployment = s3_deployment.BucketDeployment(
+            self,
+            "Upload",
+            destination_bucket=self.bucket,
+            destination_key_prefix=self._folder,
+            sources=[
+                s3_deployment.Source.asset(str(self.directory), exclude=[f"**/{excluded}" for excluded in EXCLUDED]),
+                *(s3_deployment.Source.data(name, said) for name, said in written.items()),
+            ],
+            prune=False,
+            retain_on_delete=True,
+            memory_limit=_UPLOAD_MEMORY_MIB,
+            log_group=upload_logs,
+        )
+        acknowledge_bucket_deployment(self._deployment, bucket=self.bucket)
+        if bucket is None:
+            self.bucket.add_to_resource_policy(_only_written_by(self._deployment.handler_role, self.bucket))
+
+    @property
+    def source_s3_uri(self) -> str:
+        """``s3://bucket/prefix`` of the uploaded folder, for ``LifeCycleConfig.SourceS3Uri``."""
+        return f"s3://{self.bucket.bucket_name}/{self._folder}"
+
+    @property
+    def deployment(self) -> IDependable:
+        """The upload; depend on it whatever makes nodes."""
+        return self._deployment
+
+    def script_problem(self, script: str, *, key: str = "on_create") -> str | None:
+        """Say why ``script``, which ``key`` names, cannot run on a node from this folder, or give None."""
+        if problem := hyperpod.script_problem(script, key=key):
+            return problem
+        names = script_names(self.directory)
+        if script not in names:
+            top = ", ".join(name for name in names if "/" not in name) or "nothing"
+            return (
+                f'{key} must be a script in {self.directory}, got "{script}"; '
+                f"the folder holds {top}: set {key} to one of these or add the script"
+            )
+        return shebang_problem(self.directory / script)
+
+    def _new_bucket(self, encryption_key: kms.IKey | None, name: str | None) -> s3.IBucket:
+        # whatever the app's feature flags: without it S3 writes its logs by an ACL, which new buckets refuse
+        self.node.set_context("@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy", value=True)
+        access_logs = s3.Bucket(
+            self,
+            "AccessLogs",
+            # S3 delivers access logs only to buckets with its own keys
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+        ignore_in_checkov(
+            cast("s3.CfnBucket", access_logs.node.default_child),
+            {"CKV_AWS_18": "It receives the other bucket's access logs; its own would be a log of logging"},
+        )
+        return s3.Bucket(
+            self,
+            "Bucket",
+            bucket_name=bucket_name(name or Stack.of(self).stack_name),
+            encryption=s3.BucketEncryption.KMS if encryption_key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=encryption_key,
+            bucket_key_enabled=True if encryption_key else None,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            server_access_logs_bucket=access_logs,
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+
+def _only_written_by(role: iam.IRole, bucket: s3.IBucket) -> iam.PolicyStatement:
+    """Deny to every other principal, of whatever account, what changes objects."""
+    return iam.PolicyStatement(
+        sid="OnlyTheUploadWrites",
+        effect=iam.Effect.DENY,
+        principals=[cast("iam.IPrincipal", iam.AnyPrincipal())],
+        actions=list(_WRITES),
+        resources=[bucket.arn_for_objects("*")],
+        # the role behind a session; a condition holds on where a role of the same name is made anew
+        conditions={"ArnNotEquals": {"aws:PrincipalArn": role.role_arn}},
+    )
+
+
+def bucket_name(label: str) -> str:
+    """Give ``sagemaker-<label>-<part of the stack's id>-<account>-<region>``, the last three as tokens.
+
+    ``label`` is lowered, freed of what S3 does not take and cut so that the whole fits in every region.
+    """
+    word = _bucket_word(label)
+    return f"{hyperpod.LIFECYCLE_BUCKET_PREFIX}{word}-{stack_part()}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
+
+
+def _bucket_word(label: str) -> str:
+    rest = ("", "0" * STACK_PART_LENGTH, "0" * _ACCOUNT_LENGTH, max(regions.names(), key=len))
+    room = _BUCKET_NAME_LENGTH - len(hyperpod.LIFECYCLE_BUCKET_PREFIX) - len("-".join(rest))
+    return re.sub(r"[^a-z0-9]+", "-", label.lower())[:room].strip("-") or "hyperpod"

@@ -1,0 +1,196 @@
+"""What HyperPod says about its nodes: events into a log group, an alarm on trouble, a dashboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.common.physical_names import stack_part
+
+DETAIL_TYPES = (
+    "SageMaker HyperPod Cluster Event",
+    "SageMaker HyperPod Cluster State Change",
+    "SageMaker HyperPod Cluster Node Health Event",
+)
+"""The three detail types HyperPod sends (SageMaker developer guide, "HyperPod cluster events reference", 2026)."""
+
+ERRORS = "Errors"
+WARNINGS = "Warnings"
+
+_PATTERNS = {
+    ERRORS: (
+        '{ ($.detail.EventDetails.EventLevel = "Error")'
+        ' || ($.detail.HealthSummary.HealthStatus = "Unhealthy")'
+        ' || ($.detail.ClusterStatus = "Failed")'
+        ' || ($.detail.ClusterStatus = "RollingBack") }'
+    ),
+    WARNINGS: '{ ($.detail.EventDetails.EventLevel = "Warn") }',
+}
+_PERIOD_SECONDS = 300
+_RULE_NAME_LENGTH = 64
+_LOG_GROUP_PREFIX = "/aws/events/"
+"""What a log group's name has to begin with to be a target in EventBridge's console (AWS knowledge center, "I want to
+add an Amazon CloudWatch log group as a target to an Amazon EventBridge rule")."""
+
+
+class NodeEvents(Construct):
+    """Keep every event of one HyperPod cluster and raise an alarm when something fails.
+
+    With continuous provisioning a cluster is ``InService`` while its nodes fail to start; only events tell. All
+    three detail types go to the retained log group ``/aws/events/<cluster_name>-hyperpod-<8 characters of the stack's
+    id>``, Info events included, so that a failure can be read in its course. Metric ``Errors`` counts events of level
+    Error, nodes found Unhealthy and clusters that become Failed or RollingBack, metric ``Warnings`` events of level
+    Warn, both in the namespace ``HyperPod/<cluster_name>``. The alarm stands on ``Errors`` and calls ``alarm_actions``
+    (ARNs, such as those of SNS topics). Cluster events exist only with continuous provisioning; the other two detail
+    types always.
+
+    The log group outlives the stack, but not a first deployment that fails; a stack that is made again makes another.
+    One of the ten resource policies that CloudWatch Logs allows an account in a region goes to it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        cluster_arn: str,
+        retention_days: int = 365,
+        alarm_actions: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        name = f"{cluster_name}-hyperpod"
+        self.log_group = logs.CfnLogGroup(
+            self,
+            "LogGroup",
+            log_group_name=f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}",
+            retention_in_days=retention_days,
+        )
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(self.log_group)
+        log_group_arn = (
+            f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group.ref}"
+        )
+        stack = cdk.Stack.of(self)
+        policy = logs.CfnResourcePolicy(
+            self,
+            "LogGroupPolicy",
+            policy_name=f"{name}-events",
+            policy_document=stack.to_json_string(_log_policy(f"{log_group_arn}:*")),
+        )
+        self.rule = events.CfnRule(
+            self,
+            "Rule",
+            # a longer one is left to CloudFormation, which makes its own
+            name=name if len(name) <= _RULE_NAME_LENGTH else None,
+            description=f"HyperPod events of {cluster_name}",
+            event_pattern={
+                "source": ["aws.sagemaker"],
+                "detail-type": list(DETAIL_TYPES),
+                # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
+                "resources": [cluster_arn, _arn_by_name(cluster_name)],
+            },
+            targets=[events.CfnRule.TargetProperty(id="LogGroup", arn=log_group_arn)],
+        )
+        self.rule.add_resource_dependency(policy)
+        namespace = f"HyperPod/{cluster_name}"
+        self.metric_filters = {
+            metric: logs.CfnMetricFilter(
+                self,
+                f"{metric}Filter",
+                log_group_name=self.log_group.ref,
+                filter_pattern=pattern,
+                metric_transformations=[
+                    logs.CfnMetricFilter.MetricTransformationProperty(
+                        metric_namespace=namespace, metric_name=metric, metric_value="1", default_value=0
+                    )
+                ],
+            )
+            for metric, pattern in _PATTERNS.items()
+        }
+        self.alarm = cloudwatch.CfnAlarm(
+            self,
+            "Alarm",
+            alarm_name=f"{name}-events",
+            alarm_description=f"HyperPod cluster {cluster_name} reports errors or unhealthy nodes; "
+            f"see log group {self.log_group.ref}",
+            namespace=namespace,
+            metric_name=ERRORS,
+            statistic="Sum",
+            period=_PERIOD_SECONDS,
+            evaluation_periods=1,
+            threshold=1,
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            treat_missing_data="notBreaching",
+            alarm_actions=list(alarm_actions) or None,
+        )
+        self.dashboard = cloudwatch.CfnDashboard(
+            self,
+            "Dashboard",
+            dashboard_name=name,
+            dashboard_body=stack.to_json_string(_dashboard(namespace, self.log_group.ref)),
+        )
+
+
+def _arn_by_name(cluster_name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{cluster_name}"
+
+
+def _log_policy(resource: str) -> dict[str, Any]:
+    # the two principals that EventBridge writes through (EventBridge user guide, "CloudWatch Logs permissions")
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]},
+                "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+                "Resource": resource,
+            }
+        ],
+    }
+
+
+def _dashboard(namespace: str, log_group_name: str) -> dict[str, Any]:
+    region = cdk.Aws.REGION
+    query = (
+        f"SOURCE '{log_group_name}' | fields @timestamp, detail.EventDetails.InstanceGroupName, "
+        "coalesce(detail.EventDetails.InstanceId, detail.InstanceId) as instance, "
+        "coalesce(detail.EventDetails.EventLevel, detail.HealthSummary.HealthStatus, detail.ClusterStatus) as level, "
+        "coalesce(detail.EventDetails.Description, detail.HealthSummary.HealthStatusReason, "
+        "detail.FailureMessage) as message"
+        " | filter level != 'Info' | sort @timestamp desc | limit 100"
+    )
+    return {
+        "widgets": [
+            {
+                "type": "metric",
+                "width": 24,
+                "height": 6,
+                "properties": {
+                    "title": "HyperPod events",
+                    "region": region,
+                    "stat": "Sum",
+                    "period": _PERIOD_SECONDS,
+                    "metrics": [
+                        [namespace, ERRORS, {"color": "#d62728"}],
+                        [namespace, WARNINGS, {"color": "#ff7f0e"}],
+                    ],
+                },
+            },
+            {
+                "type": "log",
+                "width": 24,
+                "height": 12,
+                "y": 6,
+                "properties": {"title": "Latest, without Info", "region": region, "view": "table", "query": query},
+            },
+        ]
+    }

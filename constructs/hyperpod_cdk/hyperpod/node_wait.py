@@ -1,0 +1,196 @@
+"""Nodes are waited for: a resource that is complete once a HyperPod cluster has nodes on which add-ons can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
+
+_INVOCATION_SECONDS = 900
+_ANSWER_SECONDS = 240
+"""How long after the time limit CloudFormation still takes the answer, which is to name what went wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitedGroup:
+    """An instance group on which add-on pods may run.
+
+    ``name`` and ``count`` (nodes, at least 1) are those of the group. ``expected`` says that its nodes come within
+    minutes, as those without accelerators do: where they fail alike again and again the wait ends early, though other
+    groups may still get nodes. Default: True.
+    """
+
+    name: str
+    count: int
+    expected: bool = True
+
+
+class NodeWaiter(Construct):
+    """The Lambda function that serves ``NodesReady``, with its role and its log group.
+
+    It needs no cluster, so that it can be made before or beside it. Its role may read any HyperPod cluster of its
+    account and region (a cluster's ARN is not known before the cluster), the status of the stacks ``stack_names`` that
+    hold a ``NodesReady`` (default: this stack), and invoke the function itself, since a wait may outlive an invocation.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
+        super().__init__(scope, construct_id)
+        names = stack_names or (cdk.Stack.of(self).stack_name,)
+        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        role = handler_role(
+            self,
+            "Role",
+            description="HyperPod node wait: reads clusters, their nodes and events",
+            policy_name="node-wait",
+            statements=[
+                {
+                    "Action": [
+                        "sagemaker:DescribeCluster",
+                        "sagemaker:DescribeClusterEvent",
+                        "sagemaker:ListClusterEvents",
+                        "sagemaker:ListClusterNodes",
+                    ],
+                    "Resource": [_arn("sagemaker", "cluster/*")],
+                },
+                # whether an update is one that is taken back
+                {
+                    "Action": ["cloudformation:DescribeStacks"],
+                    "Resource": [_arn("cloudformation", f"stack/{name}/*") for name in names],
+                },
+                {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [self.log_group.attr_arn]},
+            ],
+        )
+        acknowledge(
+            role,
+            {
+                _nag(
+                    "sagemaker", "cluster/*"
+                ): "the function stands before the cluster, whose ARN holds an ID; it reads",
+                **{
+                    _nag("cloudformation", f"stack/{name}/*"): "a stack's ARN ends with an ID that it gets when made"
+                    for name in names
+                },
+            },
+        )
+        self.function = handler_function(
+            self,
+            "Function",
+            description="HyperPod node wait: answers once nodes run",
+            serves="node_wait",
+            role=role,
+            log_group=self.log_group,
+            timeout_seconds=_INVOCATION_SECONDS,
+            memory_mib=256,
+        )
+        # apart from the role, which the function needs before it has an ARN
+        self._may_go_on = iam.CfnRolePolicy(
+            self,
+            "GoesOn",
+            role_name=role.ref,
+            policy_name="node-wait-goes-on",
+            policy_document=document({"Action": ["lambda:InvokeFunction"], "Resource": [self.function.attr_arn]}),
+        )
+
+    @property
+    def service_token(self) -> str:
+        """The function's ARN for a custom resource; a token."""
+        return self.function.attr_arn
+
+    def before(self, resource: cdk.CfnResource) -> None:
+        """Let a resource wait for the function and its rights; in another stack, that stack for this one."""
+        resource.node.add_dependency(self._may_go_on)
+
+
+class NodesReady(Construct):
+    """A custom resource that is complete once ``nodes`` nodes of ``groups`` together are ``Running``.
+
+    A HyperPod cluster with continuous provisioning is in service before it has a node, and CloudFormation takes an EKS
+    add-on that is degraded for want of nodes as complete. What needs a node depends on this construct. It asks HyperPod
+    (ListClusterNodes, counted per group), so that any group may bring the node: one without capacity holds nobody up.
+
+    Where no node comes it fails at the time limit, ``timeout_minutes`` (5 to 55; CloudFormation waits an hour at most),
+    with groups, nodes, HyperPod's messages and the log streams of lifecycle scripts; before it, where every instance of
+    the expected groups failed alike again and again. HyperPod replaces a node that fails, so one failure ends nothing.
+    Default: 30 minutes, for which AWS's own set-up waits for a first node (awsome-distributed-ai,
+    ``wait-for-hyperpod-nodes.sh``: 60 times 30 s), or 55 where no group is expected soon.
+
+    An update waits only if cluster or groups changed, and never while the stack rolls back; deleting never waits.
+    ``nodes`` is 1 by default: no add-on demands that its replicas run on different nodes. ``waiter`` serves several of
+    these; default: one of its own. Raises ValueError for groups, nodes or minutes that cannot be.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_arn: str,
+        groups: Sequence[AwaitedGroup],
+        nodes: int = 1,
+        timeout_minutes: int | None = None,
+        waiter: NodeWaiter | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _check(groups, nodes=nodes)
+        soon = any(group.expected for group in groups)
+        default = hyperpod.NODE_WAIT_DEFAULT_MINUTES if soon else hyperpod.NODE_WAIT_LONGEST_MINUTES
+        minutes = default if timeout_minutes is None else timeout_minutes
+        problem = hyperpod.NODE_WAIT_MINUTES.problem(minutes, key="timeout_minutes")
+        if problem:
+            raise ValueError(f"timeout_minutes {problem}")
+        waiter = waiter or NodeWaiter(self, "Waiter")
+        self.resource = cdk.CfnResource(
+            self,
+            "Resource",
+            type="Custom::HyperPodNodesReady",
+            properties={
+                "ServiceToken": waiter.service_token,
+                "ServiceTimeout": minutes * 60 + _ANSWER_SECONDS,
+                "Cluster": cluster_arn,
+                "Groups": [{"Name": group.name, "Count": group.count, "Expected": group.expected} for group in groups],
+                "Nodes": nodes,
+                "TimeoutSeconds": minutes * 60,
+            },
+        )
+        waiter.before(self.resource)
+
+    @property
+    def running_nodes(self) -> str:
+        """How many nodes of the groups ran when the wait ended; a token."""
+        return self.resource.get_att("RunningNodes").to_string()
+
+    @property
+    def groups(self) -> str:
+        """Every group of the cluster with its nodes when the wait ended, ``system: 1 of 2 Running; ...``; a token."""
+        return self.resource.get_att("Groups").to_string()
+
+
+def _check(groups: Sequence[AwaitedGroup], *, nodes: int) -> None:
+    if not groups:
+        raise ValueError("groups: must name instance groups whose nodes take add-on pods, got none; leave out the wait")
+    for group in groups:
+        if group.count < 1:
+            raise ValueError(
+                f"groups: must have nodes, got {group.count} for {group.name}; leave out groups without nodes"
+            )
+    total = sum(group.count for group in groups)
+    if not 1 <= nodes <= total:
+        raise ValueError(f"nodes: must be between 1 and the {total} of the groups, got {nodes}; leave it out for 1")
+
+
+def _arn(service: str, resource: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+
+
+def _nag(service: str, resource: str) -> str:
+    """The finding of cdk-nag about such an ARN, as it spells it."""
+    return RESOURCE.format(f"arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>:{resource}")

@@ -1,0 +1,270 @@
+"""Restricted instance groups, for the customisation of Amazon Nova models, and the role that their nodes run under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from aws_cdk import Aws
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sagemaker as sagemaker
+from constructs import Construct, DependencyGroup, IDependable
+
+from hyperpod_cdk.catalog import hyperpod, lustre
+from hyperpod_cdk.catalog import instance_types as catalog
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, is_token
+
+_READ = ("s3:GetBucketLocation", "s3:ListBucket")
+_WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceLustre:
+    """A file system that the service makes for restricted nodes. Raises ValueError for what FSx does not offer.
+
+    ``capacity_gib``: 1200, or a multiple of 2400 up to 100800.
+
+    ``throughput_mbps_per_tib``: 125, 250, 500 or 1000.
+    """
+
+    capacity_gib: int
+    throughput_mbps_per_tib: int = 250
+
+    def __post_init__(self) -> None:
+        for key, value, bound in (
+            ("capacity_gib", self.capacity_gib, hyperpod.RESTRICTED_LUSTRE_CAPACITY_GIB),
+            (
+                "throughput_mbps_per_tib",
+                self.throughput_mbps_per_tib,
+                hyperpod.RESTRICTED_LUSTRE_THROUGHPUT_MBPS_PER_TIB,
+            ),
+        ):
+            if not is_token(value) and (problem := bound.problem(value, key=key)):
+                raise ValueError(f"{key} {problem}")
+        throughput = self.throughput_mbps_per_tib
+        if not is_token(throughput):
+            problem = lustre.throughput_problem(throughput, key="throughput_mbps_per_tib")
+            if problem:
+                raise ValueError(f"throughput_mbps_per_tib {problem}")
+        if not is_token(self.capacity_gib):
+            problem = lustre.capacity_problem(self.capacity_gib, throughput_mbps_per_tib=throughput, efa=False)
+            if problem:
+                raise ValueError(f"capacity_gib {problem}")
+
+    def cloudformation(self) -> sagemaker.CfnCluster.FSxLustreConfigProperty:
+        """Give it as ``FSxLustreConfig``."""
+        return sagemaker.CfnCluster.FSxLustreConfigProperty(
+            size_in_gib=self.capacity_gib, per_unit_storage_throughput=self.throughput_mbps_per_tib
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedEnvironment:
+    """What restricted groups share: the file system of those that have none of their own.
+
+    ``when_unused``: whether the service keeps or deletes the file system when no restricted group uses it any more.
+    """
+
+    lustre: ServiceLustre
+    when_unused: Literal["keep", "delete"] = "keep"
+
+    def __post_init__(self) -> None:
+        if self.when_unused not in hyperpod.RESTRICTED_LUSTRE_DELETION_POLICIES:
+            choices = ", ".join(hyperpod.RESTRICTED_LUSTRE_DELETION_POLICIES)
+            raise ValueError(
+                f'when_unused must be one of {choices}, got "{self.when_unused}"; set when_unused to one of these'
+            )
+
+    def cloudformation(self) -> sagemaker.CfnCluster.RestrictedInstanceGroupsConfigProperty:
+        """Give it as ``RestrictedInstanceGroupsConfig``."""
+        cfn = sagemaker.CfnCluster
+        return cfn.RestrictedInstanceGroupsConfigProperty(
+            shared_environment_config=cfn.SharedEnvironmentConfigProperty(
+                f_sx_lustre_deletion_policy=hyperpod.RESTRICTED_LUSTRE_DELETION_POLICIES[self.when_unused],
+                f_sx_lustre_config=self.lustre.cloudformation(),
+            )
+        )
+
+
+class RestrictedExecutionRole(Construct):
+    """The execution role of restricted groups: a ``NodeExecutionRole`` that also reaches the data of the jobs.
+
+    Restricted nodes have no other rights than this role's: pods on them get none by pod identity.
+
+    ``node_role``: what every node may do. Its managed policy reads buckets named ``sagemaker-*``.
+
+    ``input_buckets``, ``output_buckets``: names of buckets that jobs read, and that they read and write. Default: none.
+
+    ``reward_functions``: whether jobs may invoke Lambda functions and use SQS queues of the account whose names hold
+    ``SageMaker``, for the rewards of reinforcement fine-tuning.
+
+    ``kms_key_arns``: KMS keys of the buckets. Default: none.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        node_role: NodeExecutionRole,
+        input_buckets: Sequence[str] = (),
+        output_buckets: Sequence[str] = (),
+        reward_functions: bool = False,
+        kms_key_arns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.role = node_role.role
+        self.policies: IDependable = node_role.policies
+        statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))
+        if not statements:
+            return
+        policy = iam.CfnManagedPolicy(
+            self,
+            "Policy",
+            description="Nova customisation: data of the jobs",
+            policy_document={"Version": "2012-10-17", "Statement": statements},
+            roles=[self.role.role_name],
+        )
+        goes_with_its_stack(policy)
+        both = DependencyGroup()
+        both.add(node_role.policies)
+        both.add(policy)
+        self.policies = both
+        acknowledge(
+            policy,
+            {
+                **{
+                    RESOURCE.format(f"arn:<AWS::Partition>:s3:::{name}/*"): "the file names the buckets of the jobs"
+                    for name in (*input_buckets, *output_buckets)
+                    if not is_token(name)
+                },
+                **{
+                    RESOURCE.format(
+                        f"arn:<AWS::Partition>:{service}:<AWS::Region>:<AWS::AccountId>:{name}"
+                    ): "recipes name the functions and queues of rewards; AWS has them hold SageMaker in their names"
+                    for service, name in (("lambda", "function:*SageMaker*"), ("sqs", "*SageMaker*"))
+                    if reward_functions
+                },
+            },
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestrictedGroup:
+    """One restricted group of like nodes. Raises ValueError for what AWS would refuse; tokens are not judged.
+
+    Nobody logs in to restricted nodes, they run no lifecycle scripts, they take no images but those of Nova recipes.
+
+    ``execution_role``: of this group's nodes.
+
+    ``lustre``: the file system that the service makes for the group. Default: that of the ``SharedEnvironment``.
+
+    ``capacity``: ``on_demand`` or ``training_plan``, with which ``training_plan_arn`` goes. Default: on-demand, save
+    that accelerated types must say.
+
+    The rest is as in ``InstanceGroup``.
+    """
+
+    name: str
+    instance_type: str
+    count: int
+    subnet: ec2.ISubnet
+    security_groups: Sequence[ec2.ISecurityGroup]
+    execution_role: RestrictedExecutionRole
+    lustre: ServiceLustre | None = None
+    availability_zone_id: str | None = None
+    capacity: Literal["on_demand", "training_plan"] | None = None
+    training_plan_arn: str | None = None
+    deep_health_checks: Sequence[DeepHealthCheck] = ()
+    threads_per_core: int | None = None
+    volume_gib: int | None = 500
+    volume_kms_key_arn: str | None = None
+    stated_types: Mapping[str, catalog.InstanceType] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        row = self.stated_types.get(self.instance_type) or catalog.get(self.instance_type)
+        must_say = self.capacity is None and row is not None and row.is_accelerated
+        if must_say or self.capacity not in {None, "on_demand", "training_plan"}:
+            raise ValueError(
+                f'restricted instance group "{self.name}": capacity must be one of on_demand, training_plan, got'
+                f" {self.capacity!r} for {self.instance_type}; set capacity to one of these"
+            )
+        try:
+            self._plain()
+        except ValueError as error:
+            raise ValueError(f"restricted {error}") from None
+
+    def cloudformation(self) -> sagemaker.CfnCluster.ClusterRestrictedInstanceGroupProperty:
+        """Give the group as an element of ``RestrictedInstanceGroups``."""
+        cfn = sagemaker.CfnCluster
+        role_arn = self.execution_role.role.role_arn
+        plain = self._plain().cloudformation(execution_role_arn=role_arn, lifecycle_source_s3_uri="")
+        return cfn.ClusterRestrictedInstanceGroupProperty(
+            instance_group_name=self.name,
+            instance_type=self.instance_type,
+            instance_count=self.count,
+            execution_role=role_arn,
+            threads_per_core=plain.threads_per_core,
+            override_vpc_config=plain.override_vpc_config,
+            instance_storage_configs=plain.instance_storage_configs,
+            training_plan_arn=self.training_plan_arn,
+            on_start_deep_health_checks=plain.on_start_deep_health_checks,
+            environment_config=cfn.EnvironmentConfigProperty(f_sx_lustre_config=self.lustre.cloudformation())
+            if self.lustre
+            else None,
+        )
+
+    def region_problem(self, *, region: str, account: str) -> str | None:
+        """Say what of this group belongs to another region or account than its stack, or give None."""
+        return self._plain().region_problem(region=region, account=account)
+
+    def _plain(self) -> InstanceGroup:
+        """Give the ordinary group of the same nodes, which holds the rules and properties of both kinds."""
+        return InstanceGroup(
+            name=self.name,
+            instance_type=self.instance_type,
+            count=self.count,
+            subnet=self.subnet,
+            security_groups=self.security_groups,
+            availability_zone_id=self.availability_zone_id,
+            capacity=self.capacity,
+            training_plan_arn=self.training_plan_arn,
+            deep_health_checks=self.deep_health_checks,
+            threads_per_core=self.threads_per_core,
+            volume_gib=self.volume_gib,
+            volume_kms_key_arn=self.volume_kms_key_arn,
+            stated_types=self.stated_types,
+        )
+
+
+def _statements(
+    inputs: Sequence[str], outputs: Sequence[str], keys: Sequence[str], *, reward_functions: bool
+) -> Iterator[dict[str, Any]]:
+    here = f"{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    buckets = [*inputs, *outputs]
+    if buckets:
+        yield _allow("ListData", _READ, [_bucket(name) for name in buckets])
+    if inputs:
+        yield _allow("GetData", ["s3:GetObject"], [f"{_bucket(name)}/*" for name in inputs])
+    if outputs:
+        yield _allow("PutResults", _WRITE, [f"{_bucket(name)}/*" for name in outputs])
+    if keys:
+        yield _allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey"], keys)
+    if reward_functions:
+        functions = f"arn:{Aws.PARTITION}:lambda:{here}:function:*SageMaker*"
+        yield _allow("RewardFunctions", ["lambda:InvokeFunction"], [functions])
+        queues = f"arn:{Aws.PARTITION}:sqs:{here}:*SageMaker*"
+        yield _allow("RewardQueues", ["sqs:DeleteMessage", "sqs:ReceiveMessage", "sqs:SendMessage"], [queues])
+
+
+def _bucket(name: str) -> str:
+    return f"arn:{Aws.PARTITION}:s3:::{name}"
+
+
+def _allow(sid: str, actions: Sequence[str], resources: Sequence[str]) -> dict[str, Any]:
+    return {"Sid": sid, "Effect": "Allow", "Action": list(actions), "Resource": list(resources)}

@@ -1,0 +1,1 @@
+"""The VPC, its endpoints and security groups, made or existing."""

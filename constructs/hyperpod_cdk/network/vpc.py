@@ -1,0 +1,579 @@
+"""The VPC of a HyperPod cluster, made or existing: node subnets by availability zone ID, and EFA's security group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import jsii
+from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+from constructs import Construct, DependencyGroup, IDependable
+
+from hyperpod_cdk.catalog import network as rules
+from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+
+_ANYWHERE = "0.0.0.0/0"
+_ALL = "-1"
+_FEWEST_CONTROL_PLANE_ZONES = 2
+
+
+class Network(Construct):
+    """A VPC whose subnets are pinned to availability zone IDs.
+
+    ``availability_zones`` maps AZ IDs to the secondary CIDR block that becomes the whole node subnet of that zone.
+    ``vpc_cidr`` (/16 to /28) is cut into sixteen equal slots, never larger than a /24 nor smaller than a /28: the
+    control plane's subnet in the n-th zone takes the n-th slot from the bottom, the public subnet of the n-th NAT
+    gateway the n-th from the top. Both stand in the first zones only, so a zone that is appended moves nothing; a new
+    order does.
+
+    The first ``control_plane_zones`` zones carry the EKS control plane, a set that EKS does not let one change later.
+    A NAT gateway stands in each of the first ``nat_gateways`` zones, 1 by default; others go through the first.
+
+    With ``egress="closed"`` nothing leads out: no internet gateway, public subnet, NAT gateway or default route. S3 is
+    reached through the gateway endpoint, everything else through ``InterfaceEndpoints`` in ``endpoint_subnet_ids``:
+    the control plane's own subnets where it stands, else one for endpoints alone, which takes the n-th slot from the
+    bottom in the n-th zone. They are never the nodes', whose block is sized for the addresses of nodes and pods.
+    ``endpoint_zones`` are the zones that get one. Default: all of them.
+
+    ``flow_logs`` go to a log group of generated name that stays when the stack goes.
+
+    ``file_system_zones`` are the zones in whose node subnets file systems stand that outlive the stack. Their
+    interfaces hold subnet, block and VPC, which EC2 then refuses to delete; so these stay when the stack goes, and
+    nothing else does. Default: none. ``retain`` lets VPC, node subnets and blocks of all zones stay, for file systems
+    that outlived the stack that made them. Default: False.
+
+    Raises ValueError for blocks, zones and counts that AWS refuses.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_cidr: str,
+        availability_zones: Mapping[str, str],
+        nat_gateways: int | None = None,
+        flow_logs: bool = True,
+        control_plane_zones: int = 2,
+        egress: Literal["nat", "closed"] = "nat",
+        endpoint_zones: Sequence[str] | None = None,
+        file_system_zones: Sequence[str] = (),
+        retain: bool = False,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        is_closed = egress == "closed"
+        _check_file_system_zones(availability_zones, file_system_zones)
+        _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
+        gateway_count = 1 if nat_gateways is None else nat_gateways
+        _check(vpc_cidr, availability_zones, nat_gateways=gateway_count, control_plane_zones=control_plane_zones)
+        zones = list(availability_zones)
+        served = [zone for zone in zones if is_closed and (endpoint_zones is None or zone in endpoint_zones)]
+        used = max([control_plane_zones, *(zones.index(zone) + 1 for zone in served)])
+        slots = _slots(vpc_cidr, needed=used if is_closed else control_plane_zones + gateway_count)
+        self._path = self.node.path
+        self._vpc = ec2.CfnVPC(
+            self,
+            "Vpc",
+            cidr_block=vpc_cidr,
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags=self._tags(),
+        )
+        self._public_subnets: list[ec2.ISubnet] = []
+        self._billed: list[CfnResource] = []
+        ways_out: Mapping[str, ec2.CfnNatGateway | None] = dict.fromkeys(zones)
+        if not is_closed:
+            gateways = self._public_side({zone: slots[-1 - n] for n, zone in enumerate(zones[:gateway_count])})
+            ways_out = {zone: gateways.get(zone, gateways[zones[0]]) for zone in zones}
+        control_plane = [
+            self._private_subnet(
+                "ControlPlane", zone, slots[n], ways_out[zone], {"kubernetes.io/role/internal-elb": "1"}
+            )
+            for n, zone in enumerate(zones[:control_plane_zones])
+        ]
+        nodes = {
+            zone: self._node_subnet(zone, cidr, ways_out[zone], stays=retain or zone in file_system_zones)
+            for zone, cidr in availability_zones.items()
+        }
+        if retain or file_system_zones:
+            self._vpc.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        for_endpoints = {
+            zone: self._private_subnet("Endpoint", zone, slots[zones.index(zone)], None, {})
+            for zone in served
+            if zone not in zones[:control_plane_zones]
+        }
+        private = [*control_plane, *for_endpoints.values(), *nodes.values()]
+        endpoint = ec2.CfnVPCEndpoint(
+            self,
+            "S3Endpoint",
+            vpc_id=self._vpc.ref,
+            service_name=f"com.amazonaws.{Aws.REGION}.s3",
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[subnet.route_table.ref for subnet in private],
+        )
+        if flow_logs:
+            self._flow_logs()
+        self._ready = DependencyGroup(endpoint, *(part for subnet in private for part in subnet.routing))
+        self._node_route_tables = {zone: subnet.route_table for zone, subnet in nodes.items()}
+        self._node_subnets = {zone: subnet.imported(self) for zone, subnet in nodes.items()}
+        beside = {subnet.zone: subnet for subnet in control_plane}
+        self._endpoint_subnet_ids = {zone: (for_endpoints.get(zone) or beside[zone]).resource.ref for zone in served}
+        self._imported = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Imported",
+            vpc_id=self._vpc.ref,
+            vpc_cidr_block=vpc_cidr,
+            availability_zones=[subnet.resource.attr_availability_zone for subnet in control_plane],
+            private_subnet_ids=[subnet.resource.ref for subnet in control_plane],
+            private_subnet_route_table_ids=[subnet.route_table.ref for subnet in control_plane],
+        )
+
+    @property
+    def vpc(self) -> ec2.IVpc:
+        """The VPC for other constructs, in this stack or another; its private subnets are the control plane's."""
+        return self._imported
+
+    @property
+    def node_subnets(self) -> Mapping[str, ec2.ISubnet]:
+        """The node subnet of each AZ ID, in the order given."""
+        return self._node_subnets
+
+    @property
+    def control_plane_subnets(self) -> list[ec2.ISubnet]:
+        """Private subnets, with a way out, for EKS's interfaces and the kubectl handler."""
+        return self._imported.private_subnets
+
+    @property
+    def public_subnets(self) -> list[ec2.ISubnet]:
+        """The subnet of each NAT gateway; none in a closed network."""
+        return self._public_subnets
+
+    @property
+    def endpoint_subnet_ids(self) -> Mapping[str, str]:
+        """The ID, a token, of the subnet for interface endpoints of each AZ ID; empty unless the network is closed."""
+        return self._endpoint_subnet_ids
+
+    @property
+    def node_route_tables(self) -> Mapping[str, ec2.CfnRouteTable]:
+        """The route table of each AZ ID's node subnet."""
+        return self._node_route_tables
+
+    @property
+    def billed(self) -> Sequence[CfnResource]:
+        """What costs money by the hour: NAT gateways and their addresses."""
+        return self._billed
+
+    @property
+    def ready(self) -> IDependable:
+        """What a client in this stack depends on: all private routes and the S3 endpoint."""
+        return self._ready
+
+    def _public_side(self, blocks: Mapping[str, str]) -> Mapping[str, ec2.CfnNatGateway]:
+        internet_gateway = ec2.CfnInternetGateway(self, "InternetGateway", tags=self._tags())
+        attachment = ec2.CfnVPCGatewayAttachment(
+            self, "InternetGatewayAttachment", vpc_id=self._vpc.ref, internet_gateway_id=internet_gateway.ref
+        )
+        table = ec2.CfnRouteTable(self, "PublicRouteTable", vpc_id=self._vpc.ref, tags=self._tags("public"))
+        route = ec2.CfnRoute(
+            self,
+            "PublicDefaultRoute",
+            route_table_id=table.ref,
+            destination_cidr_block=_ANYWHERE,
+            gateway_id=internet_gateway.ref,
+        )
+        route.add_resource_dependency(attachment)
+        subnets = [
+            self._subnet("Public", zone, cidr, table, {"kubernetes.io/role/elb": "1"}) for zone, cidr in blocks.items()
+        ]
+        self._public_subnets = [subnet.imported(self) for subnet in subnets]
+        return {subnet.zone: self._nat_gateway(subnet, attachment, route) for subnet in subnets}
+
+    def _nat_gateway(
+        self, subnet: _Subnet, attachment: ec2.CfnVPCGatewayAttachment, route: ec2.CfnRoute
+    ) -> ec2.CfnNatGateway:
+        suffix, tags = zone_suffix(subnet.zone), self._tags(f"nat-{subnet.zone}")
+        address = ec2.CfnEIP(self, f"NatAddress{suffix}", domain="vpc", tags=tags)
+        address.add_resource_dependency(attachment)
+        gateway = ec2.CfnNatGateway(
+            self,
+            f"NatGateway{suffix}",
+            subnet_id=subnet.resource.ref,
+            allocation_id=address.attr_allocation_id,
+            tags=tags,
+        )
+        for needed in (route, *subnet.routing):
+            gateway.add_resource_dependency(needed)
+        self._billed += [address, gateway]
+        return gateway
+
+    def _node_subnet(self, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, *, stays: bool) -> _Subnet:
+        block = ec2.CfnVPCCidrBlock(self, f"NodeCidr{zone_suffix(zone)}", vpc_id=self._vpc.ref, cidr_block=cidr)
+        subnet = self._private_subnet("Node", zone, cidr, gateway, {})
+        subnet.resource.add_resource_dependency(block)
+        for kept in (block, subnet.resource) if stays else ():
+            kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        return subnet
+
+    def _private_subnet(
+        self, role: str, zone: str, cidr: str, gateway: ec2.CfnNatGateway | None, tags: Mapping[str, str]
+    ) -> _Subnet:
+        suffix = zone_suffix(zone)
+        table = ec2.CfnRouteTable(
+            self, f"{role}RouteTable{suffix}", vpc_id=self._vpc.ref, tags=self._tags(f"{_LABELS[role]}-{zone}")
+        )
+        if gateway is None:
+            return self._subnet(role, zone, cidr, table, tags)
+        route = ec2.CfnRoute(
+            self,
+            f"{role}DefaultRoute{suffix}",
+            route_table_id=table.ref,
+            destination_cidr_block=_ANYWHERE,
+            nat_gateway_id=gateway.ref,
+        )
+        return self._subnet(role, zone, cidr, table, tags, route)
+
+    def _subnet(
+        self,
+        role: str,
+        zone: str,
+        cidr: str,
+        table: ec2.CfnRouteTable,
+        tags: Mapping[str, str],
+        *routes: ec2.CfnRoute,
+    ) -> _Subnet:
+        suffix = zone_suffix(zone)
+        resource = ec2.CfnSubnet(
+            self,
+            f"{role}Subnet{suffix}",
+            vpc_id=self._vpc.ref,
+            cidr_block=cidr,
+            availability_zone_id=zone,
+            map_public_ip_on_launch=False,
+            tags=self._tags(f"{_LABELS[role]}-{zone}", **tags),
+        )
+        association = ec2.CfnSubnetRouteTableAssociation(
+            self, f"{role}RouteTableAssociation{suffix}", subnet_id=resource.ref, route_table_id=table.ref
+        )
+        return _Subnet(role=role, zone=zone, resource=resource, route_table=table, routing=(association, *routes))
+
+    def _flow_logs(self) -> None:
+        group = logs.CfnLogGroup(self, "FlowLogGroup", retention_in_days=90)
+        group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(group)
+        role = iam.CfnRole(
+            self,
+            "FlowLogRole",
+            description="Lets VPC flow logs write to one log group",
+            assume_role_policy_document=_flow_log_trust(),
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="WriteFlowLogs", policy_document=_flow_log_policy(group.attr_arn)
+                )
+            ],
+        )
+        ec2.CfnFlowLog(
+            self,
+            "FlowLog",
+            resource_id=self._vpc.ref,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=group.ref,
+            deliver_logs_permission_arn=role.attr_arn,
+            tags=self._tags(),
+        )
+
+    def _tags(self, label: str = "", **more: str) -> list[CfnTag]:
+        named = {"Name": f"{self._path}/{label}".rstrip("/"), **more}
+        return [CfnTag(key=key, value=value) for key, value in named.items()]
+
+
+class ExistingNetwork(Construct):
+    """A VPC of somebody else's, with the public face of ``Network``; makes no resource and asks AWS nothing.
+
+    ``node_subnet_ids`` maps AZ IDs to the subnet of the nodes there. ``control_plane_subnet_ids`` carry EKS's
+    interfaces and the handler that runs kubectl; left out, the handler stands beside the nodes. ``vpc_cidr`` is the
+    VPC's primary block, for constructs that open ports to a whole VPC.
+
+    AZ names are not known, and nothing here needs them: whatever puts one into a template fails at synthesis.
+
+    Raises ValueError for AZ names in place of IDs, and for no subnet.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc_id: str,
+        node_subnet_ids: Mapping[str, str],
+        control_plane_subnet_ids: Sequence[str] = (),
+        vpc_cidr: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if not node_subnet_ids:
+            raise ValueError("node_subnet_ids: must hold at least one node subnet, got none; add one by its AZ ID")
+        for zone in node_subnet_ids:
+            _check_zone_id("node_subnet_ids", zone)
+        private = list(dict.fromkeys(control_plane_subnet_ids or node_subnet_ids.values()))
+        self._vpc = ec2.Vpc.from_vpc_attributes(
+            self,
+            "Vpc",
+            vpc_id=vpc_id,
+            vpc_cidr_block=vpc_cidr,
+            availability_zones=[_unknown_zone_name(subnet_id) for subnet_id in private],
+            private_subnet_ids=private,
+        )
+        self._node_subnets = {
+            zone: ec2.Subnet.from_subnet_attributes(
+                self,
+                f"NodeSubnet{zone_suffix(zone)}",
+                subnet_id=subnet_id,
+                availability_zone=_unknown_zone_name(subnet_id),
+            )
+            for zone, subnet_id in node_subnet_ids.items()
+        }
+
+    @property
+    def vpc(self) -> ec2.IVpc:
+        """The VPC for other constructs; its private subnets are ``control_plane_subnets``."""
+        return self._vpc
+
+    @property
+    def node_subnets(self) -> Mapping[str, ec2.ISubnet]:
+        """The node subnet of each AZ ID, in the order given."""
+        return self._node_subnets
+
+    @property
+    def control_plane_subnets(self) -> list[ec2.ISubnet]:
+        """Private subnets for EKS's interfaces and the kubectl handler."""
+        return self._vpc.private_subnets
+
+
+class EfaSecurityGroup(Construct):
+    """The security group that the nodes and the EKS control plane share: everything to and from itself, and out.
+
+    Out means 0.0.0.0/0 in a closed network too: S3 answers under public addresses through the gateway endpoint, and
+    without a route nothing else does.
+
+    EFA's health check wants a rule that names the group itself in both directions; egress to 0.0.0.0/0 does not
+    count. The L2 ``SecurityGroup`` drops such an egress rule beside ``allow_all_outbound``, so both rules are
+    resources of their own. They cannot be part of the group, which would then refer to itself: let whatever launches
+    nodes depend on ``rules``.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:
+        super().__init__(scope, construct_id)
+        group = ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc.vpc_id,
+            group_description=description or "HyperPod nodes and EKS control plane, EFA traffic among themselves",
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol=_ALL, cidr_ip=_ANYWHERE, description="Everything out, beside the rule EFA needs"
+                )
+            ],
+            tags=[CfnTag(key="Name", value=self.node.path)],
+        )
+        ingress = ec2.CfnSecurityGroupIngress(
+            self,
+            "FromItself",
+            group_id=group.attr_group_id,
+            source_security_group_id=group.attr_group_id,
+            ip_protocol=_ALL,
+            description="EFA: everything from this group",
+        )
+        egress = ec2.CfnSecurityGroupEgress(
+            self,
+            "ToItself",
+            group_id=group.attr_group_id,
+            destination_security_group_id=group.attr_group_id,
+            ip_protocol=_ALL,
+            description="EFA: everything to this group",
+        )
+        self._rules = DependencyGroup(ingress, egress)
+        self._security_group_id = group.attr_group_id
+        self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
+
+    @property
+    def security_group(self) -> ec2.ISecurityGroup:
+        """The group for other constructs."""
+        return self._security_group
+
+    @property
+    def security_group_id(self) -> str:
+        """The group's id, a token."""
+        return self._security_group_id
+
+    @property
+    def rules(self) -> IDependable:
+        """Both self-referencing rules."""
+        return self._rules
+
+
+def zone_suffix(availability_zone_id: str) -> str:
+    """Give the AZ ID as part of a logical id: ``use1-az5`` -> ``Use1Az5``."""
+    return "".join(part.capitalize() for part in availability_zone_id.split("-"))
+
+
+@jsii.implements(IStableStringProducer)
+class _UnknownZoneName:
+    def __init__(self, subnet_id: str) -> None:
+        self._subnet_id = subnet_id
+
+    def produce(self) -> str:
+        raise ValueError(
+            f"the availability zone name of {self._subnet_id} is not known, since synthesis asks AWS nothing; "
+            "use its ID, or nothing"
+        )
+
+
+def _unknown_zone_name(subnet_id: str) -> str:
+    """Give a token in place of a name that CDK wants to be told and that no template may hold."""
+    return Lazy.string(_UnknownZoneName(subnet_id))
+
+
+_LABELS = {"Public": "public", "ControlPlane": "control-plane", "Endpoint": "endpoints", "Node": "nodes"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Subnet:
+    """A subnet with what has to exist before traffic flows through it."""
+
+    role: str
+    zone: str
+    resource: ec2.CfnSubnet
+    route_table: ec2.CfnRouteTable
+    routing: tuple[ec2.CfnSubnetRouteTableAssociation | ec2.CfnRoute, ...]
+
+    def imported(self, scope: Construct) -> ec2.ISubnet:
+        return ec2.Subnet.from_subnet_attributes(
+            scope,
+            f"Imported{self.role}Subnet{zone_suffix(self.zone)}",
+            subnet_id=self.resource.ref,
+            availability_zone=self.resource.attr_availability_zone,
+            route_table_id=self.route_table.ref,
+        )
+
+
+def _check_egress(
+    zones: Mapping[str, str], nat_gateways: int | None, endpoint_zones: Sequence[str] | None, *, is_closed: bool
+) -> None:
+    if is_closed and nat_gateways is not None:
+        raise ValueError(
+            f"nat_gateways: must be left out of a closed network, which has none, got {nat_gateways}; remove it or set "
+            'egress="nat"'
+        )
+    if not is_closed and endpoint_zones is not None:
+        raise ValueError(
+            "endpoint_zones: must be left out of a network with NAT gateways, which has no interface endpoints; remove "
+            'it or set egress="closed"'
+        )
+    chosen = list(zones) if endpoint_zones is None else list(endpoint_zones)
+    foreign = [zone for zone in chosen if zone not in zones]
+    if foreign or not chosen:
+        got = ", ".join(foreign) or "none"
+        raise ValueError(
+            f"endpoint_zones: must name at least one zone, all of {', '.join(zones)}, got {got}; leave it out for all"
+        )
+
+
+def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) -> None:
+    foreign = [zone for zone in wanted if zone not in zones]
+    if foreign:
+        raise ValueError(
+            f"file_system_zones: must be among the availability zones {', '.join(zones)}, got {', '.join(foreign)}; "
+            "leave out a zone without a file system of this network"
+        )
+
+
+def _check(vpc_cidr: str, zones: Mapping[str, str], *, nat_gateways: int, control_plane_zones: int) -> None:
+    if Token.is_unresolved(vpc_cidr):
+        raise ValueError("vpc_cidr: must be known at synthesis, got a token; write the block out")
+    problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
+    if problem:
+        raise ValueError(f"vpc_cidr: {problem}")
+    if not _FEWEST_CONTROL_PLANE_ZONES <= control_plane_zones <= len(zones):
+        raise ValueError(
+            f"control_plane_zones: must be between {_FEWEST_CONTROL_PLANE_ZONES} and the {len(zones)} availability "
+            f"zones given, got {control_plane_zones}; name at least {_FEWEST_CONTROL_PLANE_ZONES} zones, EKS needs them"
+        )
+    if not 1 <= nat_gateways <= len(zones):
+        raise ValueError(
+            f"nat_gateways: must be between 1 and the {len(zones)} availability zones given, got {nat_gateways}; "
+            "set nat_gateways: 1 to share one"
+        )
+    _check_zones(list(zones), control_plane_zones)
+    for zone, cidr in zones.items():
+        others = [other for name, other in zones.items() if name != zone]
+        problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
+        if problem:
+            raise ValueError(f"availability_zones[{zone!r}]: {problem}")
+
+
+def _check_zones(zones: Sequence[str], control_plane_zones: int) -> None:
+    for zone in zones:
+        _check_zone_id("availability_zones", zone)
+    refused = sorted(regions.eks_control_plane_unsupported_az_ids().intersection(zones[:control_plane_zones]))
+    if refused:
+        raise ValueError(
+            f"availability_zones: EKS refuses control-plane subnets in {', '.join(refused)} ({regions.AS_OF}), "
+            f"and the first {control_plane_zones} zones carry it; list another zone before it"
+        )
+
+
+def _check_zone_id(argument: str, zone: str) -> None:
+    if not regions.is_az_id(zone):
+        raise ValueError(
+            f"{argument}: must name availability zone IDs such as use1-az5, got {zone!r}; "
+            "find the ID with 'aws ec2 describe-availability-zones'"
+        )
+
+
+def _slots(vpc_cidr: str, *, needed: int) -> list[str]:
+    slots = list(rules.slots(vpc_cidr))
+    if len(slots) < needed:
+        wide_enough = rules.LONGEST_PREFIX - (needed - 1).bit_length()
+        raise ValueError(
+            f"vpc_cidr: must have room for {needed} subnets of /{rules.LONGEST_PREFIX} for EKS and NAT gateways, "
+            f"got {vpc_cidr}; set vpc_cidr to a /{wide_enough} or larger"
+        )
+    return slots
+
+
+def _flow_log_trust() -> Mapping[str, object]:
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "vpc-flow-logs.amazonaws.com"},
+                "Action": "sts:AssumeRole",
+                "Condition": {
+                    "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+                    "ArnLike": {
+                        "aws:SourceArn": f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}:vpc-flow-log/*"
+                    },
+                },
+            }
+        ],
+    }
+
+
+def _flow_log_policy(log_group_arn: str) -> Mapping[str, object]:
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Action": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+                "Resource": log_group_arn,
+            }
+        ],
+    }

@@ -1,0 +1,1 @@
+"""SageMaker's operators as EKS add-ons: training, inference, observability, spaces."""

@@ -1,0 +1,214 @@
+"""The HyperPod inference operator: its add-on, its roles by web identity, and the bucket for certificates."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_s3 as s3
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import addons, operators, regions
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
+from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
+
+_ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
+_LONGEST_ROLE_NAME = 64
+_LONGEST_BUCKET_NAME = 63
+_ACCOUNT_LENGTH = len("111122223333")
+
+
+class InferenceOperator(Construct):
+    """The HyperPod inference operator, which serves models of JumpStart, S3 and FSx behind load balancers.
+
+    Its pods take their roles by web identity, so that the cluster needs an OIDC provider in IAM, given by
+    ``oidc_provider_arn`` and ``oidc_issuer`` (the issuer without ``https://``). The execution role's name begins with
+    ``SageMakerHyperPodInference-``, without which the add-on refuses it, and the bucket's, which is kept, with
+    ``hyperpod-tls-``, the only ones that AWS's managed policy covers; ``name`` stands in both, cut where it gets too
+    long, with part of the stack's id behind.
+
+    ``prerequisites`` is whatever installs cert-manager, metrics-server and the CSI drivers of FSx and S3: the add-on
+    fails for good where one is missing. ``gated_models`` makes a role for JumpStart models whose license has to be
+    accepted. The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or
+    ``keda`` the cluster's own serve. The add-on's version is EKS's default unless given.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        hyperpod_cluster_arn: str,
+        oidc_provider_arn: str,
+        oidc_issuer: str,
+        name: str,
+        prerequisites: Sequence[IDependable] = (),
+        gated_models: bool = False,
+        load_balancer_controller: bool = True,
+        keda: bool = True,
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._provider_arn = oidc_provider_arn
+        self._issuer = oidc_issuer
+        self.bucket = self._certificate_bucket(name)
+        self.role = self._role(
+            "Role",
+            description="HyperPod inference operator",
+            service_account=operators.service_account("operator"),
+            sagemaker=True,
+            role_name=_named(operators.INFERENCE_ROLE_PREFIX, name, room=_LONGEST_ROLE_NAME),
+            managed_policy=_ACCESS,
+        )
+        configuration: dict[str, Any] = {
+            "executionRoleArn": self.role.attr_arn,
+            "hyperpodClusterArn": hyperpod_cluster_arn,
+            "tlsCertificateS3Bucket": self.bucket.bucket_name,
+            "alb": {"enabled": load_balancer_controller},
+            "keda": {"enabled": keda},
+        }
+        if gated_models:
+            gated = self._role(
+                "GatedModelRole",
+                description="HyperPod inference, gated models of JumpStart",
+                service_account=operators.service_account("gated_model"),
+                sagemaker=True,
+                managed_policy=_GATED_ACCESS,
+            )
+            configuration["jumpstartGatedModelDownloadRoleArn"] = gated.attr_arn
+        if load_balancer_controller:
+            role = self._role(
+                "LoadBalancerRole",
+                description="AWS Load Balancer Controller of the HyperPod inference operator",
+                service_account=operators.service_account("load_balancer"),
+                rights="load_balancer_controller",
+            )
+            configuration["alb"] = {"enabled": True, "serviceAccount": {"create": True, "roleArn": role.attr_arn}}
+        if keda:
+            role = self._role(
+                "KedaRole",
+                description="KEDA of the HyperPod inference operator",
+                service_account=operators.service_account("keda"),
+                rights="keda",
+            )
+            irsa = {"enabled": True, "roleArn": role.attr_arn}
+            configuration["keda"] = {"enabled": True, "auth": {"aws": {"irsa": irsa}}}
+        operator = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.INFERENCE,
+            addon_version=addon_version,
+            configuration_values=configuration,
+        )
+        operator.node.add_dependency(*prerequisites)
+        self.addon = operator.addon
+
+    def _certificate_bucket(self, name: str) -> s3.Bucket:
+        tail = f"{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"
+        reserved = _ACCOUNT_LENGTH + len(max(regions.names(), key=len)) + len("--")
+        room = _LONGEST_BUCKET_NAME - reserved
+        bucket = s3.Bucket(
+            self,
+            "Certificates",
+            bucket_name=f"{_named(operators.TLS_BUCKET_PREFIX, name, room=room)}-{tail}",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            enforce_ssl=True,
+            versioned=True,
+            removal_policy=cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
+        )
+        reason = "Holds only certificates of endpoints, which the operator writes and clients read"
+        acknowledge(bucket, {"AwsSolutions-S1": reason})
+        ignore_in_checkov(cast("s3.CfnBucket", bucket.node.default_child), {"CKV_AWS_18": reason})
+        return bucket
+
+    def _role(
+        self,
+        construct_id: str,
+        *,
+        description: str,
+        service_account: str,
+        sagemaker: bool = False,
+        role_name: str | None = None,
+        managed_policy: str | None = None,
+        rights: operators.Rights | None = None,
+    ) -> iam.CfnRole:
+        statements = operators.statements(rights, partition=cdk.Aws.PARTITION) if rights else []
+        role = iam.CfnRole(
+            self,
+            construct_id,
+            description=description,
+            role_name=role_name,
+            assume_role_policy_document=self._trust(service_account, sagemaker=sagemaker),
+            managed_policy_arns=[_policy_arn(managed_policy)] if managed_policy else None,
+            policies=[inline_policy(statements)] if statements else None,
+        )
+        if managed_policy:
+            own = "AWS keeps this policy in step with the operator, and it is all that this role may do"
+            acknowledge(role, {MANAGED_POLICY.format(managed_policy): own})
+        reason = _REASONS.get(str(rights), "")
+        acknowledge(role, {RESOURCE.format(_as_nag_reads(each)): reason for each in _wide(statements)})
+        if rights == "load_balancer_controller":
+            ignore_in_checkov(role, {"CKV_AWS_111": _UNBOUND_WRITES})
+        return role
+
+    def _trust(self, service_account: str, *, sagemaker: bool) -> str:
+        statements: list[Mapping[str, Any]] = [
+            {
+                "Effect": "Allow",
+                "Principal": {"Federated": "${Provider}"},
+                "Action": "sts:AssumeRoleWithWebIdentity",
+                "Condition": {
+                    "StringLike": {
+                        "${Issuer}:aud": "sts.amazonaws.com",
+                        "${Issuer}:sub": f"system:serviceaccount:{service_account}",
+                    }
+                },
+            }
+        ]
+        if sagemaker:
+            service = {"Service": "sagemaker.amazonaws.com"}
+            statements.append({"Effect": "Allow", "Principal": service, "Action": "sts:AssumeRole"})
+        # the issuer is part of keys, where CloudFormation takes no function: so the whole document is text
+        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+        return cdk.Fn.sub(document, {"Provider": self._provider_arn, "Issuer": self._issuer})
+
+
+_REASONS = {
+    "load_balancer_controller": (
+        "AWS's policy of the controller: it makes load balancers with names that Kubernetes gives, and its conditions"
+        " bind changes to those that carry its tag"
+    ),
+    "keda": "Metrics of CloudWatch cannot be named by ARN, and an endpoint may scale by any Prometheus workspace",
+}
+
+_UNBOUND_WRITES = (
+    "AWS's policy of the controller leaves rules of security groups, listeners and protections unbound: those of load"
+    " balancers and groups that it has not tagged itself are its work too"
+)
+
+
+def _named(prefix: str, name: str, *, room: int) -> str:
+    """Give ``<prefix><name>-<part of the stack's id>`` in at most ``room`` characters."""
+    left = room - len(prefix) - STACK_PART_LENGTH - len("-")
+    word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:left].strip("-") or "hyperpod"
+    return f"{prefix}{word}-{stack_part()}"
+
+
+def _policy_arn(name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{name}"
+
+
+def _wide(statements: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted({resource for row in statements for resource in row["Resource"] if "*" in resource})
+
+
+def _as_nag_reads(resource: str) -> str:
+    return resource.replace(cdk.Aws.PARTITION, "<AWS::Partition>")

@@ -1,0 +1,182 @@
+"""The HyperPod observability add-on: metrics into Amazon Managed Prometheus, dashboards in Amazon Managed Grafana."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_aps as aps
+from aws_cdk import aws_grafana as grafana
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
+
+
+class PrometheusWorkspace(Construct):
+    """An Amazon Managed Service for Prometheus workspace, which is kept with its metrics when the stack goes."""
+
+    def __init__(self, scope: Construct, construct_id: str, *, alias: str) -> None:
+        super().__init__(scope, construct_id)
+        workspace = aps.CfnWorkspace(self, "Resource", alias=alias)
+        workspace.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        self.arn = workspace.attr_arn
+        self.endpoint = _address(cdk.Aws.REGION, workspace.attr_workspace_id)
+
+
+class GrafanaWorkspace(Construct):
+    """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are kept.
+
+    Users sign in through IAM Identity Center, which has to be enabled in the organization or account, and are admitted
+    in the console. It begins empty: ``data_sources`` are what its role may read, and whoever administers it adds the
+    workspace of Prometheus and the dashboards, such as those of AWS's aws/sagemaker-hyperpod-cluster-setup.
+
+    ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, *, name: str) -> None:
+        super().__init__(scope, construct_id)
+        role = iam.CfnRole(
+            self,
+            "Role",
+            description="Amazon Managed Grafana, dashboards of HyperPod",
+            assume_role_policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"Service": "grafana.amazonaws.com"},
+                        "Action": "sts:AssumeRole",
+                        "Condition": {"StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID}},
+                    }
+                ],
+            },
+            managed_policy_arns=[
+                f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{policy}" for policy in operators.GRAFANA_POLICIES
+            ],
+        )
+        reading = "AWS's own policies for these data sources of Grafana, which only read"
+        acknowledge(role, {MANAGED_POLICY.format(policy): reading for policy in operators.GRAFANA_POLICIES})
+        workspace = grafana.CfnWorkspace(
+            self,
+            "Resource",
+            name=name,
+            description="Dashboards of the HyperPod observability add-on",
+            account_access_type="CURRENT_ACCOUNT",
+            authentication_providers=["AWS_SSO"],
+            permission_type="CUSTOMER_MANAGED",
+            role_arn=role.attr_arn,
+            data_sources=["PROMETHEUS", "CLOUDWATCH"],
+            plugin_admin_enabled=True,
+        )
+        for kept in (role, workspace):
+            kept.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        self.name = name
+        self.url = f"https://{workspace.attr_endpoint}"
+        self.arn = (
+            f"arn:{cdk.Aws.PARTITION}:grafana:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:/workspaces/{workspace.attr_id}"
+        )
+
+
+class ObservabilityAddon(Construct):
+    """The HyperPod observability add-on, which sends metrics of nodes, accelerators and jobs to Prometheus.
+
+    ``prometheus_workspace_arn`` names the workspace in the cluster's region; its endpoint is read from the ARN unless
+    ``prometheus_endpoint`` is given, without what each API adds to it.
+    ``grafana_workspace_arn``, and ``grafana_workspace_name`` where it is known, say where dashboards are.
+    ``metrics`` maps categories (``node``, ``accelerated_compute``, ``training``, ...) to levels (``disabled``,
+    ``basic``, ``advanced``); one left out stays at the add-on's own. With ``logs`` logs of containers go to CloudWatch.
+
+    The role of the collector comes before the add-on. Needs the add-on ``eks-pod-identity-agent`` and a node of the
+    size ``4xlarge`` or larger. Raises ValueError for a text that is no workspace's ARN, and for a category or level
+    that the add-on does not have.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        prometheus_workspace_arn: str,
+        prometheus_endpoint: str | None = None,
+        grafana_workspace_arn: str | None = None,
+        grafana_workspace_name: str | None = None,
+        metrics: Mapping[str, str] | None = None,
+        logs: bool = False,
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus_workspace_arn)
+        if grafana_workspace_arn is not None:
+            _check_arn(operators.GRAFANA_WORKSPACE_ARN, "grafana_workspace_arn", grafana_workspace_arn)
+        configuration: dict[str, Any] = {
+            "ampWorkspace": {
+                "arn": prometheus_workspace_arn,
+                "prometheusEndpoint": prometheus_endpoint or _endpoint(prometheus_workspace_arn),
+            },
+            "logging": {"enabled": logs},
+        }
+        levels = _levels(metrics or {})
+        if levels:
+            configuration["metricsProvider"] = levels
+        if grafana_workspace_arn is not None:
+            named = {"workspaceName": grafana_workspace_name} if grafana_workspace_name else {}
+            configuration["amgWorkspace"] = {"arn": grafana_workspace_arn, **named}
+        row = addons.row(addons.OBSERVABILITY)
+        self.collector = PodRole(
+            self,
+            "Collector",
+            eks_cluster_name=eks_cluster_name,
+            namespace=str(row.namespace),
+            service_account=row.service_accounts[0],
+            description="Collector of the HyperPod observability add-on",
+            managed_policies=row.managed_policies,
+            reason="AWS's own policies for writing metrics and logs, which let the collector read no other's",
+        )
+        addon = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.OBSERVABILITY,
+            addon_version=addon_version,
+            configuration_values=configuration,
+        )
+        addon.node.add_dependency(self.collector.association)
+        self.addon = addon.addon
+
+
+def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
+    if cdk.Token.is_unresolved(arn):
+        return
+    problem = pattern.problem(arn, key=argument)
+    if problem:
+        raise ValueError(f"{argument}: {problem}")
+
+
+def _endpoint(workspace_arn: str) -> str:
+    if cdk.Token.is_unresolved(workspace_arn):
+        region = cdk.Fn.select(3, cdk.Fn.split(":", workspace_arn))
+        return _address(region, cdk.Fn.select(1, cdk.Fn.split("/", workspace_arn)))
+    return _address(workspace_arn.split(":")[3], workspace_arn.split("/")[1])
+
+
+def _address(region: str, workspace_id: str) -> str:
+    return f"https://aps-workspaces.{region}.{cdk.Aws.URL_SUFFIX}/workspaces/{workspace_id}"
+
+
+def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
+    found = {}
+    for name, level in metrics.items():
+        category = operators.METRICS.get(name)
+        if category is None:
+            raise ValueError(f'metrics: must be categories of {", ".join(operators.METRICS)}, got "{name}"; remove it')
+        if level not in category.levels:
+            allowed = " or ".join(category.levels)
+            raise ValueError(f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these')
+        found[category.key] = {"level": level.upper(), "scrapeInterval": operators.SCRAPE_INTERVAL_SECONDS}
+    return found

@@ -1,0 +1,104 @@
+"""SageMaker Spaces on HyperPod: JupyterLab and Code Editor in pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
+
+_AGENT_POLICY = "AmazonSSMManagedInstanceCore"
+_NAMES = ("Controller", "Router")
+_LONGEST_ROLE_NAME = 64
+_STACK_ID_LENGTH = len("1a2b3c4d")  # the first group of the UUID in a stack's id
+
+
+class Spaces(Construct):
+    """The SageMaker Spaces add-on with the roles of its controller and of its router, each by pod identity.
+
+    ``prerequisites`` is whatever installs cert-manager and the EBS CSI driver, on whose volumes spaces keep their
+    files. The cluster needs the add-on ``eks-pod-identity-agent``. The router runs with browser access only, which asks
+    for a domain and a certificate and is not configured here: spaces are reached by port forwarding, or with
+    ``remote_access`` from a local VS Code through Systems Manager, whose advanced tier is billed for each space.
+    ``name`` stands in the name of the role that those spaces get. The add-on's version is EKS's default unless given.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        name: str,
+        prerequisites: Sequence[IDependable] = (),
+        remote_access: bool = False,
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        row = addons.row(addons.SPACES)
+        pods = [
+            PodRole(
+                self,
+                construct,
+                eks_cluster_name=eks_cluster_name,
+                namespace=str(row.namespace),
+                service_account=account,
+                description=f"{construct} of SageMaker Spaces",
+                managed_policies=[policy],
+                reason="AWS keeps this policy in step with the add-on, and it is all that the pod may do",
+            )
+            for construct, account, policy in zip(_NAMES, row.service_accounts, row.managed_policies, strict=True)
+        ]
+        configuration: dict[str, Any] = {"jupyter-k8s": {"workspacePodWatching": {"enable": True}}}
+        if remote_access:
+            agent = self._agent_role(name)
+            access = {"enabled": True, "ssmManagedNodeRole": agent.attr_arn}
+            configuration["jupyter-k8s-aws-hyperpod"] = {"remoteAccess": access}
+        addon = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.SPACES,
+            addon_version=addon_version,
+            configuration_values=configuration,
+        )
+        addon.node.add_dependency(*prerequisites, *(each.association for each in pods))
+        self.addon = addon.addon
+
+    def _agent_role(self, name: str) -> iam.CfnRole:
+        agents = f"arn:{cdk.Aws.PARTITION}:ssm:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:*"
+        stack_uuid = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Aws.STACK_ID))
+        suffix = cdk.Fn.select(0, cdk.Fn.split("-", stack_uuid))
+        room = _LONGEST_ROLE_NAME - len(operators.SPACES_ROLE_PREFIX) - _STACK_ID_LENGTH - len("-")
+        word = re.sub(r"[^a-z0-9]+", "-", name.lower())[:room].strip("-") or "hyperpod"
+        role = iam.CfnRole(
+            self,
+            "AgentRole",
+            # the controller may pass no role of another name to Systems Manager
+            role_name=f"{operators.SPACES_ROLE_PREFIX}{word}-{suffix}",
+            description="SSM agent in pods of SageMaker Spaces",
+            assume_role_policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    {
+                        "Effect": "Allow",
+                        "Principal": {"Service": "ssm.amazonaws.com"},
+                        "Action": "sts:AssumeRole",
+                        "Condition": {
+                            "StringEquals": {"aws:SourceAccount": cdk.Aws.ACCOUNT_ID},
+                            "ArnEquals": {"aws:SourceArn": agents},
+                        },
+                    }
+                ],
+            },
+            managed_policy_arns=[f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{_AGENT_POLICY}"],
+        )
+        acknowledge(role, {MANAGED_POLICY.format(_AGENT_POLICY): "AWS's own policy for SSM agents, which need it all"})
+        return role

@@ -1,0 +1,78 @@
+"""The HyperPod training operator: its add-on, and what it needs before it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IDependable
+
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon
+
+
+class TrainingOperator(Construct):
+    """The HyperPod training operator, which runs ``HyperPodPyTorchJob`` with process-level recovery and elastic jobs.
+
+    In this order: cert-manager, the operator's role and its pod identity association, the operator's add-on. The
+    association stands alone, because operator version v1.2.1-eksbuild.1 refuses one given inside the add-on
+    (awslabs/awsome-distributed-ai issue 1075). The cluster needs the eks-pod-identity-agent add-on and the HyperPod
+    cluster the tag ``SageMaker=true``: the operator's managed policy reads only nodes of clusters that carry it.
+
+    ``cert_manager`` is whatever installs cert-manager already (its add-on, its chart); without it the cert-manager
+    add-on is made here. Versions are EKS's defaults unless given.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        eks_cluster_name: str,
+        addon_version: str | None = None,
+        cert_manager: IDependable | None = None,
+        cert_manager_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if cert_manager is not None and cert_manager_version is not None:
+            raise ValueError(
+                "cert_manager_version: must be left out with cert_manager, which brings its own, "
+                f"got {cert_manager_version}; remove one of the two"
+            )
+        row = addons.row(addons.TRAINING_OPERATOR)
+        self.cert_manager: IDependable = cert_manager or NodeAddon(
+            self,
+            "CertManager",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.CERT_MANAGER,
+            addon_version=cert_manager_version,
+        )
+        self.role = iam.CfnRole(
+            self,
+            "Role",
+            description="HyperPod training operator",
+            assume_role_policy_document=POD_IDENTITY_TRUST,
+            managed_policy_arns=[
+                f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{policy}" for policy in row.managed_policies
+            ],
+        )
+        own = "AWS keeps this policy in step with the operator, and it is all the operator may do"
+        acknowledge(self.role, {MANAGED_POLICY.format(policy): own for policy in row.managed_policies})
+        self.association = eks.CfnPodIdentityAssociation(
+            self,
+            "PodIdentityAssociation",
+            cluster_name=eks_cluster_name,
+            namespace=str(row.namespace),
+            service_account=row.service_accounts[0],
+            role_arn=self.role.attr_arn,
+        )
+        operator = NodeAddon(
+            self,
+            "Addon",
+            eks_cluster_name=eks_cluster_name,
+            addon_name=addons.TRAINING_OPERATOR,
+            addon_version=addon_version,
+        )
+        operator.node.add_dependency(self.cert_manager, self.association)
+        self.addon = operator.addon

@@ -1,0 +1,205 @@
+"""The quota gate: a deployment that the account's quotas cannot hold fails in its first minute, not in its last."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct, IConstruct
+
+from hyperpod_cdk.common.acknowledgments import acknowledge_quota_gate
+from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.waiting import wait_for
+from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
+from hyperpod_cdk.handlers.quota_gate.reading import Own, calls_of
+
+__all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
+
+Mode = Literal["enforce", "warn"]
+
+QUOTA_ACTIONS = (
+    "servicequotas:GetAWSDefaultServiceQuota",
+    "servicequotas:GetServiceQuota",
+    "servicequotas:ListAWSDefaultServiceQuotas",
+    "servicequotas:ListServiceQuotas",
+)
+"""What reading a quota takes, whoever reads it; none of them knows resource-level rights."""
+
+_LAMBDA_TRIES = 3
+_LAMBDA_PAUSES_SECONDS = 60 + 120
+_SHORTEST_TIMEOUT_SECONDS = 60
+_LONGEST_TIMEOUT_SECONDS = 900
+
+
+class QuotaGate(Construct):
+    """A custom resource that compares ``requirements`` with the account's quotas and fails where they do not suffice.
+
+    ``requirements`` name quotas as Service Quotas does (``Requirement``); ``checks.requirements.required_quotas`` gives
+    those of an environment. Whatever waits for the gate (``before``) is not created where one does not suffice, and the
+    stack's event says what is needed, what the quota is and what to do. It compares when it is created, again
+    when its stack's creation failed and is repeated, and whenever a requirement or ``makes`` changes. It does not where
+    CloudFormation has nothing to change of it: its stack deployed and another one, whose creation or update failed, is
+    deployed again. An update that needs more than before can be refused; what was granted before is told, not refused,
+    and a rollback never is.
+
+    ``mode="warn"`` never fails: the findings are in the log and in ``findings``. What could not be read (no permission,
+    throttled) never fails either, nor does it count as compared: it is in the log and in ``skipped``.
+
+    ``makes`` is plain data (for JSON) about what is made, such as groups and where they stand: where it changes, the
+    gate is asked although no requirement does. A digest of it is a property; default: nothing.
+
+    ``own`` says which stacks and clusters are the deployment itself, so that their use does not count as others'
+    (default: this stack). ``environment_name`` goes into the findings' advice to run ``hyperpod-cdk quotas request``.
+    The Lambda may run for ``timeout_seconds`` (60 to 900); CloudFormation waits long enough for Lambda's two retries.
+
+    Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group stays
+    when the stack goes, also after a first deployment that failed: it holds what an event has no room for.
+
+    Raises ValueError for a mode, a timeout or requirements that cannot be served.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        requirements: Sequence[Requirement],
+        mode: Mode = "enforce",
+        own: Own | None = None,
+        environment_name: str = "",
+        makes: object = None,
+        timeout_seconds: int = 120,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        _check(requirements, mode=mode, timeout_seconds=timeout_seconds)
+        own = own or Own(stacks=(cdk.Stack.of(self).stack_name,))
+        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
+        self.role = self._role(requirements)
+        self.function = self._function(timeout_seconds)
+        self.resource = cdk.CfnResource(
+            self,
+            "Resource",
+            type="Custom::HyperPodQuotaGate",
+            properties={
+                "ServiceToken": self.function.attr_arn,
+                "ServiceTimeout": _answer_seconds(timeout_seconds),
+                "Mode": mode,
+                "EnvironmentName": environment_name,
+                # CloudFormation asks only where a property changed
+                **({} if makes is None else {"Makes": _digest(makes)}),
+                "Own": {
+                    "Stacks": list(own.stacks),
+                    "HyperPodCluster": own.hyperpod_cluster,
+                    "EksCluster": own.eks_cluster,
+                },
+                "Requirements": to_properties(requirements),
+            },
+        )
+
+    @property
+    def findings(self) -> str:
+        """What does not suffice or is doubtful, a line each, or ``none``; a token."""
+        return self.resource.get_att("Findings").to_string()
+
+    @property
+    def skipped(self) -> str:
+        """What could not be read and why, a line each, or ``none``; a token."""
+        return self.resource.get_att("Skipped").to_string()
+
+    def before(self, *scopes: IConstruct, beside: Sequence[IConstruct] = ()) -> None:
+        """Let every resource that stands below ``scopes`` now wait for the gate; its own and those ``beside`` do not.
+
+        Call it for the stack itself as the last thing of its constructor: then all of the stack waits.
+        """
+        wait_for(self.resource, scopes, beside=(self, *beside))
+
+    def _role(self, requirements: Sequence[Requirement]) -> iam.CfnRole:
+        role = handler_role(
+            self,
+            "Role",
+            description="HyperPod quota gate: reads quotas and what uses them up",
+            policy_name="quota-gate",
+            statements=_rights(requirements, self._log_groups()),
+        )
+        acknowledge_quota_gate(role, log_group=self.log_group)
+        return role
+
+    def _log_groups(self) -> str:
+        """Give the ARN of the log group by the name that CloudFormation makes up, so that the role need not wait."""
+        name = f"{cdk.Aws.STACK_NAME}-{self.log_group.logical_id}-*"
+        return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
+
+    def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
+        return handler_function(
+            self,
+            "Function",
+            description="HyperPod quota gate: compares a deployment's needs with the account's quotas",
+            serves="quota_gate",
+            role=self.role,
+            log_group=self.log_group,
+            timeout_seconds=timeout_seconds,
+            # most of a short run is spent on loading boto3's models, which memory, and the processor with it, shortens
+            memory_mib=1024,
+        )
+
+
+_DESCRIBED_CLUSTERS = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/*"
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _check(requirements: Sequence[Requirement], *, mode: str, timeout_seconds: int) -> None:
+    if mode not in get_args(Mode):
+        raise ValueError(
+            f"mode: must be {' or '.join(get_args(Mode))}, got {mode!r}; leave out the gate to turn it off"
+        )
+    if not _SHORTEST_TIMEOUT_SECONDS <= timeout_seconds <= _LONGEST_TIMEOUT_SECONDS:
+        raise ValueError(
+            f"timeout_seconds: must be between {_SHORTEST_TIMEOUT_SECONDS} and {_LONGEST_TIMEOUT_SECONDS}, "
+            f"got {timeout_seconds}; leave it out for 120"
+        )
+    if not requirements:
+        raise ValueError("requirements: must hold something to compare, got nothing; leave out the gate")
+    keys = [requirement.key for requirement in requirements]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise ValueError(f"requirements: must have a key each, got {twice} twice; give the second another key")
+    for requirement in requirements:
+        if requirement.usage:
+            _check_kind(requirement)
+
+
+def _check_kind(requirement: Requirement) -> None:
+    try:
+        calls_of(requirement.usage)
+    except KeyError:
+        raise ValueError(
+            f"requirements: {requirement.key} must name a kind of use that the gate can read, got {requirement.usage!r}"
+        ) from None
+
+
+def _answer_seconds(timeout_seconds: int) -> int:
+    """Give how long CloudFormation waits: for the first run and the two that Lambda makes after a failed one."""
+    return _LAMBDA_TRIES * timeout_seconds + _LAMBDA_PAUSES_SECONDS
+
+
+def _rights(requirements: Sequence[Requirement], log_groups_arn: str) -> list[dict[str, Any]]:
+    kinds = {requirement.usage for requirement in requirements if requirement.usage}
+    needed = {action for kind in kinds for action in calls_of(kind)}
+    describing = {"sagemaker:DescribeCluster"} & needed
+    return [
+        {"Action": sorted({*QUOTA_ACTIONS, *(needed - describing)}), "Resource": ["*"]},
+        *({"Action": [action], "Resource": [_DESCRIBED_CLUSTERS]} for action in describing),
+        # whether an update is one that is taken back
+        {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
+        {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_groups_arn]},
+    ]

@@ -1,0 +1,1 @@
+"""FSx for Lustre and S3, and the volume claims of teams on them."""

@@ -1,0 +1,438 @@
+"""An FSx for Lustre file system for training data, with the security-group rules that have to exist before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from aws_cdk import Aws, CfnTag, RemovalPolicy, Stack, Token
+from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_fsx as fsx
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.common.physical_names import stack_part
+
+Event = Literal["new", "changed", "deleted"]
+
+_Link = fsx.CfnDataRepositoryAssociation
+_Rule: TypeAlias = ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress
+
+_ALL_TRAFFIC = ("-1", None, None)
+_ANYWHERE = "0.0.0.0/0"
+_COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
+_LOG_RETENTION_DAYS = 365
+_DAILY = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
+_WEEKLY = re.compile(r"[1-7]:([01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataRepository:
+    """A folder of the file system that mirrors a prefix of an S3 bucket.
+
+    ``path`` is absolute inside the file system, ``s3_uri`` looks like ``s3://bucket/prefix/``. ``auto_import`` says
+    which changes in the bucket show up in the folder, ``auto_export`` which changes in the folder are written to the
+    bucket. Deleted files are not deleted from the bucket unless ``auto_export`` says so. With ``batch_import`` the
+    folder shows at once what the bucket holds. ``imported_file_chunk_size_mib`` (1 to 512000; left out, FSx's 1024) is
+    the most of an imported file that one disk gets.
+    """
+
+    path: str
+    s3_uri: str
+    auto_import: Sequence[Event] = ("new", "changed", "deleted")
+    auto_export: Sequence[Event] = ("new", "changed")
+    batch_import: bool = True
+    imported_file_chunk_size_mib: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadCache:
+    """The SSD read cache of an Intelligent-Tiering file system; ``size_gib`` belongs to ``provisioned``."""
+
+    sizing: Literal["none", "proportional", "provisioned"]
+    size_gib: int | None = None
+
+
+class LustreFileSystem(Construct):
+    """A Lustre file system in one subnet, for clients in one security group.
+
+    ``deployment_type`` is ``persistent_2`` or ``scratch_2``, which loses data when a server fails and has neither
+    throughput tiers nor metadata configuration, EFA, backups or a key of one's own. On ``ssd``, ``capacity_gib`` is
+    1200 or a multiple of 2400; with ``efa`` the step depends on ``throughput_mbps_per_tib`` (125, 250, 500 or 1000;
+    left out, 250). On ``intelligent_tiering`` (``persistent_2`` only) the storage grows and shrinks with the data:
+    there are ``throughput_capacity_mbps``, a multiple of 4000, and ``read_cache`` instead, and no data repositories.
+    ``metadata_iops`` left out is automatic on SSD, 6000 on Intelligent-Tiering.
+
+    Capacity, throughput in MB/s and metadata operations may grow later, never shrink. ``efa`` and ``storage_type``
+    cannot be changed, and CloudFormation makes a new, empty file system for another deployment type, subnet, group,
+    key, ``from_backup`` or ``copy_tags_to_backups``. ``efa`` wants all clients in the file system's own zone: name
+    theirs in ``client_availability_zone_ids`` to have that checked.
+
+    ``data_repositories`` link folders to S3; FSx makes no backups of such a file system. Without them
+    ``backup_retention_days`` (1 to 90) switches daily backups on, at ``backup_start_time`` (``HH:MM`` in UTC); left
+    out, there are none. ``from_backup`` restores a backup of the same capacity. ``maintenance_window`` is ``d:HH:MM``
+    in UTC, 1 being Monday. ``log_level`` says what FSx logs of the traffic between file system and data repositories
+    (default: nothing), into the log group ``/aws/fsx/<name>-<id of the servers' security group>``, which stands in
+    either case; with ``join_client_group`` 8 characters of the stack's id stand in the place of the group's.
+    ``kms_key`` encrypts the file system; left out, the account's FSx key does.
+
+    The security group lets Lustre's ports pass between clients and servers, all traffic with ``efa``, by group id in
+    both directions: FSx checks that while it creates the file system, so every rule stands first. File system, links,
+    log, group and the rules among the servers stay when the stack goes; the rules that name the clients' group go. The
+    file system then holds its VPC and subnet: give ``Network`` its zone in ``file_system_zones``. With
+    ``join_client_group`` the servers carry the clients' group, which must let its members talk to each other, and
+    neither a group nor a rule is made: for a group that belongs to somebody else.
+
+    Raises ValueError for what FSx refuses; tokens are not checked.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        vpc: ec2.IVpc,
+        subnet: ec2.ISubnet,
+        availability_zone_id: str,
+        client_security_group: ec2.ISecurityGroup,
+        capacity_gib: int | None = None,
+        deployment_type: Literal["persistent_2", "scratch_2"] = "persistent_2",
+        storage_type: Literal["ssd", "intelligent_tiering"] = "ssd",
+        throughput_mbps_per_tib: int | None = None,
+        throughput_capacity_mbps: int | None = None,
+        read_cache: ReadCache | None = None,
+        metadata_iops: int | None = None,
+        efa: bool = False,
+        compression: Literal["lz4", "none"] = "lz4",
+        data_repositories: Sequence[DataRepository] = (),
+        client_availability_zone_ids: Sequence[str] = (),
+        join_client_group: bool = False,
+        backup_retention_days: int | None = None,
+        backup_start_time: str | None = None,
+        copy_tags_to_backups: bool = False,
+        from_backup: str | None = None,
+        maintenance_window: str | None = None,
+        log_level: Literal["warnings", "errors", "warnings_and_errors"] | None = None,
+        kms_key: kms.IKey | None = None,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        settings = rules.Settings(
+            deployment_type=deployment_type,
+            storage_type=storage_type,
+            capacity_gib=capacity_gib,
+            throughput_mbps_per_tib=throughput_mbps_per_tib,
+            throughput_capacity_mbps=throughput_capacity_mbps,
+            read_cache=None if read_cache is None else read_cache.sizing,
+            read_cache_gib=None if read_cache is None else read_cache.size_gib,
+            metadata_iops=metadata_iops,
+            efa=efa,
+            backup_days=backup_retention_days,
+            from_backup=from_backup is not None,
+            data_repositories=len(data_repositories),
+        )
+        _check_settings(settings)
+        settings = _completed(settings)
+        _check_performance(settings)
+        region = Stack.of(self).region
+        kind = rules.DEPLOYMENT_TYPES[deployment_type]
+        _check_place(region, availability_zone_id, client_availability_zone_ids, efa=efa, deployment_type=kind)
+        _check_compression(compression)
+        _check_data_repositories(data_repositories)
+        _check_times(backup_retention_days, backup_start_time, maintenance_window)
+        if kms_key is not None and deployment_type == rules.SCRATCH:
+            raise ValueError(
+                f"kms_key: must be left out with {rules.SCRATCH}, which FSx encrypts with a key of its own; leave it"
+                " out, or set deployment_type: persistent_2"
+            )
+        label = name or self.node.path
+        groups: list[ec2.CfnSecurityGroup] = []
+        among_servers: list[_Rule] = []
+        to_clients: list[_Rule] = []
+        self._security_group = client_security_group
+        if not join_client_group:
+            group = self._group(vpc, label)
+            servers, clients = group.attr_group_id, client_security_group.security_group_id
+            groups.append(group)
+            among_servers += self._rules({"Servers": (servers, servers)}, efa=efa)
+            ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
+            to_clients += self._rules(ways, efa=efa)
+            self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
+        # a file system that is taken out and comes back has another group of its own, and so another log group
+        log_group = self._log_group(f"{label}-{groups[0].attr_group_id if groups else stack_part()}")
+        log = None if log_level is None else _log_configuration(log_group, log_level)
+        self._file_system = fsx.CfnFileSystem(
+            self,
+            "FileSystem",
+            file_system_type="LUSTRE",
+            file_system_type_version=rules.LUSTRE_VERSION,
+            storage_capacity=capacity_gib,
+            storage_type=rules.STORAGE_TYPES[storage_type],
+            subnet_ids=[subnet.subnet_id],
+            security_group_ids=[self._security_group.security_group_id],
+            kms_key_id=kms_key.key_arn if kms_key else None,
+            backup_id=from_backup,
+            lustre_configuration=fsx.CfnFileSystem.LustreConfigurationProperty(
+                deployment_type=kind,
+                data_compression_type=_COMPRESSION_TYPES[compression],
+                automatic_backup_retention_days=backup_retention_days,
+                daily_automatic_backup_start_time=backup_start_time,
+                # false is FSx's own default, and a file system that says nothing can take backups on and off
+                copy_tags_to_backups=copy_tags_to_backups or None,
+                weekly_maintenance_start_time=maintenance_window,
+                log_configuration=log,
+                **_performance(settings),
+            ),
+            tags=[CfnTag(key="Name", value=label)],
+        )
+        for rule in (*among_servers, *to_clients):
+            self._file_system.add_resource_dependency(rule)
+        links = [self._link(repository) for repository in data_repositories]
+        # the servers go on using their group; the rules that name the clients' group go, or they would hold that, too
+        for kept in (*groups, *among_servers, self._file_system, *links):
+            kept.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+
+    @property
+    def file_system(self) -> fsx.CfnFileSystem:
+        """The file system."""
+        return self._file_system
+
+    @property
+    def file_system_id(self) -> str:
+        """``fs-...``, a token."""
+        return self._file_system.ref
+
+    @property
+    def dns_name(self) -> str:
+        """The host to mount from, a token."""
+        return self._file_system.attr_dns_name
+
+    @property
+    def mount_name(self) -> str:
+        """The name to mount, a token."""
+        return self._file_system.attr_lustre_mount_name
+
+    @property
+    def security_group(self) -> ec2.ISecurityGroup:
+        """The group of the file system's servers."""
+        return self._security_group
+
+    def _log_group(self, words: str) -> logs.CfnLogGroup:
+        """Make the group, with or without a log level: retained, it could not be made a second time under its name."""
+        group = logs.CfnLogGroup(
+            self,
+            "LogGroup",
+            log_group_name=f"{rules.LOG_GROUP_PREFIX}{words}",
+            retention_in_days=_LOG_RETENTION_DAYS,
+        )
+        group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        acknowledge_log_group(group)
+        return group
+
+    def _group(self, vpc: ec2.IVpc, label: str) -> ec2.CfnSecurityGroup:
+        return ec2.CfnSecurityGroup(
+            self,
+            "Group",
+            vpc_id=vpc.vpc_id,
+            group_description="FSx for Lustre servers",
+            # stated, because a rule of its own would make CloudFormation take the default one away
+            security_group_egress=[
+                ec2.CfnSecurityGroup.EgressProperty(
+                    ip_protocol="-1", cidr_ip=_ANYWHERE, description="Everything out, to clients and data repositories"
+                )
+            ],
+            tags=[CfnTag(key="Name", value=label)],
+        )
+
+    def _rules(self, ways: Mapping[str, tuple[str, str]], *, efa: bool) -> Iterator[_Rule]:
+        """Open Lustre's ports from each first group to the second one, on both sides."""
+        for label, (source, destination) in ways.items():
+            for protocol, first, last in [_ALL_TRAFFIC] if efa else [("tcp", *ports) for ports in rules.TCP_PORTS]:
+                suffix = "" if first is None else str(first)
+                description = "Lustre over EFA" if efa else "Lustre"
+                yield ec2.CfnSecurityGroupIngress(
+                    self,
+                    f"{label}In{suffix}",
+                    group_id=destination,
+                    source_security_group_id=source,
+                    ip_protocol=protocol,
+                    from_port=first,
+                    to_port=last,
+                    description=description,
+                )
+                yield ec2.CfnSecurityGroupEgress(
+                    self,
+                    f"{label}Out{suffix}",
+                    group_id=source,
+                    destination_security_group_id=destination,
+                    ip_protocol=protocol,
+                    from_port=first,
+                    to_port=last,
+                    description=description,
+                )
+
+    def _link(self, repository: DataRepository) -> _Link:
+        imported, exported = _events(repository.auto_import), _events(repository.auto_export)
+        return _Link(
+            self,
+            f"DataRepository{_spelt(repository.path)}",
+            file_system_id=self._file_system.ref,
+            file_system_path=repository.path,
+            data_repository_path=repository.s3_uri,
+            batch_import_meta_data_on_create=repository.batch_import,
+            imported_file_chunk_size=repository.imported_file_chunk_size_mib,
+            s3=_Link.S3Property(
+                auto_import_policy=_Link.AutoImportPolicyProperty(events=imported) if imported else None,
+                auto_export_policy=_Link.AutoExportPolicyProperty(events=exported) if exported else None,
+            ),
+        )
+
+
+def _completed(settings: rules.Settings) -> rules.Settings:
+    """Fill in what FSx or we default to."""
+    if settings.storage_type == rules.INTELLIGENT_TIERING:
+        iops = rules.TIERING_METADATA_IOPS[0] if settings.metadata_iops is None else settings.metadata_iops
+        return replace(settings, metadata_iops=iops)
+    if settings.deployment_type == rules.SCRATCH or settings.throughput_mbps_per_tib is not None:
+        return settings
+    return replace(settings, throughput_mbps_per_tib=rules.DEFAULT_THROUGHPUT_MBPS_PER_TIB)
+
+
+def _performance(settings: rules.Settings) -> dict[str, Any]:
+    """Give the members of LustreConfiguration that say how fast the file system is."""
+    if settings.deployment_type == rules.SCRATCH:
+        return {}
+    found: dict[str, Any] = {
+        "efa_enabled": settings.efa,
+        "metadata_configuration": fsx.CfnFileSystem.MetadataConfigurationProperty(
+            mode="AUTOMATIC" if settings.metadata_iops is None else "USER_PROVISIONED", iops=settings.metadata_iops
+        ),
+    }
+    if settings.read_cache is None:
+        return {**found, "per_unit_storage_throughput": settings.throughput_mbps_per_tib}
+    return {
+        **found,
+        "throughput_capacity": settings.throughput_capacity_mbps,
+        "data_read_cache_configuration": fsx.CfnFileSystem.DataReadCacheConfigurationProperty(
+            sizing_mode=rules.READ_CACHES[settings.read_cache], size_gib=settings.read_cache_gib
+        ),
+    }
+
+
+def _check_settings(settings: rules.Settings) -> None:
+    words = {
+        "deployment_type": (settings.deployment_type, rules.DEPLOYMENT_TYPES),
+        "storage_type": (settings.storage_type, rules.STORAGE_TYPES),
+    }
+    for name, (value, known) in words.items():
+        if value not in known:
+            raise ValueError(f"{name}: must be {' or '.join(known)}, got {value!r}; set {name}: {next(iter(known))}")
+    if not Token.is_unresolved(settings.backup_days) and settings.backup_days is not None:
+        problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
+        if problem:
+            raise ValueError(f"backup_retention_days: {problem}")
+    for name, sentence in rules.combination_problems(settings):
+        raise ValueError(f"{_ARGUMENTS.get(name, name)}: {sentence}")
+
+
+_ARGUMENTS = {"backups": "backup_retention_days"}
+
+
+def _check_performance(settings: rules.Settings) -> None:
+    for name, problem in _performance_problems(settings):
+        if problem:
+            raise ValueError(f"{name}: {problem}")
+
+
+def _performance_problems(settings: rules.Settings) -> Iterator[tuple[str, str | None]]:
+    throughput, capacity = settings.throughput_mbps_per_tib, settings.capacity_gib
+    if throughput is not None and not Token.is_unresolved(throughput):
+        yield "throughput_mbps_per_tib", rules.throughput_problem(throughput)
+    if capacity is not None and not Token.is_unresolved(capacity):
+        efa = settings.efa and not Token.is_unresolved(throughput)
+        yield "capacity_gib", rules.capacity_problem(capacity, throughput_mbps_per_tib=throughput or 0, efa=efa)
+    if settings.metadata_iops is not None and not Token.is_unresolved(settings.metadata_iops):
+        tiering = settings.storage_type == rules.INTELLIGENT_TIERING
+        judge = rules.tiering_metadata_iops_problem if tiering else rules.metadata_iops_problem
+        yield "metadata_iops", judge(settings.metadata_iops)
+    in_all = settings.throughput_capacity_mbps
+    if in_all is not None and not Token.is_unresolved(in_all):
+        yield "throughput_capacity_mbps", rules.tiering_throughput_problem(in_all)
+        size = settings.read_cache_gib
+        if size is not None and not Token.is_unresolved(size):
+            yield "read_cache.size_gib", rules.read_cache_problem(size, throughput_capacity_mbps=in_all)
+
+
+def _check_times(retention_days: int | None, start_time: str | None, maintenance_window: str | None) -> None:
+    if start_time is not None and not retention_days:
+        raise ValueError(
+            f"backup_start_time: must be left out without backups, got {start_time!r}; set backup_retention_days: 7"
+        )
+    for name, value, pattern, shape in (
+        ("backup_start_time", start_time, _DAILY, "HH:MM in UTC, such as 03:00"),
+        ("maintenance_window", maintenance_window, _WEEKLY, "d:HH:MM in UTC, such as 7:03:00 for Sunday"),
+    ):
+        if value is not None and not Token.is_unresolved(value) and not pattern.fullmatch(value):
+            raise ValueError(f"{name}: must be {shape}, got {value!r}")
+
+
+def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa: bool, deployment_type: str) -> None:
+    problem = rules.region_problem(region, efa=efa, deployment_type=deployment_type)
+    if problem:
+        raise ValueError(f"region: {problem}")
+    elsewhere = sorted({zone for zone in client_zones if zone != own_zone and not Token.is_unresolved(zone)})
+    if efa and elsewhere and not Token.is_unresolved(own_zone):
+        raise ValueError(
+            "availability_zone_id: must be that of all clients with EFA, which does not cross zones, "
+            f"got {own_zone} and clients in {', '.join(elsewhere)}; put the file system in {elsewhere[0]}, "
+            "or set efa: false"
+        )
+
+
+def _check_compression(compression: str) -> None:
+    if compression not in rules.COMPRESSIONS:
+        raise ValueError(
+            f"compression: must be {' or '.join(rules.COMPRESSIONS)}, got {compression!r}; set compression: lz4"
+        )
+
+
+def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
+    problem = rules.DATA_REPOSITORIES.count_problem(len(repositories), what="data repositories")
+    if problem:
+        raise ValueError(f"data_repositories: {problem}")
+    for index, repository in enumerate(repositories):
+        if not repository.path.startswith("/"):
+            raise ValueError(
+                f"data_repositories[{index}].path: must begin with /, got {repository.path!r}; set /{repository.path}"
+            )
+        if not Token.is_unresolved(repository.s3_uri) and not repository.s3_uri.startswith("s3://"):
+            raise ValueError(
+                f"data_repositories[{index}].s3_uri: must look like s3://bucket/prefix/, got {repository.s3_uri!r}"
+            )
+        for other in repositories[:index]:
+            if rules.contains(other.path, repository.path) or rules.contains(repository.path, other.path):
+                raise ValueError(
+                    f"data_repositories[{index}].path: must not overlap another link's, got {repository.path} beside "
+                    f"{other.path}; choose folders of which none holds the other"
+                )
+
+
+def _spelt(path: str) -> str:
+    """Give ``path`` without slashes, which ids of constructs cannot hold, and /a/b other than /a-b."""
+    return path.replace("%", "%25").replace("-", "%2D").replace("/", "-")
+
+
+def _log_configuration(group: logs.CfnLogGroup, level: str) -> fsx.CfnFileSystem.LogConfigurationProperty:
+    return fsx.CfnFileSystem.LogConfigurationProperty(
+        level=rules.LOG_LEVELS[level],
+        destination=f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:{group.ref}",
+    )
+
+
+def _events(events: Sequence[Event]) -> list[str]:
+    return [event.upper() for event in events]

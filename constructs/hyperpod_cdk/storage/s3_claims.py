@@ -1,0 +1,185 @@
+"""Makes S3 buckets mountable by pods: a volume and a claim per namespace, and the driver with its rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aws_cdk import Aws
+from aws_cdk import aws_eks_v2 as eks
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.rules import brackets_problem
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
+from hyperpod_cdk.hyperpod.instance_groups import is_token
+from hyperpod_cdk.storage.volume_claims import VolumeClaims
+
+CSI_DRIVER = "s3.csi.aws.com"
+"""Name of the Kubernetes driver in a static persistent volume."""
+
+# Kubernetes wants one, and the driver looks at none
+_ANY_CAPACITY = "1Gi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MountedBucket:
+    """An S3 bucket that exists, or the part of it under ``prefix`` (empty, or ending with ``/``), and what pods may do.
+
+    Pods read, and unless ``read_only`` write new objects; they replace objects only with ``allow_overwrite`` and delete
+    them only with ``allow_delete``, as Mountpoint has it. ``kms_key_arn`` names the key that encrypts the objects.
+    """
+
+    bucket: str
+    prefix: str = ""
+    read_only: bool = False
+    allow_delete: bool = False
+    allow_overwrite: bool = False
+    kms_key_arn: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself; raises ValueError."""
+        if self.prefix and (self.prefix.startswith("/") or not self.prefix.endswith("/")):
+            fixed = f"{self.prefix.strip('/')}/"
+            raise ValueError(f"prefix: must end with / and not begin with it, got {self.prefix!r}; set {fixed!r}")
+        if not is_token(self.prefix) and (problem := brackets_problem(self.prefix, key="prefix")):
+            raise ValueError(f"prefix: {problem}")
+        if self.read_only and (self.allow_delete or self.allow_overwrite):
+            raise ValueError("read_only: must be false to delete or overwrite objects, got true; set read_only: false")
+
+
+class S3Claims(VolumeClaims):
+    """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, over one ``MountedBucket``.
+
+    ``region`` is the bucket's. Files belong to ``uid`` and ``gid``, root where both are left out; pods of other users
+    get at them only where one is stated. Objects stay when claim or volume go.
+
+    The namespaces have to exist, unless ``create_namespaces``. Let this depend on what makes the namespaces (a team's
+    compute quota) and on ``S3CsiDriver``, which has to know the bucket.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        bucket: MountedBucket,
+        region: str,
+        claim_name: str,
+        namespaces: Sequence[str],
+        uid: int | None = None,
+        gid: int | None = None,
+        create_namespaces: bool = False,
+    ) -> None:
+        options = list(_mount_options(bucket, region=region, uid=uid, gid=gid))
+        super().__init__(
+            scope,
+            construct_id,
+            cluster=cluster,
+            claim_name=claim_name,
+            namespaces=namespaces,
+            volume=lambda name: {
+                "capacity": {"storage": _ANY_CAPACITY},
+                "accessModes": ["ReadOnlyMany" if bucket.read_only else "ReadWriteMany"],
+                "mountOptions": options,
+                # Kubernetes mounts one volume of a handle, however many there are
+                "csi": {
+                    "driver": CSI_DRIVER,
+                    "volumeHandle": name,
+                    "volumeAttributes": {"bucketName": bucket.bucket},
+                },
+            },
+            request=_ANY_CAPACITY,
+            create_namespaces=create_namespaces,
+        )
+
+
+class S3CsiDriver(Construct):
+    """The Mountpoint for S3 CSI driver as an EKS add-on, with the rights to ``buckets`` and nothing else.
+
+    The rights come from a pod identity association, which the driver knows since 2.0.0. All pods that mount a bucket
+    share them: what a namespace has no claim for it cannot mount, but rights are not kept apart by namespace. Without
+    ``buckets`` it may read and write nothing. Needs the add-on ``eks-pod-identity-agent`` and, to become active, a
+    node. ``addon_version`` left out means EKS's default version for the cluster's Kubernetes version.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        buckets: Sequence[MountedBucket] = (),
+        addon_version: str | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        driver = addons.row(addons.S3_CSI_DRIVER)
+        statements = list(_statements(buckets))
+        role = iam.CfnRole(
+            self,
+            "Role",
+            description="Mountpoint for S3 CSI driver, through EKS pod identity",
+            assume_role_policy_document=POD_IDENTITY_TRUST,
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="buckets", policy_document={"Version": "2012-10-17", "Statement": statements}
+                )
+            ]
+            if statements
+            else None,
+        )
+        reason = "pods mount every object of the bucket, or below the prefix, whatever its name"
+        objects = {RESOURCE.format(f"arn:<AWS::Partition>:s3:::{each.bucket}/{each.prefix}*") for each in buckets}
+        acknowledge(role, dict.fromkeys(sorted(objects), reason))
+        self._addon = driver_addon(
+            self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
+        )
+
+    @property
+    def addon(self) -> eks.CfnAddon:
+        """The add-on."""
+        return self._addon
+
+
+def _mount_options(bucket: MountedBucket, *, region: str, uid: int | None, gid: int | None) -> Iterator[str]:
+    yield f"region {region}"
+    if bucket.prefix:
+        yield f"prefix {bucket.prefix}"
+    if bucket.read_only:
+        yield "read-only"
+    if bucket.allow_delete:
+        yield "allow-delete"
+    if bucket.allow_overwrite:
+        yield "allow-overwrite"
+    for name, value in (("uid", uid), ("gid", gid)):
+        if value is not None:
+            yield f"{name}={value}"
+    if uid is not None or gid is not None:
+        yield "allow-other"
+
+
+def _statements(buckets: Sequence[MountedBucket]) -> Iterator[Mapping[str, Any]]:
+    """Give the rights of Mountpoint's own recommendation, bucket by bucket and prefix by prefix."""
+    for bucket in buckets:
+        arn = f"arn:{Aws.PARTITION}:s3:::{bucket.bucket}"
+        listing: dict[str, Any] = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn}
+        if bucket.prefix:
+            listing["Condition"] = {"StringLike": {"s3:prefix": f"{bucket.prefix}*"}}
+        yield listing
+        actions = ["s3:GetObject"]
+        if not bucket.read_only:
+            actions += ["s3:AbortMultipartUpload", "s3:PutObject"]
+        if bucket.allow_delete:
+            actions.append("s3:DeleteObject")
+        yield {"Effect": "Allow", "Action": sorted(actions), "Resource": f"{arn}/{bucket.prefix}*"}
+        if bucket.kms_key_arn:
+            yield {
+                "Effect": "Allow",
+                "Action": ["kms:Decrypt"] if bucket.read_only else ["kms:Decrypt", "kms:GenerateDataKey"],
+                "Resource": bucket.kms_key_arn,
+                "Condition": {"StringEquals": {"kms:ViaService": f"s3.{Aws.REGION}.{Aws.URL_SUFFIX}"}},
+            }

@@ -1,0 +1,125 @@
+"""A persistent volume and a claim in each of several namespaces, bound to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_eks_v2 as eks
+from constructs import Construct
+
+from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.common.manifests import applied_manifest
+
+MakeVolume = Callable[[str], Mapping[str, Any]]
+
+
+class VolumeClaims(Construct):
+    """A persistent volume and a claim named ``claim_name`` in each of ``namespaces``, bound to each other.
+
+    Every namespace gets a volume of its own, because a volume binds to one claim; all lead to the same files. Nothing
+    is deleted of what is mounted when claim or volume go. ``volume`` takes a volume's name and gives what its spec
+    holds beside the binding: capacity, access modes, mount options, CSI source. The claim asks for ``request``, with
+    the same access modes.
+
+    The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
+    stack goes, since whatever runs in them would go with them. They get the level baseline of Pod Security, but for
+    those of Kubernetes and of operators, whose pods may need more. Raises ValueError for a namespace that stands twice.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        claim_name: str,
+        namespaces: Sequence[str],
+        volume: MakeVolume,
+        request: str,
+        create_namespaces: bool = False,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        if len(set(namespaces)) != len(namespaces):
+            raise ValueError(f"namespaces: must be different, got {', '.join(namespaces)}; remove the repeated ones")
+        self._manifests: dict[str, eks.KubernetesManifest] = {}
+        self._namespaces: dict[str, eks.KubernetesManifest] = {}
+        for namespace in namespaces:
+            claim = {"namespace": namespace, "name": claim_name}
+            # volumes share one name space; a dot, which no namespace contains, keeps the two parts apart
+            volume_name = f"{namespace}.{claim_name}"
+            spec = volume(volume_name)
+            manifest = applied_manifest(
+                self,
+                f"Claim-{namespace}",
+                cluster=cluster,
+                objects=[
+                    _volume(volume_name, claim, spec),
+                    _claim(volume_name, claim, access_modes=spec["accessModes"], request=request),
+                ],
+            )
+            if create_namespaces:
+                self._namespaces[namespace] = self._namespace(cluster, namespace)
+                manifest.node.add_dependency(self._namespaces[namespace])
+            self._manifests[namespace] = manifest
+
+    @property
+    def manifests(self) -> Mapping[str, eks.KubernetesManifest]:
+        """The volume and claim of each namespace."""
+        return self._manifests
+
+    @property
+    def namespaces(self) -> Mapping[str, eks.KubernetesManifest]:
+        """The namespaces that are made here; of several that make the same one, each has to wait for another."""
+        return self._namespaces
+
+    def _namespace(self, cluster: eks.ICluster, namespace: str) -> eks.KubernetesManifest:
+        metadata: dict[str, Any] = {"name": namespace}
+        if not governance.is_namespace_of_others(namespace):
+            metadata["labels"] = governance.pod_security_labels(governance.POD_SECURITY[0])
+        # one that is there already, of Kubernetes itself or of other claims, is no failure
+        return applied_manifest(
+            self,
+            f"Namespace-{namespace}",
+            cluster=cluster,
+            objects=[{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}],
+            # a namespace may have been there before, and with it all that others keep in it: not even a creation
+            # that is rolled back may delete it
+            removal_policy=RemovalPolicy.RETAIN,
+        )
+
+
+def _volume(name: str, claim: Mapping[str, str], spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": spec["capacity"],
+            "volumeMode": "Filesystem",
+            "accessModes": spec["accessModes"],
+            "mountOptions": spec["mountOptions"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "",
+            "claimRef": claim,
+            "csi": spec["csi"],
+        },
+    }
+
+
+def _claim(
+    volume_name: str, claim: Mapping[str, str], *, access_modes: Sequence[str], request: str
+) -> Mapping[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": claim,
+        "spec": {
+            "accessModes": access_modes,
+            # an empty class keeps the default class from provisioning another volume
+            "storageClassName": "",
+            "volumeName": volume_name,
+            "resources": {"requests": {"storage": request}},
+        },
+    }

@@ -1,0 +1,1 @@
+"""CloudFormation templates as they are read: assembly, values, groups, and the rules that judge them."""

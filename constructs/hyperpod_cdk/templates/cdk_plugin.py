@@ -1,0 +1,118 @@
+"""The policy pack for CDK: checks finished templates with AWS's own engine, and for what no schema says of HyperPod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+
+import aws_cdk as cdk
+import jsii
+
+from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
+from hyperpod_cdk.templates.engine import validation_engine
+from hyperpod_cdk.templates.rules import LEFT_OUT, RULES, Problem, Suppressions, problems
+
+
+def check_templates(paths: Iterable[str | Path], *, region: str | None = None) -> list[Finding]:
+    """Check templates that belong together (a cluster and the network it imports) and give every error and warning.
+
+    ``region`` is where they are deployed; without it the engine assumes us-east-1. Paths of findings are construct
+    paths where the template tells them (metadata ``aws:cdk:path``), else logical ids. A rule that a resource lists in
+    its own metadata, for cfn-lint (``ignore_checks``) or cdk-nag (``rules_to_suppress``), is silent about it, and one
+    that is acknowledged in CDK's metadata beside the template.
+    """
+    stacks = tuple(_stack(str(path), str(path), region) for path in paths)
+    suppressions = Suppressions()
+    return [
+        _finding(problem)
+        for problem in problems(Assembly(environment="", stacks=stacks))
+        if suppressions.of(problem.stack, problem.resource, problem.rule) is None
+    ]
+
+
+@jsii.implements(cdk.IPolicyValidationPlugin)
+class TemplateChecks:
+    """CDK policy-validation plugin that runs ``check_templates`` on every template of an app.
+
+    ``cdk.Validations.of(app).add_plugins(TemplateChecks())``, with CDK's built-in validation turned off
+    (``cdk.App(builtin_cloud_formation_validation=False)``), which is the same engine, older and a hundred times slower.
+    Errors fail the synthesis, warnings are printed. A finding is acknowledged by the id printed with it, e.g.
+    ``cdk.Validations.of(scope).acknowledge(cdk.Acknowledgment(id="hyperpod-cdk::cluster-tag", reason="..."))``.
+    """
+
+    @property
+    def name(self) -> str:
+        """The plugin's name in CDK's report."""
+        return "hyperpod-cdk"
+
+    @property
+    def version(self) -> str:
+        """The version of the engine, whose schemas decide most findings."""
+        return version("cloudformation-validate")
+
+    @property
+    def rule_ids(self) -> list[str]:
+        """Every rule that may speak: this pack's own, then the engine's."""
+        return [*RULES, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
+
+    def validate(self, context: cdk.IPolicyValidationContext) -> cdk.PolicyValidationPluginReport:
+        """Check the templates of an app or stage, each for the region of its stack."""
+        found = [problem for assembly in _assemblies(context) for problem in problems(assembly)]
+        return cdk.PolicyValidationPluginReport(
+            success=not any(problem.severity is Severity.ERROR for problem in found),
+            violations=[_violation(problem) for problem in found],
+        )
+
+
+def _assemblies(context: cdk.IPolicyValidationContext) -> Iterator[Assembly]:
+    """Give the templates of each stage: what one stage makes, no other refers to."""
+    # every attribute is a call into Node.js
+    read = [(each.template_path, each.stack_construct_path, each.region) for each in context.stack_templates]
+    read.sort(key=lambda each: str(Path(each[0]).parent))
+    for _, stage in groupby(read, key=lambda each: Path(each[0]).parent):
+        # the name that CDK gives a stack which is given none
+        stacks = (_stack(path, construct.replace("/", "-"), region) for path, construct, region in stage)
+        yield Assembly(environment="", stacks=tuple(stacks))
+
+
+def _stack(path: str, name: str, region: str | None) -> Stack:
+    try:
+        template = parse_template(Path(path).read_text(encoding="utf-8"), path)
+    except AssemblyError:
+        # the engine says what is wrong with it, and where
+        template = {}
+    return Stack(name=name, template=template, region=region or "", file=Path(path))
+
+
+def _finding(problem: Problem) -> Finding:
+    resource = problem.resource
+    construct = (resource.construct_path if resource else "") or problem.logical_id
+    return Finding(
+        severity=problem.severity,
+        message=problem.message,
+        path=" ".join(part for part in (construct, problem.place) if part),
+        file=str(problem.stack.file),
+        line=problem.line,
+        rule=problem.rule,
+    )
+
+
+def _violation(problem: Problem) -> cdk.PolicyViolation:
+    return cdk.PolicyViolation(
+        rule_name=problem.rule,
+        description=problem.message,
+        severity=problem.severity.value,
+        violating_resources=[
+            cdk.PolicyViolatingResource(
+                resource_logical_id=problem.logical_id,
+                template_path=str(problem.stack.file),
+                locations=[problem.place] if problem.place else [],
+            )
+        ],
+    )
+
+
+__all__ = ["LEFT_OUT", "RULES", "TemplateChecks", "check_templates"]

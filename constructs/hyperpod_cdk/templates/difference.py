@@ -1,0 +1,199 @@
+"""What differs between two assemblies: resources added, removed and changed, down to the single property."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.values import resolve
+
+NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName")
+"""Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
+
+ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
+"""What is compared beside the properties. Metadata and DependsOn change nothing that is deployed."""
+
+
+MACRO: Final = "Fn::Transform"
+"""The function that has a macro write what stands around it."""
+
+
+_FREE = re.compile(r"Document|Policy|Pattern|Body|Definition|Content|Json")
+"""Properties that hold JSON of any form, in which 4 and "4" are two values."""
+
+
+class Missing:
+    """Stands for a property that is not there."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = Missing()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropertyChange:
+    """One property that differs; values are resolved (``values.resolve``), MISSING where one side has none.
+
+    ``steps`` is the place with the names or indexes of list items (``("InstanceGroups", "[h100]", "InstanceCount")``).
+    """
+
+    steps: tuple[str, ...]
+    before: Any
+    after: Any
+
+    @property
+    def path(self) -> str:
+        """The place as findings show it: ``InstanceGroups[h100].InstanceCount``."""
+        return ".".join(self.steps).replace(".[", "[")
+
+    @property
+    def schema_path(self) -> tuple[str, ...]:
+        """The place as the type's schema names it, without list items: ``("InstanceGroups", "InstanceCount")``."""
+        return tuple(step for step in self.steps if not step.startswith("["))
+
+    @property
+    def item(self) -> str:
+        """The name or index of the outermost list item that it stands in (``h100``), empty outside of lists."""
+        return next((step[1:-1] for step in self.steps if step.startswith("[")), "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceChange:
+    """One resource that differs: ``before`` is None where it is new, ``after`` where it is gone.
+
+    ``properties`` are the changed ones of a resource that both sides have, ``attributes`` those of ATTRIBUTES.
+    """
+
+    before: Resource | None
+    after: Resource | None
+    properties: tuple[PropertyChange, ...] = ()
+    attributes: tuple[PropertyChange, ...] = ()
+
+    @property
+    def resource(self) -> Resource:
+        """The resource as it will be, or as it was where it is gone."""
+        found = self.after or self.before
+        assert found is not None  # noqa: S101 - compare() makes no change without a side
+        return found
+
+
+def apart(base: Assembly, head: Assembly) -> Assembly:
+    """Give the base with another name for each stack that is none of the head's.
+
+    CloudFormation knows a stack by account, region and name: one of the same name elsewhere is another stack, which
+    stays as it is. What only the deployment knows may be the same.
+    """
+
+    def is_elsewhere(stack: Stack) -> bool:
+        other = head.by_name.get(stack.name)
+        pairs = () if other is None else ((stack.account, other.account), (stack.region, other.region))
+        return any(one and two and one != two for one, two in pairs)
+
+    names = {
+        stack.name: f"{stack.name} in {stack.account or 'its account'} {stack.region}".rstrip()
+        for stack in base.stacks
+        if is_elsewhere(stack)
+    }
+    if not names:
+        return base
+    stacks = tuple(
+        replace(
+            stack,
+            name=names.get(stack.name, stack.name),
+            dependencies=tuple(names.get(each, each) for each in stack.dependencies),
+        )
+        for stack in base.stacks
+    )
+    return replace(base, stacks=stacks)
+
+
+def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
+    """Give every resource that differs, in the order of deployment; those that are gone come last."""
+    changes = []
+    for after in head.resources():
+        before = base.find(after.stack, after.logical_id)
+        if before is None:
+            changes.append(ResourceChange(before=None, after=after))
+            continue
+        properties = tuple(property_changes(base, before, head, after))
+        attributes = tuple(
+            PropertyChange(steps=(name,), before=before.body.get(name, MISSING), after=after.body.get(name, MISSING))
+            for name in ATTRIBUTES
+            if before.body.get(name) != after.body.get(name)
+        )
+        if properties or attributes or before.type != after.type:
+            changes.append(ResourceChange(before=before, after=after, properties=properties, attributes=attributes))
+    changes += [
+        ResourceChange(before=before, after=None)
+        for before in base.resources()
+        if head.find(before.stack, before.logical_id) is None
+    ]
+    return changes
+
+
+def property_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:
+    """Give the properties of one resource that differ once references are followed."""
+    if before.properties == after.properties and base is head:
+        return
+    old = resolve(base, before.stack, before.properties)
+    new = resolve(head, after.stack, after.properties)
+    if isinstance(old, dict) and isinstance(new, dict):
+        yield from _changes((), old, new)
+    elif old != new:
+        # one function stands in place of all properties: a macro writes them
+        yield PropertyChange(steps=(MACRO,), before=old, after=new)
+
+
+def _changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[PropertyChange]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in (*before, *(key for key in after if key not in before)):
+            yield from _changes((*steps, key), before.get(key, MISSING), after.get(key, MISSING))
+        return
+    if isinstance(before, list) and isinstance(after, list):
+        named_before, named_after = _named(before, after)
+        if named_before is not None and named_after is not None:
+            for key in (*named_before, *(key for key in named_after if key not in named_before)):
+                old, new = named_before.get(key, MISSING), named_after.get(key, MISSING)
+                yield from _changes((*steps, f"[{key}]"), old, new)
+            return
+    if not _is_same(steps, before, after):
+        yield PropertyChange(steps=steps, before=before, after=after)
+
+
+def _is_same(steps: tuple[str, ...], before: Any, after: Any) -> bool:
+    """Whether CloudFormation takes two values for the same: it reads 4 and "4", true and "true" alike."""
+    if before == after and type(before) is type(after):
+        return True
+    scalars = (str, int, float)
+    if not isinstance(before, scalars) or not isinstance(after, scalars) or any(_FREE.search(step) for step in steps):
+        return False
+    return _text(before) == _text(after)
+
+
+def _text(value: str | float) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _named(before: list[Any], after: list[Any]) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+    """Give the items by name, by index where they have none and are as many; None where neither tells them apart."""
+    everything = [*before, *after]
+    if not all(isinstance(item, dict) for item in everything):
+        return None, None
+    for name in NAMES:
+        if everything and all(isinstance(item.get(name), str) for item in everything):
+            old, new = ({item[name]: item for item in items} for items in (before, after))
+            if len(old) == len(before) and len(new) == len(after):
+                return old, new
+    if len(before) != len(after):
+        return None, None
+    return ({str(index): item for index, item in enumerate(items)} for items in (before, after))  # type: ignore[return-value]

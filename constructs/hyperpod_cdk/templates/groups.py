@@ -1,0 +1,455 @@
+"""Instance groups and subnets of an assembly, as every analysis reads them: whose they are, where, and how many."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+
+CLUSTER: Final = "AWS::SageMaker::Cluster"
+SUBNET: Final = "AWS::EC2::Subnet"
+SECURITY_GROUP: Final = "AWS::EC2::SecurityGroup"
+FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
+
+CapacityKind = Literal["training plan", "spot", "on-demand", "unknown"]
+UseKind = Literal["nodes", "file system", "EKS", "function", "NAT gateway", "endpoint", "other"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A subnet, security group or VPC that a property names.
+
+    ``key`` tells parts apart, ``label`` is for readers. ``resource`` is the resource that makes it, None for one that
+    stands outside of the templates (an id, a parameter without default); ``attribute`` is what of the resource is
+    meant where that is something of its own: the ``DefaultSecurityGroup`` of a VPC.
+    """
+
+    key: str
+    label: str
+    resource: Resource | None = field(default=None, compare=False, repr=False)
+    attribute: str = ""
+
+    def is_made_here(self, resource_type: str) -> bool:
+        """Whether a resource of this type in these templates makes it."""
+        return self.resource is not None and self.resource.type == resource_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceGroup:
+    """One instance group of a HyperPod cluster; what the template does not tell is None or empty.
+
+    ``types``: the one instance type, or those of a flexible group, whose ``count`` is that of all together. Empty where
+    a parameter decides. ``count`` is None with ``count_note`` saying why. ``zone_ids`` are AZ IDs, ``zones`` what the
+    template says of each subnet's zone: the ID, the name, or nothing. ``capacity_kind`` ``training plan`` comes with
+    ``plan``: the ARN, or the parameter that gives it. ``storage_gib``: extra EBS volumes of one node together, 0
+    without. ``is_efa_only``: no network interface but the primary one carries IP traffic. ``index`` is its place in the
+    cluster's list.
+    """
+
+    cluster: Resource = field(compare=False, repr=False)
+    name: str
+    index: int
+    is_restricted: bool = False
+    types: tuple[str, ...] = ()
+    is_flexible: bool = False
+    count: int | None = None
+    count_note: str = ""
+    min_count: int | None = None
+    zone_ids: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    subnets: tuple[Part, ...] = ()
+    security_groups: tuple[Part, ...] = ()
+    capacity_kind: CapacityKind = "on-demand"
+    plan: str | None = None
+    storage_gib: int | None = 0
+    is_efa_only: bool = False
+
+    @property
+    def plan_name(self) -> str:
+        """The last part of the plan's ARN; empty without a plan."""
+        return (self.plan or "").rpartition("/")[2]
+
+    @property
+    def capacity(self) -> str:
+        """Where its instances come from, in words: ``training plan h100-april``, ``on-demand``, ``spot``, ``flexible``.
+
+        ``flexible`` is an on-demand group of several types.
+        """
+        if self.capacity_kind == "training plan":
+            return f"training plan {self.plan_name}"
+        return "flexible" if self.is_flexible and self.capacity_kind == "on-demand" else self.capacity_kind
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether Karpenter sets the number of its nodes."""
+        return self.count_note == SCALED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Something that takes addresses of a subnet. ``name`` is the instance group's, else the resource's."""
+
+    kind: UseKind
+    name: str
+    resource: Resource
+    group: InstanceGroup | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subnet:
+    """One subnet, made by the templates or named in them. ``zone_id`` and ``zone_name`` exclude each other.
+
+    ``cidr`` and ``zone_id`` are empty where the template does not tell. ``zone`` tells zones apart even then, where two
+    subnets name their zone in the same words; empty where nothing is said. ``uses`` is what stands in it.
+    """
+
+    part: Part
+    cidr: str = ""
+    zone_id: str = ""
+    zone_name: str = ""
+    zone: str = ""
+    vpc: Part | None = None
+    uses: tuple[Use, ...] = ()
+
+    @property
+    def resource(self) -> Resource | None:
+        """The resource that makes it, None for an existing one."""
+        return self.part.resource
+
+    def of_kind(self, kind: UseKind) -> tuple[Use, ...]:
+        """Give the uses of one kind."""
+        return tuple(use for use in self.uses if use.kind == kind)
+
+
+SCALED: Final = "Karpenter sets it"
+"""The ``count_note`` of a group whose nodes Karpenter adds and removes."""
+
+
+def instance_groups(assembly: Assembly) -> list[InstanceGroup]:
+    """Give the groups of every HyperPod cluster in the order of the templates, restricted groups last.
+
+    A resource whose condition does not hold is left out, here and in ``subnets``.
+    """
+    clusters = [cluster for cluster in assembly.of_type(CLUSTER) if exists(assembly, cluster) is not False]
+    return [group for cluster in clusters for group in _groups(assembly, cluster)]
+
+
+def subnets(assembly: Assembly) -> list[Subnet]:
+    """Give every subnet of the templates in their order, then those that are named only, by their label."""
+    uses: dict[str, list[Use]] = {}
+    parts: dict[str, Part] = {}
+    for part, use in _uses(assembly):
+        parts.setdefault(part.key, part)
+        uses.setdefault(part.key, []).append(use)
+    resources = [resource for resource in assembly.of_type(SUBNET) if exists(assembly, resource) is not False]
+    made = [_subnet(assembly, resource) for resource in resources]
+    known = {subnet.part.key for subnet in made}
+    named = sorted((part for key, part in parts.items() if key not in known), key=lambda part: (part.label, part.key))
+    return [
+        _with_uses(subnet, uses.get(subnet.part.key, ())) for subnet in (*made, *(Subnet(part=part) for part in named))
+    ]
+
+
+def part(assembly: Assembly, stack: str, value: Any) -> Part:
+    """Give what a template value names."""
+    return resolved_part(assembly, stack, resolve(assembly, stack, value))
+
+
+def parts(assembly: Assembly, stack: str, value: Any) -> tuple[Part, ...]:
+    """Give what a list of template values names; a list that the template does not tell is one part."""
+    resolved = resolve(assembly, stack, value)
+    if resolved is None:
+        return ()
+    items = resolved if isinstance(resolved, list) else [resolved]
+    return tuple(resolved_part(assembly, stack, item) for item in items)
+
+
+def resolved_part(assembly: Assembly, stack: str, resolved: Any) -> Part:
+    """Give what a resolved value names."""
+    if isinstance(resolved, Reference):
+        resource = assembly.find(resolved.stack, resolved.logical_id)
+        if resource is not None:
+            attribute = "" if _OWN_ID.get(resource.type, "") == resolved.attribute else resolved.attribute
+            key = f"{resource.stack}:{resource.logical_id}" + (f":{attribute}" if attribute else "")
+            said = f"{resource.name}.{attribute}" if attribute else resource.name
+            return Part(key=key, label=f"{said} ({resource.stack})", resource=resource, attribute=attribute)
+    text = plain(resolved)
+    # the same parameter of two stacks may have two values
+    key = f"{stack}:{text}" if isinstance(resolved, Unknown) or "${" in text else text
+    return Part(key=key, label=text)
+
+
+def exists(assembly: Assembly, resource: Resource) -> bool | None:
+    """Say whether a resource is made, by its condition; None where the template does not tell."""
+    condition = resource.body.get("Condition")
+    if condition is None:
+        return True
+    made = resolve(assembly, resource.stack, {"Fn::If": [condition, True, False]})
+    return made if isinstance(made, bool) else None
+
+
+def whole_number(value: Any) -> int | None:
+    """Give a number, or the number that a text holds (parameters have texts), else None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.strip().isdecimal() else None
+
+
+def entries(value: Any) -> list[dict[str, Any]]:
+    """Give the objects of a list, nothing for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+# what Ref gives of these is what these attributes give
+_OWN_ID: Final[Mapping[str, str]] = {SECURITY_GROUP: "GroupId", SUBNET: "SubnetId", "AWS::EC2::VPC": "VpcId"}
+_NODE_COUNTS: Final = "Custom::HyperPodNodeCounts"
+_READ: Final = (
+    "InstanceGroupName",
+    "InstanceType",
+    "InstanceRequirements",
+    "InstanceCount",
+    "MinInstanceCount",
+    "OverrideVpcConfig",
+    "CapacityRequirements",
+    "TrainingPlanArn",
+    "InstanceStorageConfigs",
+    "NetworkInterface",
+)
+
+
+def _groups(assembly: Assembly, cluster: Resource) -> Iterator[InstanceGroup]:
+    own = resolve(assembly, cluster.stack, cluster.properties.get("VpcConfig"))
+    karpenter = _enabled(resolve(assembly, cluster.stack, cluster.properties.get("AutoScaling")))
+    for kind, is_restricted in (("InstanceGroups", False), ("RestrictedInstanceGroups", True)):
+        groups = cluster.properties.get(kind)
+        if not isinstance(groups, list):
+            groups = resolve(assembly, cluster.stack, groups)
+        for index, raw in enumerate(groups if isinstance(groups, list) else ()):
+            body = _readable(assembly, cluster.stack, raw)
+            if body is not None:
+                yield _group(
+                    assembly, cluster, body, own, index=index, is_restricted=is_restricted, is_scalable=karpenter
+                )
+
+
+def _enabled(autoscaling: Any) -> bool:
+    return isinstance(autoscaling, dict) and autoscaling.get("Mode") == "Enable"
+
+
+def _readable(assembly: Assembly, stack: str, raw: Any) -> dict[str, Any] | None:
+    """Resolve what is read of a group, and no label or script of it."""
+    if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)).startswith("Fn::"):
+        raw = resolve(assembly, stack, raw)
+    if not isinstance(raw, dict):
+        return None
+    resolved = resolve(assembly, stack, {name: raw[name] for name in _READ if name in raw})
+    return resolved if isinstance(resolved, dict) else None
+
+
+def _group(
+    assembly: Assembly,
+    cluster: Resource,
+    body: Mapping[str, Any],
+    own: Any,
+    *,
+    index: int,
+    is_restricted: bool,
+    is_scalable: bool,
+) -> InstanceGroup:
+    types, is_flexible = _types(body)
+    count = whole_number(body.get("InstanceCount"))
+    note = "" if count is not None else _count_note(assembly, body.get("InstanceCount"))
+    if count == 0 and is_scalable and not is_restricted:
+        count, note = None, SCALED
+    network = body.get("OverrideVpcConfig") or own
+    subnets_of = _members(assembly, cluster.stack, network, "Subnets")
+    places = [_zone_of(assembly, each) for each in subnets_of]
+    kind, plan = _capacity(body)
+    return InstanceGroup(
+        cluster=cluster,
+        name=plain(body.get("InstanceGroupName")) or str(index),
+        index=index,
+        is_restricted=is_restricted,
+        types=types,
+        is_flexible=is_flexible,
+        count=count,
+        count_note=note,
+        min_count=whole_number(body.get("MinInstanceCount")),
+        zone_ids=tuple(dict.fromkeys(place.zone_id for place in places if place.zone_id)),
+        zones=tuple(place.zone for place in places),
+        subnets=subnets_of,
+        security_groups=_members(assembly, cluster.stack, network, "SecurityGroupIds"),
+        capacity_kind=kind,
+        plan=plan,
+        storage_gib=_storage(body.get("InstanceStorageConfigs")),
+        is_efa_only=_is_efa_only(body.get("NetworkInterface")),
+    )
+
+
+def _is_efa_only(interface: object) -> bool:
+    wanted = hyperpod.NETWORK_INTERFACES["efa_only"]
+    return isinstance(interface, dict) and interface.get("InterfaceType") == wanted
+
+
+def _types(body: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
+    one = body.get("InstanceType")
+    if isinstance(one, str):
+        return (one,), False
+    requirements = body.get("InstanceRequirements")
+    several = requirements.get("InstanceTypes") if isinstance(requirements, dict) else None
+    named = [name for name in several if isinstance(name, str)] if isinstance(several, list) else []
+    # one that is not told may be any type, also the hungriest
+    return (tuple(named) if isinstance(several, list) and len(named) == len(several) else ()), requirements is not None
+
+
+def _count_note(assembly: Assembly, count: Any) -> str:
+    if isinstance(count, Reference):
+        source = assembly.find(count.stack, count.logical_id)
+        if source is not None and source.type == _NODE_COUNTS:
+            return SCALED
+        return f"{plain(count)} gives it"
+    return f"{plain(count)} gives it" if count is not None else "the template does not state it"
+
+
+def _members(assembly: Assembly, stack: str, network: Any, name: str) -> tuple[Part, ...]:
+    if isinstance(network, (Reference, Unknown)):
+        return (resolved_part(assembly, stack, network),)
+    value = network.get(name) if isinstance(network, dict) else None
+    if value is None:
+        return ()
+    items = value if isinstance(value, list) else [value]
+    return tuple(resolved_part(assembly, stack, item) for item in items)
+
+
+def _capacity(body: Mapping[str, Any]) -> tuple[CapacityKind, str | None]:
+    plan = body.get("TrainingPlanArn")
+    if isinstance(plan, Unknown) and plan.text.startswith("{if "):
+        return "unknown", None
+    if plan:
+        return "training plan", plain(plan)
+    requirements = body.get("CapacityRequirements")
+    if isinstance(requirements, Unknown):
+        return "unknown", None
+    return ("spot" if isinstance(requirements, dict) and "Spot" in requirements else "on-demand"), None
+
+
+def _storage(volumes: Any) -> int | None:
+    if volumes is None:
+        return 0
+    if not isinstance(volumes, list):
+        return None
+    total = 0
+    for volume in volumes:
+        if not isinstance(volume, dict):
+            return None
+        ebs = volume.get("EbsVolumeConfig")
+        if ebs is None or (isinstance(ebs, dict) and ebs.get("RootVolume")):
+            continue
+        size = whole_number(ebs.get("VolumeSizeInGB")) if isinstance(ebs, dict) else None
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+@dataclass(frozen=True)
+class _Zone:
+    zone_id: str = ""
+    zone_name: str = ""
+    zone: str = ""
+
+
+def _zone_of(assembly: Assembly, subnet: Part) -> _Zone:
+    resource = subnet.resource
+    if resource is None or resource.type != SUBNET:
+        return _Zone()
+    for name in ("AvailabilityZoneId", "AvailabilityZone"):
+        stated = resource.properties.get(name)
+        if stated is None:
+            continue
+        value = resolve(assembly, resource.stack, stated)
+        if isinstance(value, str) and regions.is_az_id(value):
+            return _Zone(zone_id=value, zone=value)
+        if isinstance(value, str):
+            return _Zone(zone_name=value, zone=value)
+        # the first zone of the region is the first zone of the region, whichever it is
+        return _Zone(zone=f"{resource.stack}: {json.dumps(stated, sort_keys=True)}")
+    return _Zone()
+
+
+def _subnet(assembly: Assembly, resource: Resource) -> Subnet:
+    itself = resolved_part(assembly, resource.stack, Reference(resource.stack, resource.logical_id))
+    cidr = resolve(assembly, resource.stack, resource.properties.get("CidrBlock"))
+    place = _zone_of(assembly, itself)
+    vpc = resource.properties.get("VpcId")
+    return Subnet(
+        part=itself,
+        cidr=cidr if isinstance(cidr, str) and "${" not in cidr else "",
+        zone_id=place.zone_id,
+        zone_name=place.zone_name,
+        zone=place.zone,
+        vpc=None if vpc is None else part(assembly, resource.stack, vpc),
+    )
+
+
+def _with_uses(subnet: Subnet, uses: Iterable[Use]) -> Subnet:
+    return Subnet(
+        part=subnet.part,
+        cidr=subnet.cidr,
+        zone_id=subnet.zone_id,
+        zone_name=subnet.zone_name,
+        zone=subnet.zone,
+        vpc=subnet.vpc,
+        uses=tuple(uses),
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a type names its subnets: the way through its properties."""
+
+    kind: UseKind
+    way: tuple[str, ...] = field(default=())
+
+
+_PLACES: Final[Mapping[str, _Place]] = {
+    FILE_SYSTEM: _Place("file system", ("SubnetIds",)),
+    "AWS::EKS::Cluster": _Place("EKS", ("ResourcesVpcConfig", "SubnetIds")),
+    "AWS::Lambda::Function": _Place("function", ("VpcConfig", "SubnetIds")),
+    "AWS::EC2::NatGateway": _Place("NAT gateway", ("SubnetId",)),
+    "AWS::EC2::VPCEndpoint": _Place("endpoint", ("SubnetIds",)),
+}
+_TAKES_NONE: Final = frozenset(
+    {CLUSTER, "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::SubnetNetworkAclAssociation", "AWS::EC2::FlowLog"}
+)
+_ELSEWHERE: Final = (("SubnetId",), ("SubnetIds",), ("Subnets",), ("VpcConfig", "SubnetIds"))
+
+
+def _uses(assembly: Assembly) -> Iterator[tuple[Part, Use]]:
+    for group in instance_groups(assembly):
+        for each in group.subnets:
+            yield each, Use(kind="nodes", name=group.name, resource=group.cluster, group=group)
+    for resource in assembly.resources():
+        if resource.type in _TAKES_NONE or exists(assembly, resource) is False:
+            continue
+        place = _PLACES.get(resource.type)
+        ways = (place.way,) if place else _ELSEWHERE
+        kind: UseKind = place.kind if place else "other"
+        for way in ways:
+            value: Any = resource.properties
+            for step in way:
+                value = value.get(step) if isinstance(value, dict) else None
+            if value is None:
+                continue
+            for each in {each.key: each for each in parts(assembly, resource.stack, value)}.values():
+                if kind != "other" or each.is_made_here(SUBNET):
+                    yield each, Use(kind=kind, name=resource.name, resource=resource)

@@ -1,0 +1,24 @@
+"""The policy pack: CloudFormation's own engine and what no schema says about HyperPod, over plain templates.
+
+Works on any template, one of this project or of somebody else: what a template does not tell is not judged. Knows
+neither aws_cdk nor a construct; ``template_checks`` makes a plugin for CDK of it, ``review.policy`` a part of a report.
+"""
+
+from __future__ import annotations
+
+from hyperpod_cdk.templates.rules.engine import LEFT_OUT
+from hyperpod_cdk.templates.rules.pack import RULES, TABLE, problems
+from hyperpod_cdk.templates.rules.rule import Problem, Rule
+from hyperpod_cdk.templates.rules.suppressions import WITHOUT_REASON, Suppression, Suppressions
+
+__all__ = [
+    "LEFT_OUT",
+    "RULES",
+    "TABLE",
+    "WITHOUT_REASON",
+    "Problem",
+    "Rule",
+    "Suppression",
+    "Suppressions",
+    "problems",
+]

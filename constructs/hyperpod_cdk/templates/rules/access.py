@@ -1,0 +1,247 @@
+"""Who may do what: the role of the nodes, the bucket of their scripts, the API server of their EKS cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import hyperpod, kubernetes
+from hyperpod_cdk.catalog.iam_matching import matches_action
+from hyperpod_cdk.templates.assembly import Resource
+from hyperpod_cdk.templates.groups import entries
+from hyperpod_cdk.templates.rules.rule import EKS_CLUSTER, Context, Spot, listed
+from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
+
+ROLE: Final = "AWS::IAM::Role"
+_BUCKET: Final = "AWS::S3::Bucket"
+_ACCESS_ENTRY: Final = "AWS::EKS::AccessEntry"
+_BROAD: Final = re.compile(r":(?:iam::aws:)?policy/(?:[\w-]+/)*(\w+FullAccess|AdministratorAccess|PowerUserAccess)$")
+_SOURCE: Final = re.compile(r"s3://(?:\$\{(?P<id>[^}.]+)\}|(?P<name>[^/]+))")
+_BLOCKS: Final = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+_READ: Final = "s3:GetObject"
+
+
+def node_role(context: Context) -> Iterator[Spot]:
+    """Find roles of nodes with rights over a whole service or account."""
+    for role in _node_roles(context):
+        for index, policy in enumerate(listed(context.value(role, "ManagedPolicyArns"))):
+            broad = _BROAD.search(plain(policy))
+            if broad:
+                yield Spot(
+                    resource=role,
+                    place=f"Properties.ManagedPolicyArns.{index}",
+                    message=_too_broad(broad[1]),
+                )
+        for holder, place, statement in _statements(context, role):
+            wide = [action for action in map(plain, listed(statement.get("Action"))) if action.endswith("*")]
+            whole = [action for action in wide if action == "*" or action.endswith(":*")]
+            if whole and any(plain(each) == "*" for each in listed(statement.get("Resource"))):
+                yield Spot(resource=holder, place=place, message=_too_broad(f"{', '.join(whole)} on *"))
+
+
+def lifecycle_bucket(context: Context) -> Iterator[Spot]:
+    """Find buckets of lifecycle scripts that nodes may not read, or that anybody may."""
+    seen: set[tuple[str, str]] = set()
+    for group in context.groups:
+        cluster = group.read.cluster
+        scripts = resolve(context.assembly, cluster.stack, group.body.get("LifeCycleConfig"))
+        source = scripts.get("SourceS3Uri") if isinstance(scripts, dict) else None
+        found = _SOURCE.match(source) if isinstance(source, str) else None
+        if found is None:
+            continue
+        bucket = _bucket(context, cluster, found["id"]) if found["id"] else None
+        name = _bucket_name(context, bucket) if bucket else found["name"]
+        role = context.target(cluster, group.body.get("ExecutionRole"))
+        key = (found[0], role.logical_id if role else "")
+        if key in seen:
+            continue
+        seen.add(key)
+        if name is not None and role is not None and not _is_readable(context, name, role):
+            prefix = hyperpod.LIFECYCLE_BUCKET_PREFIX
+            yield Spot(
+                resource=bucket or cluster,
+                place="Properties.BucketName" if bucket else f"{group.place}.LifeCycleConfig.SourceS3Uri",
+                message=f"must have a name that begins with {prefix}, the only buckets that AWS's policy for nodes "
+                f"reads, got {name}, and {role.logical_id} has no right of its own to {_READ}; rename the bucket or "
+                "grant the right",
+            )
+        if bucket is not None:
+            yield from _public(context, bucket)
+
+
+def eks_public_endpoint(context: Context) -> Iterator[Spot]:
+    """Find API servers that answer to the whole internet."""
+    for cluster in context.assembly.of_type(EKS_CLUSTER):
+        public = context.value(cluster, "ResourcesVpcConfig", "EndpointPublicAccess")
+        cidrs = context.value(cluster, "ResourcesVpcConfig", "PublicAccessCidrs")
+        open_to_all = cidrs is None or (isinstance(cidrs, list) and "0.0.0.0/0" in cidrs)
+        if public in (None, True, "true") and open_to_all:
+            yield Spot(
+                resource=cluster,
+                place="Properties.ResourcesVpcConfig",
+                message="must answer to known addresses only, got a public endpoint open to 0.0.0.0/0"
+                f"{', as EKS has it where nothing is stated' if cidrs is None else ''}; set PublicAccessCidrs, or "
+                "EndpointPublicAccess: false and EndpointPrivateAccess: true",
+            )
+
+
+def eks_administrators(context: Context) -> Iterator[Spot]:
+    """Find EKS clusters that let nobody in: not their maker, and no role by an access entry."""
+    entries_for_people = [each for each in context.assembly.of_type(_ACCESS_ENTRY) if _is_for_people(context, each)]
+    entered = {
+        (cluster.stack, cluster.logical_id)
+        for entry in entries_for_people
+        if (cluster := context.target(entry, entry.properties.get("ClusterName"))) is not None
+    }
+    # beside a reference, a name that is spelt out; what cannot be read may be any cluster's
+    names = [context.value(entry, "ClusterName") for entry in entries_for_people]
+    if any(isinstance(name, Unknown) for name in names):
+        return
+    for cluster in context.assembly.of_type(EKS_CLUSTER):
+        if context.value(cluster, "Name") in [name for name in names if isinstance(name, str)]:
+            continue
+        mode = context.value(cluster, "AccessConfig", "AuthenticationMode")
+        maker = context.value(cluster, "AccessConfig", "BootstrapClusterCreatorAdminPermissions")
+        if mode == "API" and maker in (False, "false") and (cluster.stack, cluster.logical_id) not in entered:
+            yield Spot(
+                resource=cluster,
+                place="Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+                message="must let somebody in, got false for its maker and no access entry with a policy for a role "
+                "from elsewhere; add AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use",
+            )
+
+
+def eks_audit_log(context: Context) -> Iterator[Spot]:
+    """Find EKS clusters that keep no record of who asked what."""
+    for cluster in context.assembly.of_type(EKS_CLUSTER):
+        types = context.value(cluster, "Logging", "ClusterLogging", "EnabledTypes")
+        if isinstance(types, Unknown):
+            continue
+        enabled = [plain(each.get("Type")) for each in entries(types)]
+        if "audit" not in enabled:
+            yield Spot(
+                resource=cluster,
+                place="Properties.Logging",
+                message="must log who asked the API server for what, got "
+                f"{', '.join(enabled) or 'no control-plane log'}; add the type audit to EnabledTypes",
+            )
+
+
+def eks_authentication(context: Context) -> Iterator[Spot]:
+    """Find EKS clusters that HyperPod cannot give its nodes access to."""
+    for cluster in context.orchestrators:
+        mode = context.value(cluster, "AccessConfig", "AuthenticationMode")
+        if mode is None or mode == "CONFIG_MAP":
+            yield Spot(
+                resource=cluster,
+                place="Properties.AccessConfig.AuthenticationMode",
+                message="must know access entries, which HyperPod makes for its nodes, got "
+                f"{'CONFIG_MAP' if mode else 'none stated, which means CONFIG_MAP'}; set AuthenticationMode: API",
+            )
+
+
+def kubernetes_version(context: Context) -> Iterator[Spot]:
+    """Find versions that HyperPod does not accept, or that EKS has ceased to support or bills extra."""
+    runs_hyperpod = {(each.stack, each.logical_id) for each in context.orchestrators}
+    for cluster in context.assembly.of_type(EKS_CLUSTER):
+        value = context.value(cluster, "Version")
+        if value is None or isinstance(value, (Unknown, Reference, dict, list)):
+            continue
+        version = str(value)
+        problem = None
+        if (cluster.stack, cluster.logical_id) in runs_hyperpod:
+            problem = kubernetes.version_problem(version, key="Version")
+        problem = kubernetes.support_warning(version, on=kubernetes.AS_OF, key="Version") or problem
+        if problem:
+            yield Spot(resource=cluster, place="Properties.Version", message=problem)
+
+
+def _is_for_people(context: Context, entry: Resource) -> bool:
+    """Whether an entry has a policy and its principal is made by no template: a function's role is no way in."""
+    principal = context.target(entry, entry.properties.get("PrincipalArn"))
+    return bool(listed(context.value(entry, "AccessPolicies"))) and principal is None
+
+
+def _too_broad(got: str) -> str:
+    return (
+        "must give the nodes what they use and no more, since every pod on the host network has this role's rights, "
+        f"got {got}; name actions and resources"
+    )
+
+
+def _node_roles(context: Context) -> list[Resource]:
+    """Give the roles that nodes run under, of HyperPod groups and of EKS node groups, each once."""
+    found: dict[tuple[str, str], Resource] = {}
+    named = [(group.read.cluster, group.body.get("ExecutionRole")) for group in context.groups]
+    named += [(each, each.properties.get("NodeRole")) for each in context.assembly.of_type("AWS::EKS::Nodegroup")]
+    for holder, value in named:
+        role = context.target(holder, value)
+        if role is not None and role.type == ROLE:
+            found[role.stack, role.logical_id] = role
+    return list(found.values())
+
+
+def _statements(context: Context, role: Resource) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
+    """Give (resource, place, statement) of everything that a role is allowed by policies of these templates."""
+    documents = [
+        (role, f"Properties.Policies.{index}.PolicyDocument", policy.get("PolicyDocument"))
+        for index, policy in enumerate(entries(role.properties.get("Policies")))
+    ]
+    documents += [
+        (policy, "Properties.PolicyDocument", policy.properties.get("PolicyDocument"))
+        for policy in context.policies.get((role.stack, role.logical_id), ())
+    ]
+    for holder, place, document in documents:
+        resolved = resolve(context.assembly, holder.stack, document)
+        statements = listed(resolved.get("Statement")) if isinstance(resolved, dict) else []
+        for index, statement in enumerate(statements):
+            if isinstance(statement, dict) and statement.get("Effect") == "Allow":
+                yield holder, f"{place}.Statement.{index}", statement
+
+
+def _bucket(context: Context, cluster: Resource, logical_id: str) -> Resource | None:
+    for stack in (context.assembly.by_name[cluster.stack], *context.assembly.stacks):
+        found = stack.resources.get(logical_id)
+        if found is not None and found.type == _BUCKET:
+            return found
+    return None
+
+
+def _bucket_name(context: Context, bucket: Resource) -> str | None:
+    """Give the name as far as it is known from its beginning; None where it is not."""
+    name = context.value(bucket, "BucketName")
+    if name is None:
+        # CloudFormation makes a name that begins with the stack's
+        own = bucket.stack.lower()
+        return None if own.startswith(hyperpod.LIFECYCLE_BUCKET_PREFIX) else "a generated name"
+    return name if isinstance(name, str) and not name.startswith(("${", "{")) else None
+
+
+def _is_readable(context: Context, name: str, role: Resource) -> bool:
+    if name.startswith(hyperpod.LIFECYCLE_BUCKET_PREFIX):
+        return True
+    if role.type != ROLE:
+        return True
+    policies = context.value(role, "ManagedPolicyArns")
+    # what a policy of somebody else's holds is not told here, but for AWS's policy for nodes
+    if any(not re.search(r"policy/(?:[\w-]+/)*Amazon(?!S3)", plain(each)) for each in listed(policies)):
+        return True
+    return any(
+        matches_action(plain(action), _READ)
+        for _, _, statement in _statements(context, role)
+        for action in listed(statement.get("Action"))
+    )
+
+
+def _public(context: Context, bucket: Resource) -> Iterator[Spot]:
+    lifted = [
+        name for name in _BLOCKS if context.value(bucket, "PublicAccessBlockConfiguration", name) in (False, "false")
+    ]
+    if lifted:
+        yield Spot(
+            resource=bucket,
+            place="Properties.PublicAccessBlockConfiguration",
+            message="must block public access, since whoever writes its scripts runs as root on every node, got "
+            f"{', '.join(f'{name}: false' for name in lifted)}; set them to true",
+        )

@@ -1,0 +1,232 @@
+"""The table of rules, and how they are applied."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.rules import access, cluster, data, network, portable
+from hyperpod_cdk.templates.rules.engine import engine_problems
+from hyperpod_cdk.templates.rules.rule import Context, Problem, Rule
+
+_PREREQUISITES = "SageMaker AI developer guide, prerequisites of HyperPod on EKS"
+
+TABLE: tuple[Rule, ...] = (
+    Rule(
+        id="no-get-azs",
+        severity=Severity.ERROR,
+        reason="The order of zone names differs from account to account, so that two accounts get two networks.",
+        source="EC2 user guide, AZ IDs",
+        fix="Name availability zone IDs.",
+        check=portable.no_get_azs,
+        is_house=True,
+    ),
+    Rule(
+        id="no-dummy-values",
+        severity=Severity.ERROR,
+        reason="CDK writes a made-up value where it did not look one up, and AWS refuses it, or takes it for another.",
+        source="CDK developer guide, context values",
+        fix="Pass the value instead of a look-up.",
+        check=portable.no_dummy_values,
+    ),
+    Rule(
+        id="partition-from-token",
+        severity=Severity.ERROR,
+        reason="An ARN with its partition spelt out is no ARN in China and GovCloud.",
+        source="CloudFormation template reference, pseudo parameters",
+        fix="Write arn:${AWS::Partition}.",
+        check=portable.partition_from_token,
+        is_house=True,
+    ),
+    Rule(
+        id="subnet-zone-by-id",
+        severity=Severity.ERROR,
+        reason="A training plan's zone is known by its ID, and a name means another zone in another account.",
+        source="EC2 user guide, AZ IDs",
+        fix="Set AvailabilityZoneId instead of AvailabilityZone.",
+        check=portable.subnet_zone_by_id,
+        is_house=True,
+    ),
+    Rule(
+        id="cluster-tag",
+        severity=Severity.ERROR,
+        reason="The managed policy of the training operator reads nodes of clusters with the tag SageMaker=true only.",
+        source="AWS managed policy AmazonSageMakerHyperPodTrainingOperatorAccess",
+        fix='Add the tag {"Key": "SageMaker", "Value": "true"}.',
+        check=cluster.cluster_tag,
+        is_house=True,
+    ),
+    Rule(
+        id="instance-group-complete",
+        severity=Severity.ERROR,
+        reason="What a group leaves out, the service decides, and decides again at every update.",
+        source="SageMaker API reference, ClusterInstanceGroupSpecification",
+        fix="State OverrideVpcConfig, ThreadsPerCore and LifeCycleConfig of every group.",
+        check=cluster.instance_group_complete,
+        is_house=True,
+    ),
+    Rule(
+        id="efa-security-group",
+        severity=Severity.ERROR,
+        reason="EFA asks for all traffic from and to the security group by its own id, and 0.0.0.0/0 is no substitute.",
+        source=f"{_PREREQUISITES}; EC2 user guide, EFA",
+        fix="Add ingress and egress of all traffic whose other side is the group itself.",
+        check=network.efa_security_group,
+    ),
+    Rule(
+        id="node-role",
+        severity=Severity.WARNING,
+        reason="Every pod on the host network has the rights of the node's role.",
+        source=f"{_PREREQUISITES}; AmazonSageMakerClusterInstanceRolePolicy",
+        fix="Name the actions and the resources that nodes use, instead of a FullAccess policy or a wildcard.",
+        check=access.node_role,
+    ),
+    Rule(
+        id="lifecycle-bucket",
+        severity=Severity.WARNING,
+        reason="Nodes read their scripts from buckets named sagemaker-* only, and run them as root.",
+        source="AWS managed policy AmazonSageMakerClusterInstanceRolePolicy",
+        fix="Name the bucket sagemaker-..., or grant the role s3:GetObject, and leave public access blocked.",
+        check=access.lifecycle_bucket,
+    ),
+    Rule(
+        id="kept-on-delete",
+        severity=Severity.WARNING,
+        reason="CloudFormation deletes what a stack leaves out or replaces, unless the template says to keep it.",
+        source="CloudFormation template reference, DeletionPolicy and UpdateReplacePolicy",
+        fix="Set both to Retain on file systems, HyperPod clusters and EKS clusters, or protect clusters: "
+        "DeletionProtection on EKS, or this library's DeletionProtection beside UpdateReplacePolicy: Retain.",
+        check=data.kept_on_delete,
+    ),
+    Rule(
+        id="node-recovery",
+        severity=Severity.WARNING,
+        reason="Without automatic recovery a node with a broken accelerator stays until somebody replaces it.",
+        source="SageMaker AI developer guide, HyperPod automatic node recovery",
+        fix="Set NodeRecovery: Automatic.",
+        check=cluster.node_recovery,
+    ),
+    Rule(
+        id="provisioning-mode",
+        severity=Severity.WARNING,
+        reason="Without continuous provisioning a cluster gets all of its nodes or none.",
+        source="SageMaker AI developer guide, continuous provisioning",
+        fix="Set NodeProvisioningMode: Continuous.",
+        check=cluster.provisioning_mode,
+    ),
+    Rule(
+        id="deep-health-checks",
+        severity=Severity.WARNING,
+        reason="One bad accelerator stops a job that runs over all nodes of a group.",
+        source="SageMaker AI developer guide, deep health checks",
+        fix="Set OnStartDeepHealthChecks on groups of two nodes and more of a type that is made for training.",
+        check=cluster.deep_health_checks,
+    ),
+    Rule(
+        id="group-in-one-zone",
+        severity=Severity.WARNING,
+        reason="EFA does not cross availability zones, and a training plan has its instances in one.",
+        source="EC2 user guide, EFA; SageMaker AI developer guide, training plans",
+        fix="Set OverrideVpcConfig with the subnets of one zone.",
+        check=cluster.group_in_one_zone,
+    ),
+    Rule(
+        id="node-subnet-size",
+        severity=Severity.ERROR,
+        reason="A node takes an address for each pod and EFA interface, and AWS cannot resize a subnet; a warning "
+        "where the shortage rests on estimated numbers.",
+        source=f"{_PREREQUISITES}; the catalog's ips_per_node",
+        fix="Give the nodes a larger block.",
+        check=cluster.node_subnet_size,
+    ),
+    Rule(
+        id="lustre-zone",
+        severity=Severity.WARNING,
+        reason="Traffic between zones is slower and billed, and EFA never goes there.",
+        source="FSx for Lustre guide, performance and EFA",
+        fix="Put the file system into a subnet of its nodes' zone.",
+        check=network.lustre_zone,
+    ),
+    Rule(
+        id="s3-gateway-endpoint",
+        severity=Severity.WARNING,
+        reason="Without a gateway endpoint checkpoints and data go through a NAT gateway, which bills every byte.",
+        source=_PREREQUISITES,
+        fix="Add a gateway endpoint for S3 to the route tables of the nodes.",
+        check=network.s3_gateway_endpoint,
+    ),
+    Rule(
+        id="world-ingress",
+        severity=Severity.WARNING,
+        reason="Nothing of a training cluster needs to be reached from any address there is.",
+        source="Amazon VPC user guide, security group rules",
+        fix="Name the security group or the block that needs it.",
+        check=network.world_ingress,
+    ),
+    Rule(
+        id="eks-administrators",
+        severity=Severity.WARNING,
+        reason="A cluster whose maker is no administrator answers Unauthorized to everybody without an access entry.",
+        source="EKS user guide, access entries",
+        fix="Add an access entry with AmazonEKSClusterAdminPolicy for the role that you use.",
+        check=access.eks_administrators,
+    ),
+    Rule(
+        id="eks-public-endpoint",
+        severity=Severity.WARNING,
+        reason="An API server that is open to the world is tried by the world.",
+        source="EKS user guide, cluster endpoint",
+        fix="Set PublicAccessCidrs, or take the public endpoint away.",
+        check=access.eks_public_endpoint,
+    ),
+    Rule(
+        id="eks-audit-log",
+        severity=Severity.WARNING,
+        reason="Who deleted a job is told by the audit log alone.",
+        source="EKS user guide, control plane logs",
+        fix="Add the type audit to Logging.",
+        check=access.eks_audit_log,
+    ),
+    Rule(
+        id="eks-authentication",
+        severity=Severity.ERROR,
+        reason="HyperPod makes an access entry for its nodes, and CreateCluster fails on an EKS cluster without them.",
+        source=_PREREQUISITES,
+        fix="Set AccessConfig.AuthenticationMode to API or API_AND_CONFIG_MAP.",
+        check=access.eks_authentication,
+    ),
+    Rule(
+        id="kubernetes-version",
+        severity=Severity.WARNING,
+        reason="EKS bills extended support and ends it on a day; HyperPod accepts a range of versions.",
+        source="EKS user guide, Kubernetes versions, on the catalog's date",
+        fix="Set a version that both support.",
+        check=access.kubernetes_version,
+    ),
+)
+"""Every rule of this pack. The first seven are what this project never does, and errors for that."""
+
+RULES: tuple[str, ...] = tuple(rule.id for rule in TABLE)
+"""Their ids."""
+
+
+def problems(assembly: Assembly, *, is_own: bool = True) -> list[Problem]:
+    """Give what the engine and this pack say of templates that belong together (a cluster and the network it imports).
+
+    Suppressed ones are among them: ask ``Suppressions`` for each. What this project never does only warns where the
+    templates are not made by its constructs (``is_own`` is False).
+    """
+    found = [problem for stack in assembly.stacks for problem in engine_problems(stack)]
+    context = Context(assembly)
+    found += [
+        Problem(
+            stack=assembly.by_name[spot.resource.stack],
+            rule=rule.id,
+            severity=Severity.WARNING if rule.is_house and not is_own else spot.severity or rule.severity,
+            message=spot.message,
+            logical_id=spot.resource.logical_id,
+            place=spot.place,
+        )
+        for rule in TABLE
+        for spot in rule.check(context)
+    ]
+    return found

@@ -1,0 +1,88 @@
+"""What ties a template to one account, one partition, or nothing real."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from hyperpod_cdk.templates.groups import SUBNET
+from hyperpod_cdk.templates.rules.rule import Context, Spot
+
+_DUMMY = re.compile(r"dummy1[abc]|dummy-value-for-.*|vpc-12345|[sp]-12345")
+_LITERAL_ARN = re.compile(r"arn:aws[a-z-]*:(?P<service>[a-z0-9-]*)(?::[a-z0-9-]*:(?P<account>\d{12})(?!\d))?[^\s\"',]*")
+
+
+def no_get_azs(context: Context) -> Iterator[Spot]:
+    """Find Fn::GetAZs in any property."""
+    for resource in context.assembly.resources():
+        for place in _places_of_key(resource.properties, "Fn::GetAZs", "Properties"):
+            yield Spot(
+                resource=resource,
+                place=place,
+                message="must not use Fn::GetAZs, whose zones differ from account to account; "
+                "name availability zone IDs",
+            )
+
+
+def no_dummy_values(context: Context) -> Iterator[Spot]:
+    """Find what CDK puts in place of a look-up."""
+    for resource in context.assembly.resources():
+        for place, text in _strings(resource.properties, "Properties"):
+            if _DUMMY.fullmatch(text):
+                yield Spot(
+                    resource=resource,
+                    place=place,
+                    message=f"must be a real value, got {text}, which CDK puts where it did not look anything up; "
+                    "pass the value instead of a look-up",
+                )
+
+
+def partition_from_token(context: Context) -> Iterator[Spot]:
+    """Find ARNs that spell their partition, but for those with an account, which a user named."""
+    for resource in context.assembly.resources():
+        for place, text in _strings(resource.properties, "Properties"):
+            for match in _LITERAL_ARN.finditer(text):
+                if match["account"] is None:
+                    yield Spot(
+                        resource=resource,
+                        place=place,
+                        message=f"must take the partition from AWS::Partition, got {match[0]}; "
+                        f"write arn:${{AWS::Partition}}:{match['service']}",
+                    )
+
+
+def subnet_zone_by_id(context: Context) -> Iterator[Spot]:
+    """Find subnets that name their zone by its name."""
+    for resource in context.assembly.of_type(SUBNET):
+        if "AvailabilityZone" in resource.properties:
+            got = resource.properties["AvailabilityZone"]
+            yield Spot(
+                resource=resource,
+                place="Properties.AvailabilityZone",
+                message=f"must name its zone by ID, got the name {got if isinstance(got, str) else json.dumps(got)}; "
+                "set AvailabilityZoneId",
+            )
+
+
+def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _strings(inner, f"{place}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _strings(inner, f"{place}.{index}")
+
+
+def _places_of_key(value: Any, key: str, place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == key:
+                yield place
+            yield from _places_of_key(inner, key, f"{place}.{name}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _places_of_key(inner, key, f"{place}.{index}")

@@ -1,0 +1,137 @@
+"""Findings that a template says it knows of: which, and the reason that it gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hyperpod_cdk.templates.assembly import Resource, Stack
+
+WITHOUT_REASON: Final = "suppression-without-reason"
+"""The finding that takes the place of one that is suppressed without a word why."""
+
+OWN: Final = "hyperpod-cdk::"
+"""What CDK puts before the ids of this pack's findings in acknowledgments."""
+
+_TEMPLATE: Final = ".template.json"
+_METADATA: Final = ".metadata.json"
+_ACKNOWLEDGED: Final = "aws:cdk:acknowledged-rules"
+_LOGICAL_ID: Final = "aws:cdk:logicalId"
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """That somebody knows of a finding; ``reason`` is empty where none is given."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What CDK's file of metadata beside a template tells: reasons by construct path and rule, paths by logical id."""
+
+    reasons: dict[str, dict[str, str]] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
+
+
+class Suppressions:
+    """What the metadata of templates, and the acknowledgments that CDK wrote beside them, say of findings."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, _Beside] = {}
+
+    def of(self, stack: Stack, resource: Resource | None, rule: str) -> Suppression | None:
+        """Give what is said about a finding of ``rule``, None where nothing is.
+
+        Read are ``cdk_nag.rules_to_suppress`` in the resource's metadata (ids and reasons, also of this pack's rules,
+        with or without the ``hyperpod-cdk::`` that CDK puts before them; an id without its brackets suppresses every
+        finding of the rule), the acknowledgments of its construct and of those around it, and
+        ``cfn-lint.config.ignore_checks``, which has ids only: their reason is taken from the two before.
+        """
+        if resource is None:
+            return None
+        stated = resource.body.get("Metadata")
+        metadata = stated if isinstance(stated, dict) else {}
+        for entry in _entries(metadata, "cdk_nag", "rules_to_suppress"):
+            if isinstance(entry, dict) and _covers(entry, rule):
+                return Suppression(_reason(entry))
+        beside = self._beside(stack)
+        steps = (resource.construct_path or beside.paths.get(resource.logical_id, "")).split("/")
+        for end in range(len(steps), 0, -1) if beside.reasons else ():
+            reasons = beside.reasons.get("/".join(steps[:end]), {})
+            if rule in reasons:
+                return Suppression(reasons[rule])
+        ignored = rule in _entries(metadata, "cfn-lint", "config", "ignore_checks")
+        return Suppression() if ignored else None
+
+    def acknowledged(self, stack: Stack) -> dict[str, dict[str, str]]:
+        """Give the reasons by construct path and rule that CDK keeps in the file of metadata beside a template."""
+        return self._beside(stack).reasons
+
+    def _beside(self, stack: Stack) -> _Beside:
+        file = stack.file
+        if file is None or not file.name.endswith(_TEMPLATE):
+            return _Beside()
+        if file not in self._read:
+            self._read[file] = _read(file.with_name(file.name.removesuffix(_TEMPLATE) + _METADATA))
+        return self._read[file]
+
+
+def _read(file: Path) -> _Beside:
+    found = _Beside()
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        # a template that no CDK wrote has none
+        return found
+    for key, entries in document.items() if isinstance(document, dict) else ():
+        path = str(key).removeprefix("/")
+        for entry in entries if isinstance(entries, list) else ():
+            data = entry.get("data") if isinstance(entry, dict) else None
+            if isinstance(data, str) and entry.get("type") == _LOGICAL_ID:
+                found.paths[data] = path
+            if isinstance(data, dict) and entry.get("type") == _ACKNOWLEDGED:
+                reasons = found.reasons.setdefault(path, {})
+                reasons.update({_plain(rule): " ".join(str(why).split()) for rule, why in data.items()})
+    return found
+
+
+def _plain(rule: str) -> str:
+    return re.sub(r"^annotation::", "", rule, flags=re.IGNORECASE).removeprefix(OWN)
+
+
+def _covers(entry: Mapping[str, Any], rule: str) -> bool:
+    stated = entry.get("id")
+    if not isinstance(stated, str):
+        return False
+    known = stated.removeprefix(OWN)
+    if known == rule:
+        return True
+    name, _, finding = rule.removesuffix("]").partition("[")
+    applies_to = entry.get("applies_to")
+    return known == name and (not isinstance(applies_to, list) or finding in applies_to)
+
+
+def _reason(entry: Mapping[str, Any]) -> str:
+    stated = entry.get("reason")
+    if not isinstance(stated, str):
+        return ""
+    if entry.get("is_reason_encoded") is True:
+        # cdk-nag wrote reasons beyond ASCII so
+        try:
+            stated = b64decode(stated, validate=True).decode()
+        except ValueError:
+            return ""
+    return " ".join(stated.split())
+
+
+def _entries(metadata: Mapping[str, Any], *steps: str) -> list[Any]:
+    value: Any = metadata
+    for step in steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []

@@ -1,0 +1,306 @@
+"""Follows references through an environment's stacks, as far as the templates tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+
+_SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
+_DEPTH = 100
+_STORED = "AWS::SSM::Parameter::Value<"
+_UNTOLD = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A value that AWS gives when the resource is there: ``Ref`` of a resource, or one of its attributes."""
+
+    stack: str
+    logical_id: str
+    attribute: str = ""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that the templates do not tell: a parameter without default, an import from elsewhere, a condition.
+
+    The text holds all that it depends on, so that two are equal only where nothing of it has changed.
+    """
+
+    text: str
+
+
+def resolve(assembly: Assembly, stack: str, value: Any) -> Any:
+    """Resolve a template value as far as it goes.
+
+    Gives plain data in which every reference to a resource of the assembly is a ``Reference`` and whatever only the
+    deployment knows is an ``Unknown``. A text with such a part inside becomes a text with ``${...}`` in it.
+    """
+    found = _Resolver(assembly).resolve(assembly.by_name[stack], value, 0)
+    return None if found is _NO_VALUE else found
+
+
+def target(assembly: Assembly, stack: str, value: Any) -> Resource | None:
+    """Give the resource of the assembly that a value refers to, through exports, None for anything else."""
+    found = resolve(assembly, stack, value)
+    return assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
+
+
+def plain(value: Any) -> str:
+    """Give a resolved value as a reader may read it, on one line."""
+    if isinstance(value, Reference):
+        return f"{value.logical_id}.{value.attribute}" if value.attribute else value.logical_id
+    if isinstance(value, Unknown):
+        return value.text
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(plain(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {plain(item)}' for key, item in value.items())}}}"
+    return "" if value is None else str(value)
+
+
+def references(value: Any) -> Iterator[tuple[str, str]]:
+    """Give (logical id, attribute) of every reference inside one template's value; a ``Ref`` has no attribute."""
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            if isinstance(item.get("Ref"), str):
+                yield item["Ref"], ""
+            if attribute := _attribute(item.get("Fn::GetAtt")):
+                yield attribute
+            substitution = item.get("Fn::Sub")
+            text = substitution[0] if isinstance(substitution, list) and substitution else substitution
+            for name in _SUBSTITUTION.findall(text) if isinstance(text, str) else ():
+                logical_id, _, attribute_name = name.partition(".")
+                yield logical_id, attribute_name
+            pending += item.values()
+
+
+def imports(value: Any) -> Iterator[str]:
+    """Give the name of every export that one template's value imports, where the name is plain text."""
+    pending: list[Any] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            if isinstance(item.get("Fn::ImportValue"), str):
+                yield item["Fn::ImportValue"]
+            pending += item.values()
+
+
+def _attribute(value: Any) -> tuple[str, str] | None:
+    if isinstance(value, str):
+        logical_id, _, name = value.partition(".")
+        return logical_id, name
+    if isinstance(value, list) and len(value) == 2 and all(isinstance(each, str) for each in value):
+        return value[0], value[1]
+    return None
+
+
+class _Resolver:
+    def __init__(self, assembly: Assembly) -> None:
+        self.assembly = assembly
+        self._importing: set[str] = set()
+
+    def resolve(self, stack: Stack, value: Any, depth: int) -> Any:
+        if depth > _DEPTH:
+            return Unknown("...")
+        if isinstance(value, list):
+            items = (self.resolve(stack, item, depth + 1) for item in value)
+            return [item for item in items if item is not _NO_VALUE]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            ((key, argument),) = value.items()
+            handler = self._FUNCTIONS.get(key)
+            if handler is not None:
+                return handler(self, stack, argument, depth + 1)
+            if key.startswith("Fn::"):
+                return _untold(key, self.resolve(stack, argument, depth + 1))
+        resolved = {key: self.resolve(stack, item, depth + 1) for key, item in value.items()}
+        return {key: item for key, item in resolved.items() if item is not _NO_VALUE}
+
+    def _ref(self, stack: Stack, name: Any, _: int) -> Any:
+        pseudo = {"AWS::Region": stack.region, "AWS::AccountId": stack.account, "AWS::StackName": stack.name}
+        if not isinstance(name, str):
+            return Unknown("{Ref}")
+        if name == "AWS::NoValue":
+            return _NO_VALUE
+        if pseudo.get(name):
+            return pseudo[name]
+        if name in stack.resources:
+            return Reference(stack.name, name)
+        parameter = stack.parameters.get(name)
+        if isinstance(parameter, dict) and "Default" in parameter:
+            return _default(str(parameter.get("Type", "")), parameter["Default"])
+        return Unknown(f"${{{name}}}")
+
+    def _get_att(self, stack: Stack, argument: Any, _: int) -> Any:
+        attribute = _attribute(argument)
+        if attribute is None or attribute[0] not in stack.resources:
+            return Unknown(f"{{Fn::GetAtt: {argument}}}")
+        return Reference(stack.name, *attribute)
+
+    def _import(self, stack: Stack, argument: Any, depth: int) -> Any:
+        name = self.resolve(stack, argument, depth)
+        exported = self.assembly.exports.get(name) if isinstance(name, str) else None
+        if exported is None:
+            return Unknown(f"{{import {plain(name)}}}")
+        if name in self._importing:
+            # two exports that need each other, which no deployment can make
+            return Unknown("{import ...}")
+        self._importing.add(name)
+        try:
+            return self.resolve(exported[0], exported[1], depth)
+        finally:
+            self._importing.remove(name)
+
+    def _join(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if not isinstance(argument, list) or len(argument) != 2:
+            return _untold("Fn::Join", self.resolve(stack, argument, depth))
+        parts = self.resolve(stack, argument[1], depth)
+        if not isinstance(parts, list):
+            return _untold("Fn::Join", [argument[0], parts])
+        return str(argument[0]).join(_embedded(part) for part in parts)
+
+    def _sub(self, stack: Stack, argument: Any, depth: int) -> Any:
+        text, own = argument if isinstance(argument, list) and len(argument) == 2 else (argument, {})
+        if not isinstance(text, str):
+            return _untold("Fn::Sub", self.resolve(stack, argument, depth))
+
+        def meant(name: str) -> Any:
+            if isinstance(own, dict) and name in own:
+                return self.resolve(stack, own[name], depth)
+            return self.resolve(stack, {"Fn::GetAtt": name} if "." in name else {"Ref": name}, depth)
+
+        def replaced(found: re.Match[str]) -> str:
+            return _embedded(meant(found[1]))
+
+        whole = _SUBSTITUTION.fullmatch(text)
+        if whole and isinstance(only := meant(whole[1]), (Reference, Unknown)):
+            # nothing but a reference: the same as the reference itself
+            return only
+        return _SUBSTITUTION.sub(replaced, text).replace("${!", "${")
+
+    def _select(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if isinstance(argument, list) and len(argument) == 2:
+            index, items = self.resolve(stack, argument[0], depth), self.resolve(stack, argument[1], depth)
+            if isinstance(items, list) and str(index).isdecimal() and int(index) < len(items):
+                return items[int(index)]
+            return _untold("Fn::Select", [index, items])
+        return _untold("Fn::Select", self.resolve(stack, argument, depth))
+
+    def _split(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if isinstance(argument, list) and len(argument) == 2:
+            text = self.resolve(stack, argument[1], depth)
+            if isinstance(text, str) and _is_told(text) and argument[0]:
+                return text.split(str(argument[0]))
+            return _untold("Fn::Split", [argument[0], text])
+        return _untold("Fn::Split", self.resolve(stack, argument, depth))
+
+    def _find_in_map(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if isinstance(argument, list) and len(argument) >= 3:
+            keys = [self.resolve(stack, each, depth) for each in argument[:3]]
+            found: Any = stack.mappings
+            for index, key in enumerate(keys):
+                if isinstance(found, dict) and isinstance(key, (Unknown, Reference)):
+                    # whatever the key will be, it is one of these
+                    return Unknown(f"{{Fn::FindInMap: {_shown(keys[index:])} of {plain(found)}}}")
+                found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
+            if found is not None:
+                return found
+        return _untold("Fn::FindInMap", self.resolve(stack, argument, depth))
+
+    def _if(self, stack: Stack, argument: Any, depth: int) -> Any:
+        if not isinstance(argument, list) or len(argument) != 3 or not isinstance(argument[0], str):
+            return _untold("Fn::If", self.resolve(stack, argument, depth))
+        holds = self._holds(stack, stack.conditions.get(argument[0]), depth)
+        if holds is None:
+            one, other = (_shown(self.resolve(stack, each, depth)) for each in argument[1:])
+            return Unknown(f"{{if {argument[0]}: {one}, else {other}}}")
+        return self.resolve(stack, argument[1 if holds else 2], depth)
+
+    def _holds(self, stack: Stack, condition: Any, depth: int) -> bool | None:
+        if depth > _DEPTH or not isinstance(condition, dict) or len(condition) != 1:
+            return None
+        ((key, argument),) = condition.items()
+        if key == "Condition" and isinstance(argument, str):
+            return self._holds(stack, stack.conditions.get(argument), depth + 1)
+        arguments = argument if isinstance(argument, list) else []
+        if key == "Fn::Equals":
+            values = [self.resolve(stack, each, depth + 1) for each in arguments]
+            told = bool(values) and all(_is_told(each) for each in values)
+            return bool(values[0] == values[-1]) if told else None
+        return _combined(key, [self._holds(stack, each, depth + 1) for each in arguments])
+
+    _FUNCTIONS = {  # noqa: RUF012 - a table of this class's own functions
+        "Ref": _ref,
+        "Fn::GetAtt": _get_att,
+        "Fn::ImportValue": _import,
+        "Fn::Join": _join,
+        "Fn::Sub": _sub,
+        "Fn::Select": _select,
+        "Fn::Split": _split,
+        "Fn::FindInMap": _find_in_map,
+        "Fn::If": _if,
+    }
+
+
+def _default(kind: str, value: Any) -> Any:
+    """Give the value of a parameter of a type where nobody states another one."""
+    if kind.startswith(_STORED):
+        # it is the name of what is read from Parameter Store at deployment
+        return Unknown(f"{{{{resolve:ssm:{value}}}}}")
+    return [part.strip() for part in str(value).split(",")] if "List" in kind else value
+
+
+def _combined(function: str, parts: list[bool | None]) -> bool | None:
+    """Judge Fn::Not, Fn::And or Fn::Or of conditions of which some may be unknown."""
+    if not parts:
+        return None
+    if function == "Fn::Not":
+        return None if parts[0] is None else not parts[0]
+    decisive = function == "Fn::Or"
+    if decisive in parts:
+        return decisive
+    return None if None in parts else not decisive
+
+
+def _untold(function: str, argument: Any) -> Unknown:
+    shown = _shown(argument)
+    return Unknown(f"{{{function}: {shown}}}" if shown else f"{{{function}}}")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_shown(item) for item in value)}]"
+    return "nothing" if value is _NO_VALUE else plain(value)
+
+
+def _is_told(value: Any) -> bool:
+    if isinstance(value, str):
+        return not any(mark in value for mark in _UNTOLD)
+    if isinstance(value, (list, dict)):
+        return all(_is_told(each) for each in (value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, (Unknown, Reference))
+
+
+def _embedded(value: Any) -> str:
+    if value is _NO_VALUE:
+        return ""
+    if isinstance(value, Reference):
+        return f"${{{plain(value)}}}"
+    return plain(value)
+
+
+_NO_VALUE = object()

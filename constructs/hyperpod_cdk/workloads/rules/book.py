@@ -1,0 +1,147 @@
+"""How a rule over a whole job file is written and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.config import Environment, InstanceGroup, Team
+from hyperpod_cdk.config.draft import Unknown, UnknownValueError
+from hyperpod_cdk.config.rules.book import Problem, certain, listing
+from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.nodes import NodeShape, node_shape
+from hyperpod_cdk.workloads.plan import DEFAULT_NAMESPACE, Plan, default_accelerators
+from hyperpod_cdk.workloads.plan import plan as planned
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Context:
+    """A job in its environment, for rules.
+
+    The job may be a draft. What is missing or wrong has a rule that says so, and touching it raises UnknownValueError,
+    upon which a rule ends: what it would say is not certain.
+    """
+
+    environment: Environment
+    job: Job
+    has_file: bool
+
+    @cached_property
+    def kind(self) -> Kind:
+        """What is to run."""
+        return _stated(self.job.kind)
+
+    @cached_property
+    def group(self) -> InstanceGroup:
+        """The instance group it is to run on."""
+        name = _stated(self.job.group)
+        groups = self.environment.hyperpod.instance_groups
+        return _stated(next((group for group in groups if group.name == name), None))
+
+    @cached_property
+    def is_autoscaled(self) -> bool:
+        """Whether Karpenter makes the group's nodes."""
+        return self.environment.hyperpod.is_autoscaled(self.group)
+
+    @cached_property
+    def shape(self) -> NodeShape:
+        """What a node of the group has."""
+        return _stated(node_shape(self.environment, self.group))
+
+    @cached_property
+    def types(self) -> str:
+        """The types of the group, as a choice: ``ml.g5.12xlarge or ml.g5.24xlarge``."""
+        return listing(self.group.all_instance_types)
+
+    @cached_property
+    def teams(self) -> tuple[Team, ...]:
+        """The teams of the environment, none without task governance."""
+        section = self.environment.task_governance
+        return () if section is None else section.teams
+
+    @cached_property
+    def team(self) -> Team | None:
+        """The job's team, None where it names none."""
+        name = self.job.team
+        if name is None:
+            return None
+        return _stated(next((team for team in self.teams if team.name == name), None))
+
+    @cached_property
+    def namespace(self) -> str:
+        """The namespace the job is made in."""
+        return governance.namespace(self.team.name) if self.team else self.job.namespace or DEFAULT_NAMESPACE
+
+    @cached_property
+    def nodes(self) -> int:
+        """How many nodes it takes, the default filled in."""
+        return self.job.nodes or _stated(self.group.count or None)
+
+    @cached_property
+    def accelerators(self) -> int:
+        """Accelerators of a pod, the default filled in."""
+        stated = self.job.accelerators_per_node
+        return default_accelerators(self.kind, self.shape) if stated is None else stated
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The pods, every default filled in."""
+        try:
+            # what is not stated yet, and reported, does not change what pods ask for
+            return planned(
+                self.environment,
+                self.job.model_copy(update={"name": "job", "image": self.job.image or "registry/job:1"}),
+            )
+        except ValueError:
+            raise UnknownValueError from None
+
+
+Found = Iterator[Problem]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule under its stable name."""
+
+    name: str
+    run: Callable[[Context], Found]
+
+
+class Book:
+    """The rules of one module, in the order of their definition."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+
+    def rule(self, function: Callable[[Context], Found]) -> Callable[[Context], Found]:
+        """Register a rule."""
+        self.rules.append(Rule(function.__name__, lambda context: certain(function(context))))
+        return function
+
+
+def fix_for(word: str, known: Sequence[str], *, key: str, likely: str | None = None) -> str:
+    """Give the end of a sentence about an unknown word: the near miss, else what is likely, the first by default."""
+    near = closest(word, known)
+    return f"did you mean {near}?" if near else f"set {key}: {likely or known[0]}"
+
+
+def or_less(most: int) -> str:
+    """Write the numbers from 1 on that are allowed: ``4 or less``, and ``1`` where there is no other."""
+    return f"{most} or less" if most > 1 else str(most)
+
+
+def is_unknown(value: object) -> bool:
+    """Say whether a value is reported already."""
+    return type(value) is Unknown
+
+
+def _stated(value: Item | None) -> Item:
+    if value is None:
+        raise UnknownValueError
+    return value

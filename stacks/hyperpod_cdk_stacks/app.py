@@ -1,0 +1,135 @@
+"""From environment files to a cloud assembly: reads, builds one stage per environment, validates, writes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from cdk_nag import AwsSolutionsChecks
+
+from hyperpod_cdk import HyperPodChart, TemplateChecks
+from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.config import (
+    EnvironmentFileError,
+    LoadedEnvironment,
+    UsageError,
+    environment_files,
+    load_environment,
+    missing_scripts,
+    resolve_environment_file,
+)
+from hyperpod_cdk.config.loading import SCRIPTS
+from hyperpod_cdk.config.several import found_together
+from hyperpod_cdk.eks.charts import ChartError
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.script_files import check_scripts
+from hyperpod_cdk_stacks.environment import HyperPodEnvironment
+
+FEATURE_FLAGS = {
+    "@aws-cdk/aws-ec2:restrictDefaultSecurityGroup": False,
+    "@aws-cdk/aws-eks:useNativeOidcProvider": True,
+    "@aws-cdk/aws-iam:minimizePolicies": True,
+    "@aws-cdk/aws-iam:standardizedServicePrincipals": True,
+    "@aws-cdk/aws-kms:reduceCrossAccountRegionPolicyScope": True,
+    "@aws-cdk/aws-lambda:recognizeLayerVersion": True,
+    "@aws-cdk/aws-lambda:recognizeVersionProps": True,
+    "@aws-cdk/aws-lambda:useCdkManagedLogGroup": True,
+    "@aws-cdk/aws-s3:createDefaultLoggingPolicy": True,
+    "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy": True,
+    "@aws-cdk/core:checkSecretUsage": True,
+    # a stack keeps what another one imports: taking away a subnet that nodes stand in is refused
+    "@aws-cdk/core:defaultCrossStackReferences": "strong",
+    # traces of warnings name files of this machine, others at every run
+    "aws:cdk:disable-stack-trace": True,
+}
+"""Set here rather than in cdk.json, so that ``python app.py`` and ``cdk synth`` write the same templates."""
+
+
+def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
+    """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused."""
+    app = new_app(builtin_validation=builtin_validation)
+    build(app, read_environments(root, app.node.try_get_context("env")), root=root)
+    app.synth()
+
+
+def new_app(*, outdir: Path | None = None, builtin_validation: bool = False) -> cdk.App:
+    """Make an empty app with the flags that every template here is written under; ``outdir`` as in CDK.
+
+    CDK's own template validation is off: it runs as WebAssembly for seconds, while ``TemplateChecks`` runs the same
+    engine natively. The benchmark turns it on to show the difference.
+    """
+    return cdk.App(
+        context=FEATURE_FLAGS,
+        builtin_cloud_formation_validation=builtin_validation,
+        analytics_reporting=False,
+        outdir=None if outdir is None else str(outdir),
+    )
+
+
+def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path) -> list[HyperPodEnvironment]:
+    """Add a stage for each environment and the checks that every template must pass."""
+    scripts = root / SCRIPTS
+    try:
+        # templates that are committed for review must not differ with what somebody has pulled
+        left_out = app.node.try_get_context("chart") == "placeholder"
+        chart = HyperPodChart.placeholder() if left_out else HyperPodChart.locate(root)
+        if scripts.is_dir():
+            check_scripts(scripts)
+    except (ChartError, ValueError) as error:
+        # files of the project that the user can mend, not a fault of this program
+        sys.exit(str(error))
+    stages = [
+        add_environment(app, each, chart=chart, lifecycle_scripts=scripts if scripts.is_dir() else None)
+        for each in environments
+    ]
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), TemplateChecks())
+    return stages
+
+
+def add_environment(
+    app: cdk.App, loaded: LoadedEnvironment, *, chart: HyperPodChart, lifecycle_scripts: Path | None
+) -> HyperPodEnvironment:
+    """Add one environment as a stage named like it; its warnings become annotations that the CDK CLI prints."""
+    stage = HyperPodEnvironment(
+        app,
+        loaded.environment.name,
+        environment=loaded.environment,
+        chart=chart,
+        lifecycle_scripts=lifecycle_scripts,
+    )
+    notes = cdk.Annotations.of(stage.foundation)
+    for warning in loaded.warnings:
+        notes.add_warning_v2(f"hyperpod-cdk:{warning.rule}:{warning.path}", warning.render())
+    return stage
+
+
+def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironment]:
+    """Read the environments below ``root``, or the one that ``wanted`` names; exits 1 with every error otherwise."""
+    try:
+        files = _files(root, wanted)
+    except UsageError as error:
+        sys.exit(str(error))
+    loaded: list[LoadedEnvironment] = []
+    refused: list[str] = []
+    for file in files:
+        try:
+            # the day of the tables, not of the clock: the same commit always writes the same templates
+            loaded.append(load_environment(file, today=kubernetes.AS_OF))
+        except EnvironmentFileError as error:
+            refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]
+    together = (*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS))
+    refused += [finding.render() for finding in together if finding.severity is Severity.ERROR]
+    if refused:
+        sys.exit("\n".join(refused))
+    return loaded
+
+
+def _files(root: Path, wanted: object) -> Sequence[Path]:
+    if wanted is not None:
+        return [resolve_environment_file(str(wanted), root)]
+    files = environment_files(root)
+    if not files:
+        raise UsageError("environments/ holds no *.yaml file; write one with 'hyperpod-cdk init NAME'")
+    return files

@@ -1,0 +1,152 @@
+"""One environment: the stacks of a HyperPod cluster, at most five, in the order in which they depend on each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
+from constructs import Construct
+
+from hyperpod_cdk import DeletionProtection, HyperPodChart
+from hyperpod_cdk.common.keys import encrypt_log_groups
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk_stacks.foundation import FoundationStack
+from hyperpod_cdk_stacks.hyperpod import HyperPodStack
+from hyperpod_cdk_stacks.observability import ObservabilityStack
+from hyperpod_cdk_stacks.platform import PlatformStack
+from hyperpod_cdk_stacks.storage import StorageStack
+
+
+class HyperPodEnvironment(cdk.Stage):
+    """The stage of one environment file; its stacks are named ``<environment>-<stack>``.
+
+    What one stack imports from another, that other one cannot drop: CloudFormation refuses. So a zone, or a file
+    system, that leaves the file has to leave the stacks that use it first: `cdk deploy --exclusively` for hyperpod and
+    storage, or platform, then all of them.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        chart: HyperPodChart,
+        lifecycle_scripts: Path | None = None,
+    ) -> None:
+        super().__init__(
+            scope,
+            construct_id,
+            env=cdk.Environment(account=environment.account, region=environment.region),
+        )
+        protected = environment.deletion_protection
+        self.foundation = FoundationStack(
+            self, "foundation", environment=environment, chart=chart, lifecycle_scripts=lifecycle_scripts
+        )
+        # CloudFormation refuses a stack without resources, which storage and platform may be
+        self.storage = (
+            StorageStack(
+                self,
+                "storage",
+                environment=environment,
+                network=self.foundation.network,
+                termination_protection=protected,
+            )
+            if environment.storage.made_lustre
+            else None
+        )
+        self.hyperpod = HyperPodStack(
+            self,
+            "hyperpod",
+            environment=environment,
+            foundation=self.foundation,
+            termination_protection=protected,
+        )
+        self.platform = (
+            PlatformStack(
+                self,
+                "platform",
+                environment=environment,
+                foundation=self.foundation,
+                storage=self.storage,
+                hyperpod=self.hyperpod,
+                termination_protection=protected,
+            )
+            if PlatformStack.has_resources(environment)
+            else None
+        )
+        self.observability = ObservabilityStack(
+            self,
+            "observability",
+            environment=environment,
+            hyperpod=self.hyperpod,
+            termination_protection=protected,
+        )
+        self._protect(environment)
+        self._order(environment)
+        for key, value in environment.tags.items():
+            cdk.Tags.of(self).add(key, value)
+        if self.foundation.log_key is not None:
+            encrypt_log_groups(self, self.foundation.log_key.key)
+        if environment.permissions_boundary:
+            iam.PermissionsBoundary.of(self).apply(self._boundary(environment.permissions_boundary))
+
+    def _protect(self, environment: Environment) -> None:
+        """Let what protects a stack go with a creation of it that fails, and EKS be protected while there are nodes.
+
+        With ``deletion_protection: false`` the same resources take the protection away.
+        """
+        for stack in (self.storage, self.hyperpod, self.platform, self.observability):
+            if stack is None:
+                continue
+            protection = DeletionProtection(
+                stack,
+                "DeletionProtection",
+                function=self.foundation.protection,
+                enabled=environment.deletion_protection,
+            )
+            # the nodes are what everybody waits for: the cluster begins in the same moment as the protection
+            protection.before(stack, beside=[self.hyperpod.cluster] if stack is self.hyperpod else [])
+        self._protect_eks(environment)
+
+    def _protect_eks(self, environment: Environment) -> None:
+        """Switch EKS's own protection once nothing else asks anything of EKS, which is updating meanwhile."""
+        name = self.foundation.protection.eks_cluster_name
+        if name is None:
+            return
+        stack = self.platform or self.hyperpod
+        users = [
+            each
+            for each in stack.node.find_all()
+            if isinstance(each, cdk.CfnResource)
+            and each.cfn_resource_type.startswith(("AWS::EKS::", "AWS::SageMaker::Cluster"))
+        ]
+        switch = DeletionProtection(
+            stack,
+            "EksProtection",
+            function=self.foundation.protection,
+            enabled=environment.deletion_protection,
+            eks_cluster_name=name,
+        )
+        switch.node.add_dependency(*users)
+
+    def _order(self, environment: Environment) -> None:
+        """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""
+        self.hyperpod.add_stack_dependency(self.foundation)
+        if self.platform is not None:
+            self.platform.add_stack_dependency(self.hyperpod)
+        if self.storage is not None:
+            self.storage.add_stack_dependency(self.foundation)
+        if self.storage is not None and self.platform is not None:
+            self.platform.add_stack_dependency(self.storage)
+        self.observability.add_stack_dependency(self.hyperpod)
+        if self.platform is not None and ObservabilityStack.has_addon(environment):
+            self.observability.add_stack_dependency(self.platform)
+
+    def _boundary(self, name_or_arn: str) -> iam.IManagedPolicy:
+        arn = name_or_arn
+        if not arn.startswith("arn:"):
+            arn = f"arn:{cdk.Aws.PARTITION}:iam::{self.account}:policy/{name_or_arn}"
+        # an imported policy has to stand in a stack; its ARN means the same in all of them
+        return iam.ManagedPolicy.from_managed_policy_arn(self.foundation, "PermissionsBoundary", arn)

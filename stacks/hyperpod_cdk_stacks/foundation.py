@@ -1,0 +1,260 @@
+"""The foundation stack: what the HyperPod cluster stands on, from the quota gate to the nodes' roles and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import aws_cdk as cdk
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from hyperpod_cdk import (
+    ControlPlane,
+    DeletionProtectionFunction,
+    EncryptionKey,
+    ExistingControlPlane,
+    HyperPodChart,
+    HyperPodDependencies,
+    LifecycleScripts,
+    Network,
+    NodeExecutionRole,
+    QuotaGate,
+    RestrictedExecutionRole,
+)
+from hyperpod_cdk.config import Environment, lustre_clients
+from hyperpod_cdk.config.encryption import key_arn
+from hyperpod_cdk.quotas.needs import own, required_quotas
+from hyperpod_cdk_stacks.encryption import encryption_key
+from hyperpod_cdk_stacks.network import network_parts
+
+PROTECTED = ("storage", "hyperpod", "platform", "observability")
+"""The stacks that refuse to be deleted with ``deletion_protection``; the foundation below them cannot go anyway."""
+
+
+class FoundationStack(cdk.Stack):
+    """Network, EKS with the chart, scripts and roles: what stands before the first node is asked for.
+
+    One stack, so that only what needs something waits for it (docs/decisions/0015-one-foundation.md). The quota gate
+    runs while EKS's own prerequisites are made, which are quick and free; everything else waits for it.
+
+    It has no termination protection: the HyperPod stack imports its exports, so CloudFormation refuses to delete it
+    while there is a cluster on it, and a first creation that fails is taken back by the next ``cdk deploy``.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        chart: HyperPodChart,
+        lifecycle_scripts: Path | None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._environment = environment
+        self.gate = self._quota_gate()
+        self.network = network_parts(self, environment)
+        self.control_plane = self._control_plane()
+        self.cluster = self.control_plane.cluster
+        self.hyperpod_dependencies = self._chart(chart)
+        self.lifecycle = self._lifecycle(lifecycle_scripts)
+        self.volume_key = encryption_key(self, environment, "node_volumes")
+        self.protection = DeletionProtectionFunction(
+            self,
+            "DeletionProtection",
+            stack_names=[f"{environment.name}-{name}" for name in PROTECTED],
+            eks_cluster_name=None if environment.eks.existing else environment.eks_cluster_name,
+        )
+        self.execution_role = self._node_role("ExecutionRole", environment.network.zone_ids())
+        self.restricted_roles = self._restricted_roles()
+        if self.gate is not None:
+            self._hold(self.gate)
+        # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
+        self.log_key = encryption_key(self, environment, "logs", removal_policy=cdk.RemovalPolicy.RETAIN)
+        if self.log_key is not None:
+            self.log_key.allow_log_groups()
+        self._exports()
+        cdk.CfnOutput(
+            self,
+            "UpdateKubeconfig",
+            description=_who_may_enter(environment),
+            value=f"aws eks update-kubeconfig --region {self.region} --name {environment.eks_cluster_name}",
+        )
+
+    def _quota_gate(self) -> QuotaGate | None:
+        environment = self._environment
+        requirements = required_quotas(environment)
+        if environment.quota_check == "off" or not requirements:
+            return None
+        gate = QuotaGate(
+            self,
+            "QuotaGate",
+            requirements=requirements,
+            mode=environment.quota_check,
+            own=own(environment),
+            environment_name=environment.name,
+            makes=nodes_made(environment),
+        )
+        cdk.CfnOutput(self, "QuotaFindings", value=gate.findings, description="Quotas that do not suffice, or may not")
+        cdk.CfnOutput(self, "QuotasSkipped", value=gate.skipped, description="Quotas that could not be compared")
+        return gate
+
+    def _hold(self, gate: QuotaGate) -> None:
+        """Let all wait for the gate save what EKS needs first: that is quick, free, and gone again where it refuses."""
+        network = self.network.network
+        beside = [network, *self.network.made_groups]
+        if isinstance(self.control_plane, ControlPlane):
+            beside += self.control_plane.prerequisites
+        gate.before(self, beside=beside)
+        if isinstance(network, Network):
+            gate.before(*network.billed)
+
+    def _control_plane(self) -> ControlPlane | ExistingControlPlane:
+        environment, parts = self._environment, self.network
+        section, existing = environment.eks, environment.eks.existing
+        secrets_arn = key_arn(environment.encryption.eks_secrets)
+        if existing is None or parts.eks_security_group is None:
+            return ControlPlane(
+                self,
+                "ControlPlane",
+                vpc=parts.network.vpc,
+                subnets=parts.network.control_plane_subnets,
+                cluster_name=environment.eks_cluster_name,
+                kubernetes_version=section.kubernetes_version,
+                security_group=parts.security_group,
+                endpoint_access=section.endpoint_access,
+                public_access_cidrs=section.public_access_cidrs,
+                admin_role_arns=section.admin_role_arns,
+                addon_versions=section.addon_versions,
+                oidc_provider=section.oidc_provider,
+                log_group_tags=environment.tags,
+                secrets_key=EncryptionKey(self, "EksSecretsKey", arn=secrets_arn).key if secrets_arn else None,
+            )
+        return ExistingControlPlane(
+            self,
+            "ControlPlane",
+            vpc=parts.network.vpc,
+            subnets=parts.network.control_plane_subnets,
+            cluster_name=existing.cluster_name,
+            kubernetes_version=section.kubernetes_version,
+            security_group=parts.eks_security_group,
+            oidc_provider_arn=existing.oidc_provider_arn,
+            kubectl_role_arn=existing.kubectl_role_arn,
+            admin_role_arns=section.admin_role_arns,
+        )
+
+    def _chart(self, chart: HyperPodChart) -> HyperPodDependencies:
+        environment = self._environment
+        names = {name for group in environment.hyperpod.all_groups for name in group.all_instance_types}
+        dependencies = HyperPodDependencies(
+            self,
+            "HyperPodDependencies",
+            cluster=self.cluster,
+            # the file may state the numbers of a type that the catalog does not know
+            instance_types=[environment.instance_type(name) or name for name in sorted(names)],
+            chart=chart,
+            gpu_partitions=environment.hyperpod.gpu_partitions,
+            image_registry=environment.eks.image_registry,
+        )
+        # the add-ons are none of it: Helm does not wait for pods
+        dependencies.node.add_dependency(self.control_plane.ready, self.network.ready)
+        return dependencies
+
+    def _lifecycle(self, directory: Path | None) -> LifecycleScripts:
+        environment = self._environment
+        existing = environment.hyperpod.lifecycle.existing_bucket
+        if existing is None:
+            # the bucket stays after a first deployment that failed, and so does its key
+            key = encryption_key(self, environment, "lifecycle_bucket", removal_policy=cdk.RemovalPolicy.RETAIN)
+            return LifecycleScripts(
+                self,
+                "LifecycleScripts",
+                directory=directory,
+                encryption_key=key.key if key else None,
+                name=environment.name,
+                lustre=lustre_clients.types_with_claims(environment),
+                lustre_over_efa=lustre_clients.efa_interfaces(environment),
+            )
+        arn = existing.kms_key_arn
+        bucket = s3.Bucket.from_bucket_attributes(
+            self,
+            "ExistingBucket",
+            bucket_name=existing.name,
+            encryption_key=EncryptionKey(self, "ExistingBucketKey", arn=arn).key if arn else None,
+        )
+        return LifecycleScripts(
+            self,
+            "LifecycleScripts",
+            directory=directory,
+            bucket=bucket,
+            prefix=existing.prefix,
+            lustre=lustre_clients.types_with_claims(environment),
+            lustre_over_efa=lustre_clients.efa_interfaces(environment),
+        )
+
+    def _node_role(self, construct_id: str, zone_ids: Sequence[str]) -> NodeExecutionRole:
+        network = self.network.network
+        role = NodeExecutionRole(
+            self,
+            construct_id,
+            bucket=self.lifecycle.bucket,
+            # by name: IAM takes minutes where it waits for the cluster, and the nodes' policy can stand before it
+            cluster_arn=self.format_arn(
+                service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name
+            ),
+            vpc=network.vpc,
+            subnets=[network.node_subnets[zone] for zone in zone_ids],
+            security_groups=self.network.node_security_groups,
+            volume_key=self.volume_key.key if self.volume_key else None,
+        )
+        if self.volume_key is not None:
+            self.volume_key.allow_node_volumes(role.role.role_arn)
+        return role
+
+    def _restricted_roles(self) -> dict[str, RestrictedExecutionRole]:
+        return {
+            group.name: RestrictedExecutionRole(
+                self,
+                f"RestrictedRole-{group.name}",
+                node_role=self._node_role(f"RestrictedNodeRole-{group.name}", [group.availability_zone_id]),
+                input_buckets=group.input_buckets,
+                output_buckets=group.output_buckets,
+                reward_functions=group.reward_functions,
+                kms_key_arns=group.kms_key_arns,
+            )
+            for group in self._environment.hyperpod.restricted_instance_groups
+        }
+
+    def _exports(self) -> None:
+        """Export, whoever imports them: what is switched off leaves the platform stack last."""
+        if self.cluster.kubectl_provider is not None:
+            self.export_value(self.cluster.kubectl_provider.service_token)
+        if cdk.Token.is_unresolved(self.cluster.cluster_name):
+            self.export_value(self.cluster.cluster_name)
+        if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
+            self.export_value(self.control_plane.oidc_provider.arn)
+            self.export_value(self.control_plane.oidc_provider.issuer_url)
+
+
+def nodes_made(environment: Environment) -> list[dict[str, object]]:
+    """Give what makes nodes: a group that is renamed or moved takes new ones while it still has the old."""
+    return [
+        {
+            "name": group.name,
+            "types": list(group.all_instance_types),
+            "count": group.count,
+            "zone": group.availability_zone_id,
+            "capacity": group.capacity,
+            "plan": group.training_plan_arn,
+        }
+        for group in environment.hyperpod.all_groups
+    ]
+
+
+def _who_may_enter(environment: Environment) -> str:
+    if environment.eks.admin_role_arns:
+        return "Point kubectl at the cluster, as a role of eks.admin_role_arns: EKS admits no other administrator"
+    if environment.eks.is_existing:
+        return "Point kubectl at the cluster, as a role that has an access entry there"
+    return "Point kubectl at the cluster; it answers Unauthorized until eks.admin_role_arns names your role"

@@ -1,0 +1,154 @@
+"""The HyperPod stack: the cluster itself, and what only it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import aws_cdk as cdk
+from constructs import Construct
+
+from hyperpod_cdk import (
+    HyperPodCluster,
+    InstanceGroup,
+    KarpenterAutoscaling,
+    NodeWaiter,
+    RestrictedGroup,
+    ServiceLustre,
+    SharedEnvironment,
+    config,
+)
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk_stacks.foundation import FoundationStack
+
+
+class HyperPodStack(cdk.Stack):
+    """`AWS::SageMaker::Cluster` with all its instance groups in plain sight, and what only it uses."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        environment: Environment,
+        foundation: FoundationStack,
+        termination_protection: bool,
+    ) -> None:
+        super().__init__(scope, construct_id, termination_protection=termination_protection)
+        hyperpod = environment.hyperpod
+        subnets = foundation.network.network.node_subnets
+        security_groups = foundation.network.node_security_groups
+        volume_key = foundation.volume_key
+        self.autoscaling = None
+        if hyperpod.autoscaling == "karpenter":
+            self.autoscaling = KarpenterAutoscaling(
+                self,
+                "Autoscaling",
+                encryption_key_arns=[volume_key.key.key_arn] if volume_key else [],
+            )
+        # beside the cluster, so that what waits for nodes finds it made
+        self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
+        stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
+        first_zone = environment.network.zone_ids()[0]
+        self.cluster = HyperPodCluster(
+            self,
+            "Cluster",
+            cluster_name=environment.hyperpod_cluster_name,
+            eks_cluster_arn=foundation.cluster.cluster_arn,
+            vpc_subnets=[subnets[first_zone]],
+            security_groups=security_groups,
+            instance_groups=[
+                InstanceGroup(
+                    name=group.name,
+                    instance_type=group.instance_type,
+                    instance_types=group.instance_types,
+                    count=group.count,
+                    min_count=group.min_count,
+                    availability_zone_id=group.availability_zone_id,
+                    subnet=subnets[group.availability_zone_id],
+                    security_groups=security_groups,
+                    capacity=group.resolved_capacity,
+                    training_plan_arn=group.training_plan_arn,
+                    deep_health_checks=group.deep_health_checks,
+                    threads_per_core=environment.threads_per_core(group),
+                    volume_gib=group.volume_gib,
+                    volume_kms_key_arn=volume_key.key.key_arn if volume_key else None,
+                    labels=group.labels,
+                    taints=group.taints,
+                    ami_id=group.image.ami_id,
+                    release_version=group.image.release_version,
+                    patching=group.patching,
+                    network_interface=group.network_interface,
+                    on_create=group.on_create,
+                    on_init_complete=group.on_init_complete,
+                    stated_types=stated,
+                )
+                for group in hyperpod.instance_groups
+            ],
+            execution_role=foundation.execution_role,
+            lifecycle=foundation.lifecycle,
+            restricted_groups=[
+                _restricted_group(group, environment=environment, foundation=foundation)
+                for group in hyperpod.restricted_instance_groups
+            ],
+            restricted_dependencies=hyperpod.restricted_dependencies,
+            shared_environment=_shared(hyperpod.restricted_environment),
+            node_recovery=hyperpod.node_recovery,
+            provisioning=hyperpod.provisioning,
+            autoscaling=self.autoscaling,
+            tiered_checkpointing_memory_percent=(
+                hyperpod.tiered_checkpointing.memory_percent
+                if hyperpod.tiered_checkpointing and hyperpod.checkpoints_in_memory
+                else None
+            ),
+            switched_off=hyperpod.switched_off,
+            tags=environment.tags,
+        )
+        self._outputs([group.name for group in hyperpod.instance_groups])
+
+    def _outputs(self, groups: Sequence[str]) -> None:
+        cluster = self.cluster
+        cdk.CfnOutput(
+            self, "NodeLogGroup", description="Where the lifecycle scripts of nodes log", value=cluster.log_group_name
+        )
+        if cluster.events_command is not None:
+            cdk.CfnOutput(self, "Events", description="What became of each node", value=cluster.events_command)
+        for name in sorted(groups):
+            # below the cluster: there an id gets a hash, and the groups a-b and ab an output each
+            cdk.CfnOutput(
+                cluster,
+                f"SsmTarget-{name}",
+                description=f"A node of {name}, for 'aws ssm start-session --target'",
+                value=cluster.ssm_target(name),
+            )
+
+
+def _restricted_group(
+    group: config.RestrictedGroup, *, environment: Environment, foundation: FoundationStack
+) -> RestrictedGroup:
+    return RestrictedGroup(
+        name=group.name,
+        instance_type=group.instance_type,
+        count=group.count,
+        availability_zone_id=group.availability_zone_id,
+        subnet=foundation.network.network.node_subnets[group.availability_zone_id],
+        security_groups=foundation.network.node_security_groups,
+        execution_role=foundation.restricted_roles[group.name],
+        lustre=_service_lustre(group.lustre) if group.lustre else None,
+        capacity=group.resolved_capacity,
+        training_plan_arn=group.training_plan_arn,
+        deep_health_checks=group.deep_health_checks,
+        threads_per_core=environment.threads_per_core(group),
+        volume_gib=group.volume_gib,
+        volume_kms_key_arn=foundation.volume_key.key.key_arn if foundation.volume_key else None,
+        stated_types={name: row.as_catalog_row(name) for name, row in environment.instance_types.items()},
+    )
+
+
+def _shared(environment: config.RestrictedEnvironment | None) -> SharedEnvironment | None:
+    if environment is None:
+        return None
+    return SharedEnvironment(lustre=_service_lustre(environment.lustre), when_unused=environment.when_unused)
+
+
+def _service_lustre(system: config.RestrictedLustre) -> ServiceLustre:
+    return ServiceLustre(capacity_gib=system.capacity_gib, throughput_mbps_per_tib=system.throughput_mbps_per_tib)

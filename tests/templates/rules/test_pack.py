@@ -1,0 +1,653 @@
+"""The policy pack on templates made by hand: each rule that has no test with the plugin passes and fails here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.rules import RULES, TABLE
+from hyperpod_cdk.templates.rules.pack import problems
+from hyperpod_cdk.templates.rules.rule import Context
+
+Resources = dict[str, Any]
+Change = Callable[[Resources], Any]
+
+KEPT = {"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}
+SOUND: Resources = {
+    "Vpc": {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.0.0.0/16"}},
+    "S3": {
+        "Type": "AWS::EC2::VPCEndpoint",
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "ServiceName": {"Fn::Sub": "com.amazonaws.${AWS::Region}.s3"}},
+    },
+    "Near": {
+        "Type": "AWS::EC2::Subnet",
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.0.0/23", "AvailabilityZoneId": "use1-az5"},
+    },
+    "Far": {
+        "Type": "AWS::EC2::Subnet",
+        "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.2.0/23", "AvailabilityZoneId": "use1-az4"},
+    },
+    "Sg": {
+        "Type": "AWS::EC2::SecurityGroup",
+        "Properties": {
+            "VpcId": {"Ref": "Vpc"},
+            "SecurityGroupIngress": [{"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443, "CidrIp": "10.0.0.0/16"}],
+        },
+    },
+    "EfaIn": {
+        "Type": "AWS::EC2::SecurityGroupIngress",
+        "Properties": {"GroupId": {"Ref": "Sg"}, "SourceSecurityGroupId": {"Ref": "Sg"}, "IpProtocol": -1},
+    },
+    "EfaOut": {
+        "Type": "AWS::EC2::SecurityGroupEgress",
+        "Properties": {"GroupId": {"Ref": "Sg"}, "DestinationSecurityGroupId": {"Ref": "Sg"}, "IpProtocol": "-1"},
+    },
+    "Files": {
+        "Type": "AWS::FSx::FileSystem",
+        **KEPT,
+        "Properties": {"FileSystemType": "LUSTRE", "SubnetIds": [{"Ref": "Near"}]},
+    },
+    "Bucket": {
+        "Type": "AWS::S3::Bucket",
+        "Properties": {
+            "BucketName": {"Fn::Sub": "sagemaker-scripts-${AWS::AccountId}"},
+            "PublicAccessBlockConfiguration": {"BlockPublicAcls": True},
+        },
+    },
+    "Role": {
+        "Type": "AWS::IAM::Role",
+        "Properties": {
+            "ManagedPolicyArns": [
+                {"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/AmazonSageMakerClusterInstanceRolePolicy"}
+            ],
+            "Policies": [
+                {
+                    "PolicyDocument": {
+                        "Statement": {"Effect": "Allow", "Action": "ec2:Describe*", "Resource": "*"},
+                    }
+                }
+            ],
+        },
+    },
+    "Eks": {
+        "Type": "AWS::EKS::Cluster",
+        **KEPT,
+        "Properties": {
+            "Version": "1.35",
+            "AccessConfig": {"AuthenticationMode": "API"},
+            "Logging": {"ClusterLogging": {"EnabledTypes": [{"Type": "audit"}]}},
+            "ResourcesVpcConfig": {"PublicAccessCidrs": ["203.0.113.0/24"], "SubnetIds": []},
+        },
+    },
+    "Pod": {
+        "Type": "AWS::SageMaker::Cluster",
+        **KEPT,
+        "Properties": {
+            "NodeRecovery": "Automatic",
+            "NodeProvisioningMode": "Continuous",
+            "Orchestrator": {"Eks": {"ClusterArn": {"Fn::GetAtt": ["Eks", "Arn"]}}},
+            "Tags": [{"Key": "SageMaker", "Value": "true"}],
+            "VpcConfig": {"SecurityGroupIds": [{"Ref": "Sg"}], "Subnets": [{"Ref": "Near"}]},
+            "InstanceGroups": [
+                {
+                    "InstanceGroupName": "gpu",
+                    "InstanceType": "ml.p5.48xlarge",
+                    "InstanceCount": 6,
+                    "ThreadsPerCore": 2,
+                    "ExecutionRole": {"Fn::GetAtt": ["Role", "Arn"]},
+                    "OnStartDeepHealthChecks": ["InstanceStress"],
+                    "LifeCycleConfig": {"OnCreate": "a.sh", "SourceS3Uri": {"Fn::Sub": "s3://${Bucket}/v1"}},
+                    "OverrideVpcConfig": {"SecurityGroupIds": [{"Ref": "Sg"}], "Subnets": [{"Ref": "Near"}]},
+                }
+            ],
+        },
+    },
+}
+STAYS = "must stay when its stack goes or makes it anew, which takes {} with it, got {}; set {}"
+NARROW = (
+    "must give the nodes what they use and no more, since every pod on the host network has this role's rights, got {};"
+    " name actions and resources"
+)
+NOBODY = {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False}
+LOCKED_OUT = (
+    "must let somebody in, got false for its maker and no access entry with a policy for a role from elsewhere; add "
+    "AWS::EKS::AccessEntry with AmazonEKSClusterAdminPolicy for the role that you use"
+)
+OPEN = (
+    "must answer to known addresses only, got a public endpoint open to 0.0.0.0/0{}; set PublicAccessCidrs, or "
+    "EndpointPublicAccess: false and EndpointPrivateAccess: true"
+)
+
+
+def group(resources: Resources) -> dict[str, Any]:
+    found: dict[str, Any] = resources["Pod"]["Properties"]["InstanceGroups"][0]
+    return found
+
+
+def assembly(resources: Resources) -> Assembly:
+    stack = Stack(name="dev", template={"Resources": resources}, account="111122223333", region="us-east-1")
+    return Assembly(environment="", stacks=(stack,))
+
+
+def spots(resources: Resources) -> list[tuple[str, Severity, str, str, str]]:
+    context = Context(assembly(resources))
+    return [
+        (rule.id, spot.severity or rule.severity, spot.resource.logical_id, spot.place, spot.message)
+        for rule in TABLE
+        for spot in rule.check(context)
+    ]
+
+
+def test_house_rules_warn_on_the_templates_of_others() -> None:
+    """AWS takes a partition that is spelt out and a zone by its name; it refuses a cluster without access entries."""
+    resources = changed(
+        setting("Eks", AccessConfig={"AuthenticationMode": "CONFIG_MAP"}),
+        setting("Eks", RoleArn="arn:aws:s3:::data"),
+    )
+    found = {
+        name: {each.rule: each.severity for each in problems(assembly(resources), is_own=is_own) if each.rule in RULES}
+        for name, is_own in (("others", False), ("ours", True))
+    }
+    assert found["others"]["partition-from-token"] is Severity.WARNING
+    assert found["ours"]["partition-from-token"] is Severity.ERROR
+    assert {found[name]["eks-authentication"] for name in found} == {Severity.ERROR}
+    assert [rule.id for rule in TABLE if rule.is_house] == [
+        "no-get-azs",
+        "partition-from-token",
+        "subnet-zone-by-id",
+        "cluster-tag",
+        "instance-group-complete",
+    ]
+
+
+def changed(*changes: Change) -> Resources:
+    copy = deepcopy(SOUND)
+    for change in changes:
+        change(copy)
+    return copy
+
+
+def setting(name: str, **properties: Any) -> Change:
+    return lambda resources: resources[name]["Properties"].update(properties)
+
+
+def without(name: str, *properties: str) -> Change:
+    return lambda resources: [resources[name]["Properties"].pop(each) for each in properties]
+
+
+def of_group(**properties: Any) -> Change:
+    return lambda resources: group(resources).update(properties)
+
+
+def with_entry(**properties: Any) -> Change:
+    """A cluster whose maker does not get in, and an access entry."""
+
+    def change(resources: Resources) -> None:
+        resources["Eks"]["Properties"]["AccessConfig"] = NOBODY
+        policy = {"PolicyArn": "AmazonEKSClusterAdminPolicy", "AccessScope": {"Type": "cluster"}}
+        entry: dict[str, Any] = {"ClusterName": {"Ref": "Eks"}, "PrincipalArn": "arn:aws:iam::111122223333:role/me"}
+        entry = {**entry, "AccessPolicies": [policy], **properties}
+        resources["Entry"] = {"Type": "AWS::EKS::AccessEntry", "Properties": entry}
+
+    return change
+
+
+def guarded(**properties: Any) -> Change:
+    """Clusters that go with their stack, and what protects it."""
+
+    def change(resources: Resources) -> None:
+        for name in ("Pod", "Eks"):
+            resources[name]["DeletionPolicy"] = "Delete"
+        resources["Eks"]["Properties"]["Name"] = "prod-eks"
+        given = {"ServiceToken": "arn", "Enabled": True, "EksClusterName": "prod-eks", **properties}
+        resources["Guard"] = {"Type": "Custom::HyperPodDeletionProtection", "Properties": given}
+
+    return change
+
+
+def unchecked(resources: Resources) -> None:
+    del group(resources)["OnStartDeepHealthChecks"]
+
+
+def over_both(resources: Resources) -> None:
+    group(resources)["OverrideVpcConfig"]["Subnets"] = [{"Ref": "Near"}, {"Ref": "Far"}]
+
+
+def test_a_sound_template_has_nothing_to_say() -> None:
+    assert spots(SOUND) == []
+
+
+def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
+    assert len(RULES) == len(set(RULES)) == 23
+    for rule in TABLE:
+        assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))
+        assert rule.reason.endswith(".")
+        assert rule.fix.endswith(".") or rule.fix.endswith("}.")
+
+
+@pytest.mark.parametrize(
+    ("change", "rule", "resource", "place", "message"),
+    [
+        pytest.param(
+            setting("Role", ManagedPolicyArns=["arn:aws:iam::111122223333:policy/team/AdministratorAccess"]),
+            "node-role",
+            "Role",
+            "Properties.ManagedPolicyArns.0",
+            NARROW.format("AdministratorAccess"),
+            id="administrator",
+        ),
+        pytest.param(
+            setting(
+                "Role",
+                Policies=[
+                    {
+                        "PolicyDocument": {
+                            "Statement": [{"Effect": "Allow", "Action": ["s3:*", "ec2:RunInstances"], "Resource": "*"}]
+                        }
+                    }
+                ],
+            ),
+            "node-role",
+            "Role",
+            "Properties.Policies.0.PolicyDocument.Statement.0",
+            NARROW.format("s3:* on *"),
+            id="wildcard in the role",
+        ),
+        pytest.param(
+            lambda r: r.update(
+                Wide={
+                    "Type": "AWS::IAM::Policy",
+                    "Properties": {
+                        "Roles": [{"Ref": "Role"}],
+                        "PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": ["*"]}]},
+                    },
+                }
+            ),
+            "node-role",
+            "Wide",
+            "Properties.PolicyDocument.Statement.0",
+            NARROW.format("* on *"),
+            id="wildcard in a policy of its own",
+        ),
+        pytest.param(
+            setting("Bucket", BucketName="scripts"),
+            "lifecycle-bucket",
+            "Bucket",
+            "Properties.BucketName",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got "
+            "scripts, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            id="bucket of another name",
+        ),
+        pytest.param(
+            without("Bucket", "BucketName"),
+            "lifecycle-bucket",
+            "Bucket",
+            "Properties.BucketName",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got a "
+            "generated name, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            id="bucket without a name",
+        ),
+        pytest.param(
+            of_group(LifeCycleConfig={"SourceS3Uri": "s3://scripts/v1"}),
+            "lifecycle-bucket",
+            "Pod",
+            "Properties.InstanceGroups.0.LifeCycleConfig.SourceS3Uri",
+            "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got "
+            "scripts, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
+            id="existing bucket of another name",
+        ),
+        pytest.param(
+            setting("Bucket", PublicAccessBlockConfiguration={"BlockPublicAcls": "false", "BlockPublicPolicy": False}),
+            "lifecycle-bucket",
+            "Bucket",
+            "Properties.PublicAccessBlockConfiguration",
+            "must block public access, since whoever writes its scripts runs as root on every node, got "
+            "BlockPublicAcls: false, BlockPublicPolicy: false; set them to true",
+            id="public bucket",
+        ),
+        pytest.param(
+            lambda r: [r["Files"].pop(name) for name in KEPT],
+            "kept-on-delete",
+            "Files",
+            "DeletionPolicy",
+            STAYS.format(
+                "its files",
+                "DeletionPolicy not stated, UpdateReplacePolicy not stated",
+                "DeletionPolicy: Retain and UpdateReplacePolicy: Retain",
+            ),
+            id="files that go",
+        ),
+        pytest.param(
+            lambda r: r["Pod"].update(UpdateReplacePolicy="Delete"),
+            "kept-on-delete",
+            "Pod",
+            "UpdateReplacePolicy",
+            STAYS.format(
+                "its nodes and what runs on them", "UpdateReplacePolicy Delete", "UpdateReplacePolicy: Retain"
+            ),
+            id="cluster that goes when replaced",
+        ),
+        pytest.param(
+            guarded(EksClusterName="other-eks"),
+            "kept-on-delete",
+            "Eks",
+            "DeletionPolicy",
+            STAYS.format("every object in it", "DeletionPolicy Delete", "DeletionPolicy: Retain"),
+            id="another cluster is protected",
+        ),
+        pytest.param(
+            setting("Pod", NodeRecovery="None"),
+            "node-recovery",
+            "Pod",
+            "Properties.NodeRecovery",
+            "must replace or reboot broken nodes by itself, got NodeRecovery None; set NodeRecovery: Automatic",
+            id="recovery off",
+        ),
+        pytest.param(
+            without("Pod", "NodeRecovery"),
+            "node-recovery",
+            "Pod",
+            "Properties.NodeRecovery",
+            "must replace or reboot broken nodes by itself, got NodeRecovery not stated; set NodeRecovery: Automatic",
+            id="recovery not stated",
+        ),
+        pytest.param(
+            without("Pod", "NodeProvisioningMode"),
+            "provisioning-mode",
+            "Pod",
+            "Properties.NodeProvisioningMode",
+            "must say how nodes are provisioned, got no NodeProvisioningMode: without it one instance that AWS has not "
+            "got rolls all others back; set NodeProvisioningMode: Continuous",
+            id="all or nothing",
+        ),
+        pytest.param(
+            unchecked,
+            "deep-health-checks",
+            "Pod",
+            "Properties.InstanceGroups.0",
+            "instance group gpu must check its nodes before they take work, got 6 nodes of ml.p5.48xlarge without "
+            "OnStartDeepHealthChecks, of which one bad accelerator stops a job over all of them; set "
+            "OnStartDeepHealthChecks: [InstanceStress, InstanceConnectivity]",
+            id="unchecked nodes",
+        ),
+        pytest.param(
+            over_both,
+            "group-in-one-zone",
+            "Pod",
+            "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
+            "instance group gpu must stand in one availability zone, since EFA does not cross zones, got subnets in "
+            "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
+            id="two zones",
+        ),
+        pytest.param(
+            setting("Files", SubnetIds=[{"Ref": "Far"}]),
+            "lustre-zone",
+            "Files",
+            "Properties.SubnetIds",
+            "must stand in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, billed, "
+            "and never EFA; set SubnetIds to a subnet of the nodes' zone",
+            id="files far away",
+        ),
+        pytest.param(
+            lambda r: r.pop("S3"),
+            "s3-gateway-endpoint",
+            "Vpc",
+            "Properties",
+            "must have a gateway endpoint for S3, through which nodes in Near (dev) load scripts, images and "
+            "checkpoints, got none; add AWS::EC2::VPCEndpoint for s3 on the nodes' route tables, which costs nothing",
+            id="no endpoint",
+        ),
+        pytest.param(
+            setting("Sg", SecurityGroupIngress=[{"IpProtocol": "-1", "CidrIpv6": "::/0"}]),
+            "world-ingress",
+            "Sg",
+            "Properties.SecurityGroupIngress.0.CidrIpv6",
+            "must not be reachable from anywhere, got all traffic from ::/0; name the security group or the block that "
+            "needs it",
+            id="open in the group",
+        ),
+        pytest.param(
+            lambda r: r.update(
+                Ssh={
+                    "Type": "AWS::EC2::SecurityGroupIngress",
+                    "Properties": {
+                        "GroupId": {"Ref": "Sg"},
+                        "IpProtocol": "tcp",
+                        "FromPort": 1,
+                        "ToPort": 22,
+                        "CidrIp": "0.0.0.0/0",
+                    },
+                }
+            ),
+            "world-ingress",
+            "Ssh",
+            "Properties.CidrIp",
+            "must not be reachable from anywhere, got tcp 1-22 from 0.0.0.0/0; name the security group or the block "
+            "that needs it",
+            id="open beside the group",
+        ),
+        pytest.param(
+            without("Eks", "ResourcesVpcConfig"),
+            "eks-public-endpoint",
+            "Eks",
+            "Properties.ResourcesVpcConfig",
+            OPEN.format(", as EKS has it where nothing is stated"),
+            id="endpoint not stated",
+        ),
+        pytest.param(
+            setting("Eks", ResourcesVpcConfig={"PublicAccessCidrs": ["203.0.113.0/24", "0.0.0.0/0"]}),
+            "eks-public-endpoint",
+            "Eks",
+            "Properties.ResourcesVpcConfig",
+            OPEN.format(""),
+            id="endpoint open",
+        ),
+        pytest.param(
+            setting("Eks", AccessConfig=NOBODY),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="nobody gets in",
+        ),
+        pytest.param(
+            with_entry(PrincipalArn={"Fn::GetAtt": ["Role", "Arn"]}),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="a function alone gets in",
+        ),
+        pytest.param(
+            with_entry(AccessPolicies=[]),
+            "eks-administrators",
+            "Eks",
+            "Properties.AccessConfig.BootstrapClusterCreatorAdminPermissions",
+            LOCKED_OUT,
+            id="an entry without rights",
+        ),
+        pytest.param(
+            setting("Eks", Logging={"ClusterLogging": {"EnabledTypes": [{"Type": "api"}]}}),
+            "eks-audit-log",
+            "Eks",
+            "Properties.Logging",
+            "must log who asked the API server for what, got api; add the type audit to EnabledTypes",
+            id="no audit log",
+        ),
+        pytest.param(
+            without("Eks", "AccessConfig"),
+            "eks-authentication",
+            "Eks",
+            "Properties.AccessConfig.AuthenticationMode",
+            "must know access entries, which HyperPod makes for its nodes, got none stated, which means CONFIG_MAP; "
+            "set AuthenticationMode: API",
+            id="config map",
+        ),
+        pytest.param(
+            setting("Eks", Version="1.36"),
+            "kubernetes-version",
+            "Eks",
+            "Properties.Version",
+            "must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on 2026-11-20), got "
+            '"1.36" (HyperPod has AMIs for it since July 2026, but its prerequisites do not name it yet); set '
+            'Version: "1.35"',
+            id="too new for HyperPod",
+        ),
+    ],
+)
+def test_what_breaks_a_rule(change: Change, rule: str, resource: str, place: str, message: str) -> None:
+    severity = next(each.severity for each in TABLE if each.id == rule)
+
+    assert spots(changed(change)) == [(rule, severity, resource, place, message)]
+
+
+@pytest.mark.parametrize(
+    ("count", "instance_type", "severity", "message"),
+    [
+        (
+            7,
+            "ml.p5.48xlarge",
+            Severity.ERROR,
+            (
+                "must hold the addresses of its nodes, 567 (gpu 567), got 10.0.0.0/23 with 507, and AWS cannot resize "
+                "a subnet; set CidrBlock to a /22"
+            ),
+        ),
+        (
+            8,
+            "ml.p5en.48xlarge",
+            Severity.WARNING,
+            (
+                "must hold the addresses of its nodes, 520 (gpu 520, in part estimated), got 10.0.0.0/23 with 507, and "
+                "AWS cannot resize a subnet; set CidrBlock to a /22"
+            ),
+        ),
+        (7, "ml.p5en.48xlarge", None, ""),
+        (6, "ml.p5.48xlarge", None, ""),
+    ],
+)
+def test_a_shortage_of_documented_addresses_is_an_error(
+    count: int, instance_type: str, severity: Severity | None, message: str
+) -> None:
+    found = spots(changed(of_group(InstanceCount=count, InstanceType=instance_type)))
+
+    expected = [("node-subnet-size", severity, "Near", "Properties.CidrBlock", message)] if severity else []
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param((unchecked, of_group(InstanceCount=1)), id="one node"),
+        pytest.param((unchecked, of_group(InstanceType="ml.g5.12xlarge")), id="no type for training"),
+        pytest.param((unchecked, of_group(KubernetesConfig={"Taints": [{"Key": "a"}]})), id="taints"),
+        pytest.param((over_both, of_group(InstanceType="ml.m5.xlarge", InstanceCount=2)), id="no EFA"),
+        pytest.param((over_both, setting("Far", AvailabilityZoneId={"Ref": "Zone"})), id="a zone not told"),
+        pytest.param((setting("Eks", Version={"Ref": "Version"}),), id="a version not told"),
+        pytest.param((setting("Eks", ResourcesVpcConfig={"EndpointPublicAccess": "false"}),), id="private endpoint"),
+        pytest.param((setting("Eks", ResourcesVpcConfig={"Ref": "Unknown"}),), id="an endpoint not told"),
+        pytest.param((with_entry(),), id="an administrator"),
+        pytest.param((with_entry(PrincipalArn={"Ref": "Administrator"}),), id="an administrator not told"),
+        pytest.param((with_entry(ClusterName="lab"), setting("Eks", Name="lab")), id="an administrator by name"),
+        pytest.param((with_entry(ClusterName={"Fn::Join": []}),), id="an entry of a cluster not told"),
+        pytest.param((setting("Pod", NodeRecovery={"Ref": "Recovery"}),), id="a recovery not told"),
+        pytest.param(
+            (lambda r: [r["Eks"].pop(name) for name in KEPT], setting("Eks", DeletionProtection=True)), id="protected"
+        ),
+        pytest.param((guarded(),), id="protected by a resource of ours"),
+        pytest.param(
+            (guarded(Enabled="true"),),
+            id="protected by a resource of ours, in CloudFormation's words",
+        ),
+        pytest.param((setting("S3", ServiceName={"Ref": "Service"}),), id="a service not told"),
+        pytest.param((setting("Near", CidrBlock={"Ref": "Block"}),), id="a block not told"),
+        pytest.param((of_group(InstanceCount={"Ref": "Count"}),), id="a count not told"),
+        pytest.param(
+            (of_group(ExecutionRole="arn:aws:iam::111122223333:role/n"), setting("Bucket", BucketName="a")),
+            id="a role of somebody else",
+        ),
+        pytest.param(
+            (
+                setting("Bucket", BucketName="a"),
+                setting(
+                    "Role",
+                    Policies=[
+                        {"PolicyDocument": {"Statement": {"Effect": "Allow", "Action": "s3:Get*", "Resource": "a"}}}
+                    ],
+                ),
+            ),
+            id="a right of its own",
+        ),
+    ],
+)
+def test_what_breaks_none(changes: tuple[Change, ...]) -> None:
+    assert spots(changed(*changes)) == []
+
+
+def test_protection_that_is_switched_off_keeps_nothing() -> None:
+    resources = changed(guarded(Enabled=False))
+    assert [(rule, name, place) for rule, _, name, place, _ in spots(resources)] == [
+        ("kept-on-delete", "Eks", "DeletionPolicy"),
+        ("kept-on-delete", "Pod", "DeletionPolicy"),
+    ]
+
+
+def test_a_restricted_group_takes_no_continuous_provisioning() -> None:
+    def restrict(resources: Resources) -> None:
+        properties = resources["Pod"]["Properties"]
+        properties["RestrictedInstanceGroups"] = properties.pop("InstanceGroups")
+        del properties["NodeProvisioningMode"]
+
+    assert spots(changed(restrict)) == []
+
+
+def test_a_launch_template_with_efa_is_judged_once() -> None:
+    interface = {"InterfaceType": "efa", "Groups": [{"Ref": "Sg"}]}
+
+    def launch(resources: Resources) -> None:
+        del resources["EfaOut"]
+        del resources["Pod"]
+        resources["Files"]["Properties"]["SubnetIds"] = []
+        data = {"NetworkInterfaces": [{"InterfaceType": "interface"}, interface, interface]}
+        resources["Launch"] = {"Type": "AWS::EC2::LaunchTemplate", "Properties": {"LaunchTemplateData": data}}
+
+    ((rule, severity, resource, place, _),) = spots(changed(launch))
+    assert (rule, severity, resource) == ("efa-security-group", Severity.ERROR, "Launch")
+    assert place == "Properties.LaunchTemplateData.NetworkInterfaces.1.Groups"
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["0.0.0.0/0", "AWS::NoValue"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["Ref", "Fn::If", "Fn::Sub", "Fn::GetAtt", "a"]), inner, max_size=2)
+    ),
+    max_leaves=6,
+)
+PLACES = [(name, key) for name, resource in SOUND.items() for key in resource["Properties"]]
+GROUP_PLACES = [("", key) for key in SOUND["Pod"]["Properties"]["InstanceGroups"][0]]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(place=st.sampled_from([*PLACES, *GROUP_PLACES]), junk=JUNK)
+def test_no_property_brings_a_rule_down(place: tuple[str, str], junk: Any) -> None:
+    resources = deepcopy(SOUND)
+    name, key = place
+    (resources[name]["Properties"] if name else group(resources))[key] = junk
+
+    assert {rule for rule, *_ in spots(resources)} <= set(RULES)
+
+
+def test_the_page_holds_every_rule(project: Path) -> None:
+    page = (project / "docs" / "policy-pack.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^\| `([\w-]+)` \| (?:error|warning) \|", page, re.MULTILINE) == list(RULES)

@@ -1,0 +1,105 @@
+"""The rooms of the library and what may import what: each contract of import-linter holds, and can fail."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import grimp
+import pytest
+from importlinter import Contract, configuration
+from importlinter.contracts.forbidden import ForbiddenContract
+from importlinter.contracts.layers import LayersContract
+
+ROOT = Path(__file__).parent.parent
+SETTINGS: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]
+CONTRACTS: Mapping[str, Mapping[str, Any]] = {each["name"]: each for each in SETTINGS["contracts"]}
+configuration.configure()
+LIBRARY = ROOT / "constructs" / "hyperpod_cdk"
+
+
+@pytest.fixture(scope="module")
+def graph() -> grimp.ImportGraph:
+    return grimp.build_graph(*SETTINGS["root_packages"], include_external_packages=True, cache_dir=None)
+
+
+def layers() -> list[list[str]]:
+    (found,) = (each["layers"] for each in CONTRACTS.values() if each["type"] == "layers")
+    return [[room.strip() for room in layer.split("|")] for layer in found]
+
+
+def forbidden_imports() -> Iterator[tuple[str, str, str]]:
+    """The contract, who would import, and what: each that a contract names at least once."""
+    for name, contract in CONTRACTS.items():
+        if contract["type"] == "layers":
+            rows = layers()
+            yield name, rows[-1][0], rows[0][0]
+            for row in rows:
+                if len(row) > 1:
+                    yield name, row[0], row[-1]
+        else:
+            first, *others = contract["source_modules"]
+            for target in contract["forbidden_modules"]:
+                yield name, first, target
+            for source in others:
+                yield name, source, contract["forbidden_modules"][0]
+
+
+def kept(name: str, graph: grimp.ImportGraph) -> bool:
+    options = {key: value for key, value in CONTRACTS[name].items() if key not in ("name", "type")}
+    kind = LayersContract if CONTRACTS[name]["type"] == "layers" else ForbiddenContract
+    contract: Contract = kind(name=name, session_options=dict(SETTINGS), contract_options=options)
+    return bool(contract.check(deepcopy(graph), verbose=False).kept)
+
+
+def test_every_room_stands_in_one_layer() -> None:
+    stated = [room for row in layers() for room in row]
+    rooms = {
+        f"hyperpod_cdk.{path.stem}"
+        for path in LIBRARY.iterdir()
+        if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").is_file()
+    }
+    assert sorted(stated) == sorted(rooms | {"hyperpod_cdk_stacks"})
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_contract_is_kept(name: str, graph: grimp.ImportGraph) -> None:
+    assert kept(name, graph)
+
+
+@pytest.mark.parametrize(("name", "importer", "imported"), list(forbidden_imports()))
+def test_a_contract_refuses_what_it_forbids(name: str, importer: str, imported: str, graph: grimp.ImportGraph) -> None:
+    changed = deepcopy(graph)
+    changed.add_import(importer=importer, imported=imported, line_number=1, line_contents=f"import {imported}")
+    assert not kept(name, changed)
+
+
+def test_no_room_takes_a_private_module_of_another(graph: grimp.ImportGraph) -> None:
+    taken = {
+        (importer, imported)
+        for importer in graph.modules
+        if importer.startswith("hyperpod_cdk")
+        for imported in graph.find_modules_directly_imported_by(importer)
+        if imported.startswith("hyperpod_cdk") and _private_home(imported) not in ("", *_parents(importer))
+    }
+    # the command's own package, which the entry point alone may open
+    assert {pair for pair in taken if not (pair[0] == "hyperpod_cdk.cli" and "._cli" in pair[1])} == set()
+
+
+def _private_home(module: str) -> str:
+    """The package in which a private module may be used; empty where no part of the name is private."""
+    parts = module.split(".")
+    for position, part in enumerate(parts):
+        if part.startswith("_"):
+            return ".".join(parts[:position])
+    return ""
+
+
+def _parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[: length + 1]) for length in range(len(parts))]
