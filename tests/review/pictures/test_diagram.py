@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
@@ -421,15 +420,6 @@ def test_it_scales_and_needs_nothing_from_elsewhere() -> None:
 def test_the_same_environment_gives_the_same_bytes() -> None:
     first, second = (diagram(environment(crowd(3, 6), zones=3)) for _ in range(2))
     assert first == second
-
-
-def test_a_hundred_groups_are_drawn_at_once() -> None:
-    head = environment(crowd(5, 20), zones=5)
-    base = environment(crowd(5, 20, start=1), zones=5)
-    diagram(head)
-    started = time.process_time()
-    diagram(head, base)
-    assert time.process_time() - started < 1
 
 
 def test_prod_is_drawn(assemblies: Path) -> None:
