@@ -20,10 +20,10 @@ help: ## say what each target does
 
 setup: $(READY) ## install everything into .venv and node_modules
 
-$(READY): requirements.lock package-lock.json pyproject.toml
+$(READY): requirements.lock package-lock.json pyproject.toml rehearsal/pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable rehearsal
 	$(NPM) ci --no-audit --no-fund --loglevel=error
 	ln -sf "$$($(BIN)/python -c 'from hyperpod_cdk.packaged_node import packaged_node; print(packaged_node())')" $(BIN)/node
 	ln -sf ../../node_modules/aws-cdk/bin/cdk $(BIN)/cdk
@@ -108,7 +108,7 @@ LOCK_TRAINING = $(if $(strip $(WHEELS)),\
 
 # with what is installed already: between a change of what is wanted and its lock nothing can be installed
 lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/ and workloads/, and package-lock.json
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-emit-package hyperpod-cdk --no-emit-package hyperpod-cdk-rehearsal --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
 	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund

@@ -315,10 +315,10 @@ def rehearse(
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
 
     with extra("rehearsal"):
-        from hyperpod_cdk.rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
-        from hyperpod_cdk.rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
-        from hyperpod_cdk.rehearsal.embedded.account import AccountFileError  # noqa: PLC0415 - as above
-        from hyperpod_cdk.rehearsal.process import EmbeddedAwsError  # noqa: PLC0415 - as above
+        from hyperpod_cdk_rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
+        from hyperpod_cdk_rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
+        from hyperpod_cdk_rehearsal.embedded.account import AccountFileError  # noqa: PLC0415 - as above
+        from hyperpod_cdk_rehearsal.process import EmbeddedAwsError  # noqa: PLC0415 - as above
     terminal = console(stderr=output is Format.JSON)
     try:
         done = driver.rehearse(file, project=root, account_file=account_file, keep=keep, console=terminal)

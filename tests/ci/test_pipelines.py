@@ -15,7 +15,7 @@ import typer.main
 import yaml
 
 from hyperpod_cdk.cli import app
-from hyperpod_cdk.rehearsal.driver import SIDE_BY_SIDE
+from hyperpod_cdk_rehearsal.driver import SIDE_BY_SIDE
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))

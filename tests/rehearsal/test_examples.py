@@ -16,15 +16,15 @@ from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.source import parse_path
 from hyperpod_cdk.quotas.needs import required_quotas
-from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
-from hyperpod_cdk.rehearsal.driver import _Rehearsal
-from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
-from hyperpod_cdk.rehearsal.execution_role import needs, refused
-from hyperpod_cdk.rehearsal.inventory import Inventory
-from hyperpod_cdk.rehearsal.left_over import snapshot
-from hyperpod_cdk.rehearsal.process import EmbeddedAws
-from hyperpod_cdk.rehearsal.report import Report
 from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
+from hyperpod_cdk_rehearsal.driver import _Rehearsal
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.execution_role import needs, refused
+from hyperpod_cdk_rehearsal.inventory import Inventory
+from hyperpod_cdk_rehearsal.left_over import snapshot
+from hyperpod_cdk_rehearsal.process import EmbeddedAws
+from hyperpod_cdk_rehearsal.report import Report
 from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, few_and_others, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk

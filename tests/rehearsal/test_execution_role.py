@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk.rehearsal.execution_role import Need, needs, refused
+from hyperpod_cdk_rehearsal.execution_role import Need, needs, refused
 
 PLACE = "us-east-1:111122223333"
 

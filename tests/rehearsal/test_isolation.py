@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hyperpod_cdk.packaged_node import packaged_node
-from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, CdkFailedError
-from hyperpod_cdk.rehearsal.process import EmbeddedAws
+from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
+from hyperpod_cdk_rehearsal.process import EmbeddedAws
 
 ACCOUNTS = ("111122223333", "444455556666")
 STACK = {"Resources": {"Handle": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}}

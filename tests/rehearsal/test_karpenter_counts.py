@@ -8,11 +8,11 @@ from typing import Any, cast
 from rich.console import Console
 
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk.rehearsal.cdk_cli import CdkCli
-from hyperpod_cdk.rehearsal.driver import _Rehearsal
-from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
-from hyperpod_cdk.rehearsal.process import EmbeddedAws
-from hyperpod_cdk.rehearsal.report import Report
+from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
+from hyperpod_cdk_rehearsal.driver import _Rehearsal
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.process import EmbeddedAws
+from hyperpod_cdk_rehearsal.report import Report
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk

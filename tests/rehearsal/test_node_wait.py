@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.rehearsal.cdk_cli import CdkFailedError
-from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import Life, living
 from tests.support.assembly import shipped
 

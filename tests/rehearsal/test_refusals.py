@@ -17,9 +17,9 @@ import pytest
 import yaml
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.rehearsal.embedded.account import load_document
-from hyperpod_cdk.rehearsal.embedded.operations import service_error
-from hyperpod_cdk.rehearsal.process import EmbeddedAws
+from hyperpod_cdk_rehearsal.embedded.account import load_document
+from hyperpod_cdk_rehearsal.embedded.operations import service_error
+from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
 
 Template = dict[str, Any]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hyperpod_cdk.rehearsal.cdk_cli import CdkCli, ToolMissingError
-from hyperpod_cdk.rehearsal.driver import rehearse
-from hyperpod_cdk.rehearsal.report import Report, Step, print_report
+from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, ToolMissingError
+from hyperpod_cdk_rehearsal.driver import rehearse
+from hyperpod_cdk_rehearsal.report import Report, Step, print_report
 
 STEPS = ["synthesize", "bootstrap", "deploy", "read back", "deploy again", "update", "destroy", "judge rights"]
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from hyperpod_cdk.config import LoadedEnvironment
-from hyperpod_cdk.rehearsal.driver import deployment
-from hyperpod_cdk.rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.driver import deployment
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from hyperpod_cdk_stacks.app import build, new_app
 from tests.support import legal
 from tests.support.assembly import PROJECT, read_assembly

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import load_environment
-from hyperpod_cdk.rehearsal.cdk_cli import CdkFailedError
+from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.embedded import Embedded
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from hyperpod_cdk.catalog.prices import PricesError, read_prices
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment
 from hyperpod_cdk.config.documents import DocumentError
-from hyperpod_cdk.rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, AccountFileError, read_account_file
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
 from hyperpod_cdk.templates.rules import problems
 from hyperpod_cdk.workloads import report
 from hyperpod_cdk.workloads.loading import load_job
+from hyperpod_cdk_rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, AccountFileError, read_account_file
 from tests.support.legal import HOSTILE
 
 PROJECT = Path(__file__).parents[2]

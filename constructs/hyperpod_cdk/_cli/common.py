@@ -211,7 +211,7 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("hyperpod_cdk"):
+        if (error.name or "").partition(".")[0] == "hyperpod_cdk":
             raise
         usage(f"needs the package {error.name}; install it with pip install 'hyperpod-cdk[{name}]'")
 

@@ -15,17 +15,17 @@ import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from hyperpod_cdk.catalog import create_only, updates
-from hyperpod_cdk.rehearsal.embedded.cloudformation.provision import Provisioner
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.effects import judge
 from hyperpod_cdk.review.changes.excerpts import differing
 from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, ResourceEffect
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, apart, compare
+from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
 from tests.support.assembly import PROJECT, shipped
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.rehearsal.embedded.context import Context
+    from hyperpod_cdk_rehearsal.embedded.context import Context
 
 CLUSTER = "AWS::SageMaker::Cluster"
 EKS = "AWS::EKS::Cluster"

@@ -1,0 +1,81 @@
+"""What every test stands on: the packaged Node.js, no credentials, no network."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from hyperpod_cdk.packaged_node import use_packaged_node
+
+use_packaged_node()
+# thousands of templates and answers are made and kept: looking for garbage among them takes a tenth of the time
+gc.set_threshold(100_000, 20, 20)
+# how long an example takes tells how busy the machine is, not whether the code is right
+settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
+for _name in [n for n in os.environ if n.startswith("AWS_")]:
+    del os.environ[_name]
+os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+# a shell that runs the tests in the background has it ignored, and so would every process that a test interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+LONGEST = (
+    "tests/rehearsal/test_rehearse.py",
+    "tests/rehearsal/test_examples.py",
+    "tests/checks/test_broken_accounts.py",
+    "tests/rehearsal/test_refusals.py",
+    "tests/stacks/test_templates.py",
+    "tests/review/test_changes.py",
+    "rehearsal/tests/test_server.py",
+    "tests/rehearsal/test_karpenter_counts.py",
+    "tests/rehearsal/test_encryption.py",
+    "rehearsal/tests/resources/test_custom.py",
+    "tests/rehearsal/test_quota_gate.py",
+    "tests/cli/test_preflight_live.py",
+    "tests/stacks/test_accepted.py",
+    "tests/test_wheel.py",
+)
+"""A worker takes a whole file: one of these taken last would keep the others waiting for it."""
+EXAMPLE_SECONDS = 900
+"""Limit of one test of `make examples`, in seconds: a whole life of an environment, on a busy machine."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer the switch that writes reviewed files anew."""
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the files in tests/*/golden from what is made now"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first; all others stay in their order. An example may last minutes."""
+    rank = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0], len(rank)))
+    for item in items:
+        if item.get_closest_marker("examples") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(EXAMPLE_SECONDS))
+
+
+# needs PyTorch, and has a venv of its own: make training
+collect_ignore = ["tests/training_program"]
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The root of the repository."""
+    return Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def assemblies(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all workers of a session share, for what takes seconds to synthesize."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "assemblies"
+    folder.mkdir(exist_ok=True)
+    return folder

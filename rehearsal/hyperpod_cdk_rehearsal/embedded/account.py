@@ -1,0 +1,448 @@
+"""The account file: what the rehearsed AWS account owns before anything is deployed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hyperpod_cdk_rehearsal.embedded.account_existing import (
+    ExistingBackup,
+    ExistingCluster,
+    ExistingFileSystem,
+    ExistingKmsKey,
+    ExistingRole,
+    ExistingS3Bucket,
+    ExistingVpc,
+    backups_of,
+    buckets_of,
+    clusters_of,
+    file_systems_of,
+    kms_keys_of,
+    networks_of,
+    roles_of,
+)
+from hyperpod_cdk_rehearsal.embedded.account_sections import (
+    Bootstrap,
+    Fault,
+    Iam,
+    InUse,
+    KubernetesOffer,
+    NeighbourCluster,
+    NodesOf,
+    Zones,
+)
+from hyperpod_cdk_rehearsal.embedded.context import Account, Context
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import Environment
+
+DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
+"""The account file that ships with the package."""
+
+PLAN_RESOURCE = ":training-plan/"
+
+Lines = Mapping[tuple[str | int, ...], int]
+"""The line of each key and item of a file, by its place."""
+
+
+class AccountFileError(ValueError):
+    """The account file cannot be read; the message says where and how to fix it."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PlanBlock(_Section):
+    """One block of a training plan; ``instance_count`` None: the plan's."""
+
+    start_time: datetime
+    end_time: datetime
+    instance_count: Annotated[int, Field(ge=1)] | None = None
+
+
+class TrainingPlan(_Section):
+    """A training plan that the account bought.
+
+    ``blocks`` follow one another; left out, there is one from ``start_time`` to ``end_time``. ``in_use_by_others`` are
+    instances that something has which no API lists; those of HyperPod clusters are counted anyway.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,63}$")]
+    instance_type: str
+    instance_count: Annotated[int, Field(ge=1)]
+    availability_zone_id: str
+    status: Literal["Pending", "Active", "Scheduled", "Expired", "Failed"] = "Active"
+    status_message: str = ""
+    target_resources: tuple[Literal["training-job", "hyperpod-cluster", "endpoint", "studio-apps"], ...] = (
+        "hyperpod-cluster",
+    )
+    start_time: datetime | None = None
+    end_time: datetime | None = None
+    blocks: tuple[PlanBlock, ...] = ()
+    unhealthy_count: Annotated[int, Field(ge=0)] = 0
+    in_use_by_others: Annotated[int, Field(ge=0)] = 0
+    upfront_fee: str = "0.00"
+
+
+class PlanOffer(_Section):
+    """A plan on offer: up to ``instance_count`` instances in one zone; its blocks make its duration."""
+
+    instance_type: str
+    instance_count: Annotated[int, Field(ge=1)]
+    availability_zone_id: str
+    price_per_instance_hour: Annotated[Decimal, Field(ge=0)]
+    blocks: Annotated[tuple[PlanBlock, ...], Field(min_length=1)]
+    target_resources: tuple[Literal["training-job", "hyperpod-cluster", "endpoint", "studio-apps"], ...] = (
+        "hyperpod-cluster",
+    )
+
+
+class TrainingPlans(_Section):
+    """The plans stated in the file, and whether the plans that the environment names exist as well.
+
+    ``offers`` are what can be bought; None: one plan of every duration where plans or on-demand capacity are.
+    """
+
+    from_environment: bool = False
+    plans: tuple[TrainingPlan, ...] = ()
+    offers: tuple[PlanOffer, ...] | None = None
+
+
+class Existing(_Section):
+    """What stood in the account before: names of IAM roles and of S3 buckets (None: any bucket exists), and more.
+
+    `networks`, `eks_clusters`, `roles`, `kms_keys` and `buckets` are made under the IDs and names that they state,
+    before anybody asks.
+    `workspaces` maps the ARNs of Prometheus and Grafana workspaces to their statuses.
+    """
+
+    from_environment: bool = False
+    iam_roles: tuple[str, ...] = ()
+    s3_buckets: tuple[str, ...] | None = None
+    networks: tuple[ExistingVpc, ...] = ()
+    eks_clusters: tuple[ExistingCluster, ...] = ()
+    roles: tuple[ExistingRole, ...] = ()
+    file_systems: tuple[ExistingFileSystem, ...] = ()
+    backups: tuple[ExistingBackup, ...] = ()
+    kms_keys: tuple[ExistingKmsKey, ...] = ()
+    buckets: tuple[ExistingS3Bucket, ...] = ()
+    workspaces: Mapping[str, str] = {}
+
+
+class AccountFile(_Section):
+    """The account file. Every section may be left out; then the account has AWS's defaults and owns nothing.
+
+    `quotas` maps a service code (sagemaker, vpc, ec2, eks, fsx) to applied values by quota name. `capacity` maps an
+    instance type to the availability zone IDs that have capacity for it on demand; a type not named has it everywhere.
+    `offerings` maps an EC2 type (`p5.48xlarge`) to the zones that offer it at all; one not named is offered in every
+    zone. `endpoint_services` does the same for the interface endpoints of services (`ecr.api`); with no zone a service
+    has none. `nodes` tells of instance groups of the environment, by name, whose nodes come late, fail or stay away.
+    `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
+    their statuses, `buckets` S3 buckets to their regions. With `guardduty: automated_agent` GuardDuty puts its endpoint
+    into the VPC of every EKS cluster that is made. `page_size` is the most that one page of any list holds.
+    """
+
+    quotas: Mapping[str, Mapping[str, float] | bool] = {}
+    training_plans: TrainingPlans = TrainingPlans()
+    existing: Existing = Existing()
+    capacity: Mapping[str, tuple[str, ...]] = {}
+    zones: Zones = Zones()
+    offerings: Mapping[str, tuple[str, ...]] = {}
+    endpoint_services: Mapping[str, tuple[str, ...]] = {}
+    nodes: Mapping[str, NodesOf] = {}
+    clusters: tuple[NeighbourCluster, ...] = ()
+    in_use: InUse = InUse()
+    kubernetes: KubernetesOffer = KubernetesOffer()
+    iam: Iam = Iam()
+    bootstrap: Bootstrap | None = None
+    stacks: Mapping[str, str] = {}
+    guardduty: Literal["automated_agent"] | None = None
+    log_groups: tuple[str, ...] = ()
+    buckets: Mapping[str, str] = {}
+    faults: tuple[Fault, ...] = ()
+    page_size: Annotated[int, Field(ge=1)] | None = None
+
+    def applied_quota(self, service: str, name: str) -> float | None:
+        """The value the account was granted, None where it has AWS's default."""
+        values = self.quotas.get(service) or {}
+        return values.get(name) if isinstance(values, Mapping) else None
+
+    def applied_quotas(self, service: str) -> Mapping[str, float]:
+        """Every value granted for a service, by quota name."""
+        values = self.quotas.get(service) or {}
+        return values if isinstance(values, Mapping) else {}
+
+    def training_plan(self, name: str) -> TrainingPlan | None:
+        """The plan of this name."""
+        return next((plan for plan in self.training_plans.plans if plan.name == name), None)
+
+
+@dataclass
+class _Parsed:
+    file: AccountFile | None = None
+
+
+def account_of(context: Context) -> AccountFile:
+    """The account file of this embedded AWS, read once."""
+    parsed = context.state.store(_Parsed)
+    with context.state.lock:
+        if parsed.file is None:
+            parsed.file = _validated(context.account_file.document, "account file")
+        return parsed.file
+
+
+def amend(context: Context, sections: Mapping[str, Any]) -> None:
+    """Put these sections in the place of the account file's, while everything in the account stays.
+
+    For what is asked anew each time: quotas, capacity, nodes, what EKS offers. Raises AccountFileError where a section
+    is wrong.
+    """
+    document = {**context.account_file.document, **sections}
+    file = _validated(document, "account file")
+    with context.state.lock:
+        context.account_file = Account(document)
+        context.state.store(_Parsed).file = file
+
+
+def existing_role_names(context: Context) -> frozenset[str]:
+    """Roles that the account file says exist, though no stack of the rehearsal made them."""
+    return frozenset(account_of(context).existing.iam_roles)
+
+
+def read_account_file(path: Path) -> dict[str, Any]:
+    """The document of an account file; raises AccountFileError, with the line, for an unknown key or a wrong value."""
+    return _read(path)[0]
+
+
+def load_document(account_file: Path | None = None, environment_file: Path | None = None) -> dict[str, Any]:
+    """The resolved document of an account file (default: the shipped one) for the environment of a file, if any.
+
+    Raises AccountFileError where the file is wrong in itself, or speaks of groups that the environment does not have.
+    """
+    # the configuration's models are only needed where an environment is given
+    from hyperpod_cdk.config import load_environment  # noqa: PLC0415
+
+    path = account_file or DEFAULT_ACCOUNT_FILE
+    document, lines = _read(path)
+    if environment_file is None:
+        return document
+    environment = load_environment(environment_file).environment
+    problems = [f"{path}:{_line(lines, place)} {text}" for place, text in _foreign_nodes(document, environment)]
+    if problems:
+        raise AccountFileError("; ".join(problems))
+    return resolved(document, environment)
+
+
+def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str, Any]:
+    """The document with every `from_environment: true` filled in from an environment; what is stated stays."""
+    file = _validated(document, "account file")
+    result = dict(document)
+    if file.training_plans.from_environment:
+        stated = {plan.name for plan in file.training_plans.plans}
+        plans = [plan.model_dump(mode="json") for plan in file.training_plans.plans]
+        plans += [plan for plan in _plans_of(environment) if plan["name"] not in stated]
+        result["training_plans"] = {**_stated(document, "training_plans"), "plans": plans}
+        result["training_plans"].pop("from_environment", None)
+    if file.quotas.get("from_environment"):
+        granted = _quotas_of(environment)
+        services = sorted({*granted, *file.quotas} - {"from_environment"})
+        result["quotas"] = {each: {**granted.get(each, {}), **file.applied_quotas(each)} for each in services}
+    if file.existing.from_environment:
+        roles = {*file.existing.iam_roles, *_roles_of(environment)}
+        result["existing"] = {
+            **_stated(document, "existing"),
+            "iam_roles": sorted(roles),
+            **_joined(file.existing, environment),
+            "workspaces": {**_workspaces_of(environment), **file.existing.workspaces},
+        }
+        result["existing"].pop("from_environment", None)
+    return result
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Lines]:
+    """Read a file and the line of each of its keys and items."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise AccountFileError(f"{path}: {error.strerror or error}") from error
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
+        raise AccountFileError(f"{path}:{line} is not UTF-8 text: byte 0x{byte:02x}; save it as UTF-8") from error
+    try:
+        root = yaml.compose(text, Loader=_Loader)
+        lines = dict(_lines_of(root, ()))
+        document = _Loader(text).get_single_data() or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = error.problem or error.context or "is no YAML"
+        raise AccountFileError(f"{path}:{mark.line + 1 if mark else 1} {said}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        told = f"holds the character U+{ord(text[error.position]):04X}, which YAML text may not hold; remove it"
+        raise AccountFileError(f"{path}:{line} {told}") from error
+    except (RecursionError, ValueError) as error:
+        # nested without end, or a number of thousands of digits: neither has a line
+        raise AccountFileError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(document, dict):
+        raise AccountFileError(f"{path}: must be a mapping, got {type(document).__name__}")
+    _validated(document, str(path), lines)
+    return document, lines
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's plain values; times stay text, which their fields read, so that a wrong one has a line."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [row for row in rows if row[0] != "tag:yaml.org,2002:timestamp"]
+    for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _lines_of(node: yaml.Node | None, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    children: Iterable[tuple[str | int, yaml.Node, yaml.Node]] = ()
+    if isinstance(node, yaml.MappingNode):
+        children = [(str(key.value), key, value) for key, value in node.value]
+        twice = next((key for key, count in Counter(step for step, _, _ in children).items() if count > 1), None)
+        if twice is not None:
+            at = [key for step, key, _ in children if step == twice][1]
+            raise yaml.MarkedYAMLError(problem=f"{twice}: stands twice; keep one of them", problem_mark=at.start_mark)
+    elif isinstance(node, yaml.SequenceNode):
+        children = [(index, item, item) for index, item in enumerate(node.value)]
+    for step, at, value in children:
+        yield (*place, step), at.start_mark.line + 1
+        yield from _lines_of(value, (*place, step))
+
+
+def _line(lines: Lines, place: tuple[str | int, ...]) -> int:
+    """Give the line of a place, or of the nearest one around it: a model's own name is a step that no file has."""
+    for length in range(len(place), 0, -1):
+        if place[:length] in lines:
+            return lines[place[:length]]
+    return 1
+
+
+def _validated(document: Mapping[str, Any], where: str, lines: Lines | None = None) -> AccountFile:
+    try:
+        return AccountFile.model_validate(dict(document))
+    except ValidationError as error:
+        problems = [
+            (_line(lines, problem["loc"]) if lines else 0, ".".join(map(str, problem["loc"])), _begun(problem["msg"]))
+            for problem in error.errors()
+        ]
+        if not lines:
+            told = "; ".join(f"{place}: {text}" for _, place, text in problems)
+            raise AccountFileError(f"{where}: {told}") from error
+        told = "; ".join(f"{where}:{line} {place}: {text}" for line, place, text in problems)
+        raise AccountFileError(told) from error
+
+
+def _begun(sentence: str) -> str:
+    """Give a sentence as it goes on after a colon; what it quotes stays as it is."""
+    return sentence[:1].lower() + sentence[1:]
+
+
+def _foreign_nodes(document: Mapping[str, Any], environment: Environment) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Find what the file says of nodes that the environment does not have."""
+    # the configuration is only needed where an environment is given
+    from hyperpod_cdk.config.suggest import closest  # noqa: PLC0415
+
+    counts = {group.name: group.count for group in environment.hyperpod.all_groups}
+    for name, told in AccountFile.model_validate(document).nodes.items():
+        problem = ""
+        if name not in counts:
+            near = closest(name, counts)
+            fix = f"did you mean {near}?" if near else f"name one of {', '.join(counts)}"
+            problem = f"must be an instance group of environment {environment.name}, got {name}; {fix}"
+        elif told.most() > counts[name]:
+            most = f"at most the {counts[name]} nodes of the group"
+            problem = f"must speak of {most}, got {told.most()}; lower never or failing"
+        if problem:
+            yield ("nodes", name), f"nodes.{name}: {problem}"
+
+
+def _stated(document: Mapping[str, Any], section: str) -> dict[str, Any]:
+    return dict(document.get(section) or {})
+
+
+def _joined(stated: Existing, environment: Environment) -> dict[str, list[dict[str, Any]]]:
+    """What an environment joins, beside what the file states of the same ID or name itself."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for section, key, made in (
+        ("networks", "vpc_id", networks_of(environment)),
+        ("eks_clusters", "name", clusters_of(environment)),
+        ("roles", "name", roles_of(environment)),
+        ("file_systems", "file_system_id", file_systems_of(environment)),
+        ("backups", "backup_id", backups_of(environment)),
+        ("kms_keys", "key_id", kms_keys_of(environment)),
+        ("buckets", "name", buckets_of(environment)),
+    ):
+        rows = [row.model_dump(mode="json") for row in getattr(stated, section)]
+        known = {row[key] for row in rows}
+        rows += [row for row in made if row[key] not in known]
+        if rows:
+            found[section] = rows
+    return found
+
+
+def _workspaces_of(environment: Environment) -> dict[str, str]:
+    section = environment.operators.observability
+    named = (section.prometheus_workspace, section.grafana_workspace) if section.enabled else ()
+    return {arn: "ACTIVE" for arn in named if arn and arn.startswith("arn:")}
+
+
+def _plans_of(environment: Environment) -> Iterator[dict[str, Any]]:
+    home = f":{environment.region}:{environment.account}{PLAN_RESOURCE}"
+    counts: Counter[str] = Counter()
+    first: dict[str, Any] = {}
+    for group in environment.hyperpod.all_groups:
+        arn = group.training_plan_arn
+        # a plan of another region or account is not this account's: AWS does not find it, neither does the rehearsal
+        if arn and home in arn:
+            counts[arn] += group.count
+            first.setdefault(arn, group)
+    for arn, count in counts.items():
+        yield {
+            "name": arn.rsplit("/", 1)[-1],
+            "instance_type": next(iter(_types_of(first[arn]))),
+            "instance_count": max(count, 1),
+            "availability_zone_id": first[arn].availability_zone_id,
+        }
+
+
+def _quotas_of(environment: Environment) -> dict[str, dict[str, float]]:
+    # the configuration's models are only needed where an environment is given
+    from hyperpod_cdk.quotas.needs import required_quotas  # noqa: PLC0415
+
+    granted: dict[str, dict[str, float]] = {}
+    for requirement in required_quotas(environment):
+        needed, with_spare = requirement.needed, requirement.needed + requirement.spare
+        if requirement.service == "sagemaker" or with_spare > requirement.default:
+            # twice the need, so that a rehearsed replacement may hold the old cluster and the new one for a while
+            value = float(max(2 * needed, with_spare, requirement.default))
+            granted.setdefault(requirement.service, {})[requirement.name] = value
+    return granted
+
+
+def _roles_of(environment: Environment) -> Iterable[str]:
+    arns = list(environment.eks.admin_role_arns)
+    governance = environment.task_governance
+    for team in governance.teams if governance else ():
+        arns += getattr(team, "member_role_arns", None) or ()
+    return (arn.rsplit("/", 1)[-1] for arn in arns)
+
+
+def _types_of(group: Any) -> Iterable[str]:
+    return [group.instance_type] if group.instance_type else list(group.instance_types or ())

@@ -1,0 +1,103 @@
+"""The order of a template's resources, and running work along it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+import networkx as nx
+
+from hyperpod_cdk_rehearsal.embedded.cloudformation.references import resource_references
+from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
+
+_PARALLEL = 10
+"""Resources of one stack worked on at once."""
+
+
+class WorkFailedError(Exception):
+    """Raised by work on one resource that failed; nothing new is started after it."""
+
+
+@dataclass
+class Outcome:
+    """Which of the resources failed, and which were never started because of it."""
+
+    failed: list[str] = field(default_factory=list)
+    not_started: list[str] = field(default_factory=list)
+
+
+def dependencies(template: Template, included: Collection[str]) -> dict[str, frozenset[str]]:
+    """What each included resource waits for: DependsOn, and every resource its properties refer to."""
+    found = {}
+    for logical_id in included:
+        definition = template.resources[logical_id]
+        needs = resource_references(template, definition.properties) | set(definition.depends_on)
+        found[logical_id] = frozenset((needs - {logical_id}) & set(included))
+    return found
+
+
+def check_acyclic(template: Template) -> None:
+    """Raise TemplateError where resources wait for each other, whatever the conditions are."""
+    graph = _graph(dependencies(template, template.resources))
+    loops = [name for name, d in template.resources.items() if name in resource_references(template, d.properties)]
+    members = sorted({name for part in nx.strongly_connected_components(graph) if len(part) > 1 for name in part})
+    if members or loops:
+        raise TemplateError(f"Circular dependency between resources: [{', '.join(members or loops)}]")
+
+
+def ordered(waits_for: Mapping[str, frozenset[str]]) -> list[str]:
+    """The resources, each after what it waits for; otherwise in the order given."""
+    position = {name: index for index, name in enumerate(waits_for)}
+    return list(nx.lexicographical_topological_sort(_graph(waits_for), key=lambda name: position[name]))
+
+
+def reverse(waits_for: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """The same edges the other way round: what must be gone before each one is deleted."""
+    reversed_edges: dict[str, set[str]] = {name: set() for name in waits_for}
+    for name, needs in waits_for.items():
+        for needed in needs:
+            if needed in reversed_edges:
+                reversed_edges[needed].add(name)
+    return {name: frozenset(edges) for name, edges in reversed_edges.items()}
+
+
+def run(
+    waits_for: Mapping[str, frozenset[str]], work: Callable[[str], None], *, stop_on_failure: bool = True
+) -> Outcome:
+    """Do the work of each resource after that of what it waits for, independent ones side by side.
+
+    Work fails by raising WorkFailedError. With `stop_on_failure` nothing new starts after a failure; without it only
+    what waits for the failed one is left out. Work under way is always waited for.
+    """
+    remaining = {name: {need for need in needs if need in waits_for} for name, needs in waits_for.items()}
+    outcome = Outcome()
+    running: dict[Future[None], str] = {}
+    with ThreadPoolExecutor(_PARALLEL, thread_name_prefix=threading.current_thread().name) as pool:
+        while True:
+            may_start = not (outcome.failed and stop_on_failure)
+            for name in [name for name, needs in remaining.items() if not needs] if may_start else []:
+                del remaining[name]
+                running[pool.submit(work, name)] = name
+            if not running:
+                break
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                name = running.pop(future)
+                try:
+                    future.result()
+                except WorkFailedError:
+                    outcome.failed.append(name)
+                else:
+                    for needs in remaining.values():
+                        needs.discard(name)
+    outcome.not_started = list(remaining)
+    return outcome
+
+
+def _graph(waits_for: Mapping[str, frozenset[str]]) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_nodes_from(waits_for)
+    graph.add_edges_from((needed, name) for name, needs in waits_for.items() for needed in needs if needed in waits_for)
+    return graph

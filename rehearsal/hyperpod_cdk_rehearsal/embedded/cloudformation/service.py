@@ -1,0 +1,288 @@
+"""The operations on stacks behind the API: what may start when, and running it in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from botocore.exceptions import ClientError
+
+from hyperpod_cdk_rehearsal.embedded.cloudformation import graph
+from hyperpod_cdk_rehearsal.embedded.cloudformation.assertions import check_rules
+from hyperpod_cdk_rehearsal.embedded.cloudformation.deletion import delete_stack
+from hyperpod_cdk_rehearsal.embedded.cloudformation.deployment import Deployment, DeploymentOptions
+from hyperpod_cdk_rehearsal.embedded.cloudformation.parameters import ParameterValue, resolve_parameters
+from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
+from hyperpod_cdk_rehearsal.embedded.cloudformation.references import check_references, references
+from hyperpod_cdk_rehearsal.embedded.cloudformation.rollback import empty_stack, restore_stack, settle_failure
+from hyperpod_cdk_rehearsal.embedded.cloudformation.scope import (
+    imported_names,
+    included_resources,
+    resolver_of,
+    ssm_parameter,
+)
+from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import Settings, Stack, stacks_of
+from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
+from hyperpod_cdk_rehearsal.embedded.cloudformation.workspace import Workspace
+from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, service_error
+
+UPDATABLE = frozenset(
+    {
+        "CREATE_COMPLETE",
+        "UPDATE_COMPLETE",
+        "UPDATE_ROLLBACK_COMPLETE",
+        "CREATE_FAILED",
+        "UPDATE_FAILED",
+        "IMPORT_COMPLETE",
+    }
+)
+"""Stack statuses that allow an update; after a failed one only without rollback, which the CLI asks for itself."""
+
+_NAMED_IAM = {
+    "AWS::IAM::Group": "GroupName",
+    "AWS::IAM::InstanceProfile": "InstanceProfileName",
+    "AWS::IAM::ManagedPolicy": "ManagedPolicyName",
+    "AWS::IAM::Role": "RoleName",
+    "AWS::IAM::User": "UserName",
+}
+_NESTED_STACK = "AWS::CloudFormation::Stack"
+
+_log = logging.getLogger(__name__)
+
+
+class StackService:
+    """The stacks of one region and what can be done with them."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.stacks = stacks_of(context)
+        self.provisioner = Provisioner(context)
+
+    def workspace(self, stack: Stack) -> Workspace:
+        """The stack with everything an operation on it needs."""
+        return Workspace(self.context, stack, self.provisioner)
+
+    def settings(self, stack: Stack, request: Mapping[str, Any]) -> Settings:
+        """Template, parameters and tags of a request, fully checked; raises ServiceError as AWS words it."""
+        deployed = stack.settings
+        if request.get("UsePreviousTemplate") and deployed is not None:
+            template = deployed.template
+        else:
+            template = Template.parse(self.template_body(request))
+        self.check_template(template)
+        previous: Mapping[str, ParameterValue] = deployed.parameters if deployed else {}
+        parameters = resolve_parameters(
+            template, request.get("Parameters", []), previous, lambda name: ssm_parameter(self.context, name)
+        )
+        tags = {tag["Key"]: tag["Value"] for tag in request["Tags"]} if "Tags" in request else None
+        settings = Settings(
+            template=template,
+            parameters=parameters,
+            tags=tags if tags is not None else dict(deployed.tags) if deployed else {},
+            capabilities=list(request.get("Capabilities", [])),
+            notification_arns=list(request.get("NotificationARNs", [])),
+            role_arn=request.get("RoleARN") or (deployed.role_arn if deployed else None),
+            rollback_configuration=dict(request.get("RollbackConfiguration", {})),
+        )
+        check_capabilities(settings)
+        self._check_values(stack, settings)
+        return settings
+
+    def template_body(self, request: Mapping[str, Any]) -> str:
+        """TemplateBody, or the object TemplateURL names in S3 (of this embedded AWS, whatever the URL's form)."""
+        if request.get("TemplateBody"):
+            return str(request["TemplateBody"])
+        url = request.get("TemplateURL")
+        if not url:
+            raise TemplateError("Either Template URL or Template Body must be specified.")
+        bucket, key = template_location(str(url))
+        try:
+            found = self.context.client("s3").get_object(Bucket=bucket, Key=key)
+        except ClientError as error:
+            raise TemplateError(f"S3 error: {service_error(error).message}") from error
+        body: bytes = found["Body"].read()
+        return body.decode()
+
+    def check_template(self, template: Template) -> None:
+        """Raise TemplateError for what is wrong with a template in this region, whatever its parameters."""
+        unknown = sorted(
+            {d.resource_type for d in template.resources.values() if not self.provisioner.is_known(d.resource_type)}
+        )
+        if unknown:
+            raise TemplateError(f"Template format error: Unrecognized resource types: [{', '.join(unknown)}]")
+        if any(d.resource_type == _NESTED_STACK for d in template.resources.values()):
+            raise TemplateError(f"the rehearsal does not deploy nested stacks ({_NESTED_STACK})")
+        check_references(template)
+        for value in [*(d.properties for d in template.resources.values()), template.outputs]:
+            self._check_attributes(template, value)
+        graph.check_acyclic(template)
+
+    def deploy(self, stack: Stack, settings: Settings, *, options: DeploymentOptions, token: str | None) -> None:
+        """Create or update the stack in the background."""
+        creating = stack.status == "REVIEW_IN_PROGRESS"
+        if not creating:
+            self.require_updatable(stack)
+        stack.disable_rollback = options.disable_rollback
+        if creating:
+            stack.begin("CREATE_STACK", "CREATE_IN_PROGRESS", token)
+        else:
+            stack.begin("UPDATE_STACK", "UPDATE_IN_PROGRESS", token)
+        deployment = Deployment(self.workspace(stack), settings, creating=creating, options=options)
+
+        def run() -> None:
+            reason = deployment.run()
+            if reason is not None:
+                settle_failure(deployment, reason)
+
+        self._in_background(stack, run, "CREATE_FAILED" if creating else "UPDATE_FAILED")
+
+    def require_updatable(self, stack: Stack) -> None:
+        """Raise TemplateError where the stack's status allows no update."""
+        if stack.status not in UPDATABLE:
+            raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be updated.")
+
+    def delete(self, stack: Stack, retain: Collection[str], token: str | None) -> None:
+        """Delete the stack in the background."""
+        if stack.status in ("DELETE_COMPLETE", "DELETE_IN_PROGRESS"):
+            return
+        if stack.termination_protection:
+            raise TemplateError(f"Stack [{stack.name}] cannot be deleted while TerminationProtection is enabled")
+        if retain and stack.status != "DELETE_FAILED":
+            raise TemplateError(
+                f"Invalid operation on stack [{stack.stack_id}]. Specify resources to retain only when the stack is "
+                "in the DELETE_FAILED state"
+            )
+        try:
+            self.stacks.check_exports(stack, {})
+        except TemplateError as error:
+            # the call is taken, and the stack stays as it is: an event says why (aws-cdk issue 604)
+            stack.set_status(stack.status, error.message)
+            return
+        stack.begin("DELETE_STACK", "DELETE_IN_PROGRESS", token)
+        self._in_background(stack, lambda: delete_stack(self.workspace(stack), retain), "DELETE_FAILED")
+
+    def roll_back(self, stack: Stack, token: str | None) -> None:
+        """RollbackStack: take back a deployment that failed with rollback disabled."""
+        deployment: Deployment | None = stack.paused
+        if deployment is None or stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
+            raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be rolled back.")
+        creating = stack.status == "CREATE_FAILED"
+        stack.begin("ROLLBACK", "ROLLBACK_IN_PROGRESS" if creating else "UPDATE_ROLLBACK_IN_PROGRESS", token)
+        undo = empty_stack if creating else restore_stack
+        failed_status = "ROLLBACK_FAILED" if creating else "UPDATE_ROLLBACK_FAILED"
+        self._in_background(stack, lambda: undo(deployment), failed_status)
+
+    def continue_rollback(self, stack: Stack, skip: Collection[str], token: str | None) -> None:
+        """ContinueUpdateRollback: try again what a rollback could not restore, `skip` excepted."""
+        deployment: Deployment | None = stack.paused
+        if deployment is None or stack.status != "UPDATE_ROLLBACK_FAILED":
+            raise TemplateError(
+                f"Stack:{stack.stack_id} is in {stack.status} state and can not continue update rollback."
+            )
+        stack.begin("CONTINUE_ROLLBACK", "UPDATE_ROLLBACK_IN_PROGRESS", token)
+        self._in_background(stack, lambda: restore_stack(deployment, skip), "UPDATE_ROLLBACK_FAILED")
+
+    def _check_attributes(self, template: Template, value: Any) -> None:
+        for found in references(value):
+            definition = template.resources.get(found.name) if found.kind == "attribute" and found.attribute else None
+            if definition and not self.provisioner.supports_attribute(definition.resource_type, found.attribute):
+                raise TemplateError(
+                    f"Template error: resource {found.name} does not support attribute type {found.attribute} "
+                    "in Fn::GetAtt"
+                )
+
+    def _check_values(self, stack: Stack, settings: Settings) -> None:
+        """Rules, conditions and imports: what depends on the parameters but on no resource."""
+        resolver = resolver_of(self.context, stack, settings)
+        check_rules(resolver)
+        included = included_resources(settings.template, resolver)
+        imported_names(settings.template, resolver, included)
+        changed = sorted(
+            name
+            for name in included
+            if name in stack.resources
+            and stack.resources[name].exists
+            and stack.resources[name].resource_type != settings.template.resources[name].resource_type
+        )
+        if changed:
+            raise TemplateError(
+                "Update of resource type is not permitted. The new template modifies resource type of the following "
+                f"resources: [{', '.join(changed)}]"
+            )
+
+    def _in_background(self, stack: Stack, run: Callable[[], None], failed_status: str) -> None:
+        def guarded() -> None:
+            try:
+                run()
+            except Exception as error:  # noqa: BLE001 - a bug fails one stack, not the server
+                _log.exception("operation on %s failed", stack.name)
+                stack.set_status(failed_status, f"Internal Failure: {type(error).__name__}: {error}")
+
+        threading.Thread(target=guarded, name=f"stack-{stack.name}", daemon=True).start()
+
+
+class _Services:
+    """The one StackService of a region."""
+
+    def __init__(self) -> None:
+        self.service: StackService | None = None
+
+
+def service_of(context: Context) -> StackService:
+    """The stack service of a context's region, made when first asked for."""
+    holder = context.state.store(_Services)
+    with context.state.lock:
+        if holder.service is None:
+            holder.service = StackService(context)
+        return holder.service
+
+
+def check_capabilities(settings: Settings) -> None:
+    """Raise InsufficientCapabilitiesException where the template makes IAM resources unasked."""
+    needed = required_capabilities(settings.template)
+    given = set(settings.capabilities)
+    # acknowledging named IAM resources covers unnamed ones
+    if needed and "CAPABILITY_NAMED_IAM" not in given and not set(needed) <= given:
+        raise ServiceError("InsufficientCapabilitiesException", f"Requires capabilities : [{', '.join(needed)}]")
+
+
+def required_capabilities(template: Template) -> list[str]:
+    """The capability a template needs acknowledged, as a list of none or one."""
+    iam = [d for d in template.resources.values() if d.resource_type.startswith("AWS::IAM::")]
+    if any(_NAMED_IAM.get(d.resource_type, "") in d.properties for d in iam):
+        return ["CAPABILITY_NAMED_IAM"]
+    return ["CAPABILITY_IAM"] if iam else []
+
+
+def template_location(url: str) -> tuple[str, str]:
+    """Bucket and key of a TemplateURL: path style (any host), or virtual-hosted at an S3 host name."""
+    parsed = urlparse(url)
+    host, path = parsed.hostname or "", unquote(parsed.path).lstrip("/")
+    bucket, dot, rest = host.partition(".s3")
+    if dot and rest[:1] in (".", "-"):
+        return bucket, path
+    bucket, _, key = path.partition("/")
+    if not bucket or not key:
+        raise TemplateError("TemplateURL must reference a valid S3 object to which you have access.")
+    return bucket, key
+
+
+def described_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Tags as the API lists them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def described_parameters(parameters: Mapping[str, ParameterValue]) -> list[dict[str, str]]:
+    """Parameters as the API lists them."""
+    return [parameter.described() for parameter in parameters.values()]
+
+
+def paged(items: Sequence[Any], token: str | None, size: int) -> tuple[list[Any], str | None]:
+    """One page of a list and the next page's token."""
+    start = int(token) if token and token.isdigit() else 0
+    end = start + size
+    return list(items[start:end]), str(end) if end < len(items) else None

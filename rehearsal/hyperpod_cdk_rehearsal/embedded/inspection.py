@@ -1,0 +1,51 @@
+"""What no AWS API tells of the embedded AWS: `GET /_rehearsal/state`, read by the rehearsal's summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperpod_cdk_rehearsal.embedded.context import Context
+
+PATH = "/_rehearsal/state"
+
+
+@dataclass
+class Recorded:
+    """Resources of types without a handler: checked against their schema, behind them stands nothing."""
+
+    rows: list[dict[str, str]] = field(default_factory=list)
+
+
+def record(context: Context, *, resource_type: str, logical_id: str, stack_name: str) -> None:
+    """Note a resource that was only recorded."""
+    with context.state.lock:
+        row = {"type": resource_type, "logical_id": logical_id, "stack": stack_name}
+        context.state.store(Recorded).rows.append(row)
+
+
+def inspect(context: Context) -> dict[str, Any]:
+    """Give custom resources that ran or were played, resources only recorded, and what Kubernetes was told."""
+    # resources import this module to note what they record
+    from hyperpod_cdk_rehearsal.embedded.resources.custom import executions  # noqa: PLC0415
+    from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store as kubernetes  # noqa: PLC0415
+
+    clusters = context.client("eks").list_clusters()["clusters"]
+    return {
+        "executions": [each.as_dict() for each in executions(context)],
+        "recorded": list(context.state.store(Recorded).rows),
+        "kubernetes": [
+            line
+            for cluster in clusters
+            for line in (
+                *(f"Helm release {r.namespace}/{r.name}" for r in kubernetes.releases(context, cluster)),
+                *(_name(each) for each in kubernetes.objects(context, cluster)),
+            )
+        ],
+    }
+
+
+def _name(manifest: dict[str, Any]) -> str:
+    metadata = manifest.get("metadata", {})
+    namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return f"{manifest.get('kind')} {namespace}{metadata.get('name')}"

@@ -1,0 +1,195 @@
+"""The API servers of the embedded EKS clusters: HTTPS on loopback, for the few reads that preflight makes."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import ssl
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache, cached_property
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from hyperpod_cdk_rehearsal.embedded.account import account_of
+from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk_rehearsal.embedded.services.stores import EksCluster, eks_clusters
+from hyperpod_cdk_rehearsal.embedded.signatures import RefusedSignatureError, SignedRequest, signer_of
+
+if TYPE_CHECKING:
+    from hyperpod_cdk_rehearsal.embedded.context import Context
+
+TOKEN_PREFIX = "Bearer k8s-aws-v1."  # noqa: S105 - how every EKS token begins
+GROUPS = ("apps", "batch", "rbac.authorization.k8s.io")
+KUEUE_GROUP = "kueue.x-k8s.io"
+DAEMON_SETS = ["apis", "apps", "v1", "namespaces"]
+ADDON_DAEMON_SETS = {"vpc-cni": ("aws-node", "amazon-k8s-cni"), "kube-proxy": ("kube-proxy", "eks/kube-proxy")}
+"""Add-ons that run on every node: the DaemonSet's name and the image's."""
+
+REGISTRY = "602401143452.dkr.ecr"
+"""Where EKS keeps its images in most regions."""
+
+DAYS_VALID = 2
+
+
+@dataclass
+class KubernetesApi:
+    """The servers of one account, on one port: the first part of a path is the cluster's name."""
+
+    context: Context
+
+    @cached_property
+    def address(self) -> str:
+        """Where it listens; it begins to when first asked for."""
+        return f"https://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, path: str, token: str) -> tuple[int, dict[str, Any]]:
+        """Give status and body for a GET."""
+        name, *parts = path.strip("/").split("/")
+        cluster = eks_clusters(self.context).get(name)
+        if cluster is None:
+            return 404, {}
+        admission = account_of(self.context).kubernetes.api
+        if not _is_known(token, name) or admission == "unknown_caller":
+            return 401, {}
+        if admission == "forbidden":
+            return 403, {}
+        if parts == ["apis"]:
+            return 200, {"kind": "APIGroupList", "groups": [{"name": group} for group in self._groups(name)]}
+        if parts[: len(DAEMON_SETS)] == DAEMON_SETS and parts[-1] == "daemonsets":
+            return 200, {"kind": "DaemonSetList", "items": self._daemon_sets(cluster, parts[len(DAEMON_SETS)])}
+        return 404, {}
+
+    def stop(self) -> None:
+        """Listen no more."""
+        if "_server" in self.__dict__:
+            self._server.shutdown()
+            self._server.server_close()
+
+    def _groups(self, cluster: str) -> list[str]:
+        releases = kubernetes_store.releases(self.context, cluster)
+        kueue = any(release.is_of(kubernetes_store.KUEUE_CHART) for release in releases)
+        return [*GROUPS, *([KUEUE_GROUP] if kueue else [])]
+
+    def _daemon_sets(self, cluster: EksCluster, namespace: str) -> list[dict[str, Any]]:
+        stored = [
+            each
+            for each in kubernetes_store.objects(self.context, cluster.name)
+            if each.get("kind") == "DaemonSet" and each["metadata"].get("namespace") == namespace
+        ]
+        of_addons = [
+            _daemon_set(*ADDON_DAEMON_SETS[name], self.context.region, addon.version)
+            for name, addon in cluster.addons.items()
+            if name in ADDON_DAEMON_SETS and namespace == "kube-system"
+        ]
+        return [*stored, *of_addons]
+
+    @cached_property
+    def _server(self) -> ThreadingHTTPServer:
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, body = api.answer(self.path, self.headers.get("Authorization", ""))
+                text = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
+                """Say nothing: the standard error is the log of the embedded AWS."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+            # the standard library reads a key from a file only
+            file.write("".join(_certificate()))
+            file.flush()
+            tls.load_cert_chain(Path(file.name))
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, name="kubernetes-api", daemon=True).start()
+        return server
+
+
+@dataclass
+class _Running:
+    api: KubernetesApi | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+def reachable(context: Context, view: dict[str, Any]) -> dict[str, Any]:
+    """Give endpoint and certificate authority of a cluster whose API server can be reached from here, else nothing."""
+    if account_of(context).kubernetes.api == "unreachable" or not view["resourcesVpcConfig"]["endpointPublicAccess"]:
+        return {}
+    running = context.state.store(_Running)
+    with running.lock:
+        running.api = running.api or KubernetesApi(context)
+        authority = base64.b64encode(_certificate()[0].encode()).decode()
+        return {"endpoint": f"{running.api.address}/{view['name']}", "certificateAuthority": {"data": authority}}
+
+
+def stop(context: Context) -> None:
+    """Stop the servers of an account that another takes the place of."""
+    running = context.state.store(_Running)
+    if running.api is not None:
+        running.api.stop()
+
+
+def _is_known(token: str, cluster: str) -> bool:
+    """Whether a token is what EKS takes: sts:GetCallerIdentity for this cluster, presigned with a key of this run."""
+    encoded = token.removeprefix(TOKEN_PREFIX)
+    try:
+        url = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
+        headers = {"host": url.netloc, "x-k8s-aws-id": cluster}
+        signer_of(SignedRequest("GET", f"{url.path}?{url.query}", headers, b""))
+    except (ValueError, RefusedSignatureError):
+        return False
+    asked = parse_qs(url.query)
+    is_identity = asked.get("Action") == ["GetCallerIdentity"]
+    return token.startswith(TOKEN_PREFIX) and is_identity and "x-k8s-aws-id" in asked["X-Amz-SignedHeaders"][0]
+
+
+def _daemon_set(name: str, image: str, region: str, version: str) -> dict[str, Any]:
+    path = f"{REGISTRY}.{region}.amazonaws.com/{image}:{version}"
+    containers = [{"name": name, "image": path}]
+    return {
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": containers}}},
+    }
+
+
+@cache
+def _certificate() -> tuple[str, str]:
+    """Make a certificate for loopback that signs itself, and its key; both as PEM."""
+    # comes with moto; only an account with an API server needs it
+    from cryptography import x509  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=DAYS_VALID))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM).decode(), secret.decode()

@@ -1,0 +1,94 @@
+"""What of moto is corrected before it serves: behaviour that would stop the CDK CLI though AWS would not."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any, NoReturn
+
+from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
+from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+
+
+def patch_moto() -> None:
+    """Apply every correction; once per process, after MOTO_ACCOUNT_ID is set."""
+    _evaluate_bucket_policies_without_conditions()
+    _let_logging_precede_its_policy()
+    _list_services_once()
+    _list_methods_once()
+    _make_no_rsa_keys_in_vain()
+
+
+def empty_moto() -> None:
+    """Throw away everything that moto holds."""
+    from moto.moto_api._internal.models import moto_api_backend  # noqa: PLC0415 - moto loads after the account is set
+
+    with moto_lock:
+        moto_api_backend.reset()
+
+
+def _let_logging_precede_its_policy() -> None:
+    """moto wants the target's bucket policy when access logging is switched on; S3 looks only when it delivers.
+
+    CDK writes a policy that names the logging bucket, so it can never come first.
+    """
+    from moto.s3.models import FakeBucket  # noqa: PLC0415 - moto loads after the account is set
+
+    setattr(FakeBucket, "_log_permissions_enabled_policy", staticmethod(lambda **_: True))  # noqa: B010 - a patch
+
+
+def _list_services_once() -> None:
+    """moto looks through the directories of its package at every request, to see which service is meant."""
+    from moto import backends  # noqa: PLC0415 - moto loads after the account is set
+
+    services = frozenset(backends.list_of_moto_modules())
+    setattr(backends, "list_of_moto_modules", lambda: services)  # noqa: B010 - a patch
+
+
+def _list_methods_once() -> None:
+    """moto looks through all members of a service's class at every request, to see which method is meant."""
+    from moto.core import responses, utils  # noqa: PLC0415 - moto loads after the account is set
+
+    setattr(responses, "method_names_from_class", cache(utils.method_names_from_class))  # noqa: B010 - a patch
+
+
+def _make_no_rsa_keys_in_vain() -> None:
+    """moto makes an RSA key pair for every symmetric KMS key too, which takes longer than all the rest of the request.
+
+    Nothing signs with it: a key pair on a curve, made in no time, stands there instead.
+    """
+    from moto.kms import models, utils  # noqa: PLC0415 - moto loads after the account is set
+
+    pairs = frozenset(utils.KeySpec.rsa_key_specs() + utils.KeySpec.ecc_key_specs())
+
+    def generate_private_key(key_spec: str) -> Any:
+        return utils.generate_private_key(key_spec if key_spec in pairs else utils.KeySpec.ECC_NIST_P256.value)
+
+    setattr(models, "generate_private_key", generate_private_key)  # noqa: B010 - a patch
+
+
+def _evaluate_bucket_policies_without_conditions() -> None:
+    """moto ignores Condition, so that CDK's deny-unless-TLS statement denies everything.
+
+    A statement with a condition is left out of the evaluation: on loopback none of the usual ones can hold.
+    """
+    from moto.iam.access_control import IAMPolicy, PermissionResult  # noqa: PLC0415 - moto loads after the account is set
+    from moto.s3.models import FakeBucket  # noqa: PLC0415 - as above
+
+    def get_permission(bucket: Any, action: str, resource: str) -> Any:
+        if bucket.policy is None:
+            return PermissionResult.NEUTRAL
+        document = json.loads(bucket.policy)
+        statements = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
+        unconditional = [statement for statement in statements if not statement.get("Condition")]
+        policy = IAMPolicy(json.dumps({**document, "Statement": unconditional}))
+        return policy.is_action_permitted(action, resource)
+
+    setattr(FakeBucket, "get_permission", get_permission)  # noqa: B010 - a patch, which mypy refuses as an assignment
+
+
+@operation("cloudtrail", "LookupEvents")
+def lookup_events(_context: Context, _request: dict[str, Any]) -> NoReturn:
+    """Refused: no trail is kept. The CLI asks after a failed deployment and goes on without."""
+    raise ServiceError("UnsupportedOperationException", "the embedded AWS keeps no trail of events")

@@ -1,0 +1,85 @@
+"""Pages of lists that moto answers: moto gives everything at once, AWS does not."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import botocore.session
+from botocore.exceptions import DataNotFoundError
+
+from hyperpod_cdk_rehearsal.embedded.protocol import WireRequest, WireResponse, service_model
+from hyperpod_cdk_rehearsal.embedded.services.timeline import page
+
+EC2_PAGE = 1000
+"""The most that EC2 gives at once."""
+
+
+def with_limit(service: str, operation: str, request: dict[str, Any], page_size: int | None) -> dict[str, Any]:
+    """The request with at most ``page_size`` results asked for, where the operation has pages."""
+    limit = limit_member(service, operation)
+    if page_size is None or limit is None:
+        return request
+    return {**request, limit: min(request.get(limit) or page_size, page_size)}
+
+
+def limit_member(service: str, operation: str) -> str | None:
+    """The member that says how many results are wanted, None where the operation has no pages."""
+    pages = _paginators(service).get(operation)
+    return pages.get("limit_key") if pages else None
+
+
+def limit_json(environ: dict[str, Any], service: str, operation: str, page_size: int | None) -> None:
+    """Ask moto for no more than ``page_size`` results in a request of the JSON protocols, which it heeds."""
+    limit = limit_member(service, operation)
+    if page_size is None or limit is None or service_model(service).metadata["protocol"] != "json":
+        return
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    wanted = json.loads(environ["wsgi.input"].read(length) or b"{}")
+    body = json.dumps(with_limit(service, operation, wanted, page_size)).encode()
+    environ.update({"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))})
+
+
+def ec2_page(
+    operation: str, request: WireRequest, page_size: int | None, respond: Callable[[], WireResponse]
+) -> WireResponse:
+    """One page of an EC2 list that moto gives whole; with IDs in the request there are no pages."""
+    pages = _paginators("ec2").get(operation)
+    if pages is None or not pages.get("limit_key"):
+        return respond()
+    size = min(int(request.values.get("MaxResults") or EC2_PAGE), page_size or EC2_PAGE)
+    whole = respond()
+    if whole.status != 200:
+        return whole
+    root = ET.fromstring(whole.body)  # noqa: S314 - moto's own answer
+    namespace = root.tag.partition("}")[0] + "}" if "}" in root.tag else ""
+    listed = root.find(f"{namespace}{_list_element(operation, pages['result_key'])}")
+    if listed is None or (len(listed) <= size and not request.values.get("NextToken")):
+        return whole
+    shown, token = page(list(listed), request.values.get("NextToken"), size)
+    listed[:] = shown
+    for old in root.findall(f"{namespace}nextToken"):
+        root.remove(old)
+    if token:
+        ET.SubElement(root, f"{namespace}nextToken").text = token
+    return WireResponse(whole.status, whole.headers, ET.tostring(root))
+
+
+def _list_element(operation: str, member: str | list[str]) -> str:
+    shape = service_model("ec2").operation_model(operation).output_shape
+    name = member if isinstance(member, str) else member[0]
+    return str(shape.members[name].serialization["name"]) if shape else name
+
+
+@cache
+def _paginators(service: str) -> Mapping[str, Mapping[str, Any]]:
+    loader = botocore.session.get_session().get_component("data_loader")
+    try:
+        found: Mapping[str, Mapping[str, Any]] = loader.load_service_model(service, "paginators-1")["pagination"]
+    except DataNotFoundError:
+        return {}
+    return found

@@ -1,0 +1,75 @@
+"""The account that satisfies everything an environment needs: what a preflight passes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from hyperpod_cdk.catalog import iam, regions
+from hyperpod_cdk.checks.job_buckets import job_buckets
+from hyperpod_cdk.quotas.needs import required_quotas
+from hyperpod_cdk_rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, read_account_file, resolved
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import Environment
+
+DEPLOYER = "deployer"
+
+
+def satisfying(environment: Environment) -> dict[str, Any]:
+    """Give the document of an account file in which the environment lacks nothing, and others have nothing.
+
+    Its plans, roles, buckets and versions are those that the environment names; a quota is AWS's default, or twice
+    what is needed where that is more.
+    """
+    document = resolved(read_account_file(DEFAULT_ACCOUNT_FILE), environment)
+    partition = regions.partition_of(environment.region) or "aws"
+    account = environment.account
+    roles = document["existing"]["iam_roles"]
+    document["existing"] = {**document["existing"], "iam_roles": sorted({*roles, DEPLOYER})}
+    document["quotas"] = _quotas(environment, document["quotas"])
+    document["iam"] = {
+        "caller": f"arn:{partition}:sts::{account}:assumed-role/{DEPLOYER}/preflight",
+        "service_linked_roles": {role.name: role.service for role in iam.SERVICE_LINKED_ROLES if not role.is_made_anew},
+        "policies": list(_policies(environment, partition)),
+    }
+    document["zones"] = {"local": {zone: {"name": zone, "opted_in": True} for zone in _local_zones(environment)}}
+    document["bootstrap"] = {"version": iam.MINIMUM_BOOTSTRAP_VERSION, "qualifier": iam.BOOTSTRAP_QUALIFIER}
+    document["buckets"] = dict.fromkeys(_buckets(environment), environment.region)
+    document["kubernetes"] = {
+        "addons": {name: [version] for name, version in sorted(environment.eks.addon_versions.items())},
+        "api": "answers",
+    }
+    return document
+
+
+def _quotas(environment: Environment, granted: dict[str, Any]) -> dict[str, Any]:
+    merged = {service: dict(values) for service, values in granted.items()}
+    for need in required_quotas(environment):
+        values = merged.setdefault(need.service, {})
+        enough = max(need.default, 2 * (need.needed + need.spare))
+        values[need.name] = max(float(values.get(need.name, 0)), float(enough))
+    return merged
+
+
+def _policies(environment: Environment, partition: str) -> Iterable[str]:
+    boundary = environment.permissions_boundary
+    if not boundary:
+        return
+    arn = boundary if boundary.startswith("arn:") else f"arn:{partition}:iam::{environment.account}:policy/{boundary}"
+    if f"::{environment.account}:" in arn:
+        yield arn
+
+
+def _local_zones(environment: Environment) -> Iterable[str]:
+    """Give the zones whose ID has the part of a local zone: ``use1-dfw2-az1``."""
+    return (zone for zone in environment.network.zone_ids() if zone.count("-") > 1)
+
+
+def _buckets(environment: Environment) -> Iterable[str]:
+    for file_system in environment.storage.lustre:
+        for repository in file_system.data_repositories:
+            yield repository.s3_uri.removeprefix("s3://").partition("/")[0]
+    for volume in environment.storage.s3:
+        yield volume.bucket
+    yield from job_buckets(environment)

@@ -1,0 +1,357 @@
+"""Judges what CloudFormation did in a rehearsal by the policy of its execution role, as IAM would.
+
+What it needs is taken from AWS's own material: the calls that were made, with the resources and names in their
+parameters; for each resource the permissions that its handler in CloudFormation's registry asks for, which holds what a
+handler calls on AWS and not here; and AWS's service authorization reference, which says what an action can be limited
+to. Both come with cfn-lint.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from hyperpod_cdk.catalog import deployer_actions, iam
+from hyperpod_cdk.catalog.iam_matching import Statement, decide, listed, names_action
+from hyperpod_cdk.checks.iam import WHEN
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry
+from hyperpod_cdk_rehearsal.embedded.traffic import Call
+
+Step = Mapping[str, Any]
+
+NEW = "*"
+"""The resource of an action that AWS cannot limit."""
+
+_UNKNOWN = ""
+_STACK_NAME = "aws:resourcetag/aws:cloudformation:stack-name"
+_ROLE_TYPE = "AWS::IAM::Role"
+_ID = re.compile(r"(?P<prefix>[a-z]+)-[0-9a-f]{8,}")
+_VARIABLE = re.compile(r"\$\{\w+\}")
+_PHASES = {"create": ("create", "read"), "update": ("update", "read"), "delete": ("delete",)}
+
+_BY_PREFIX = {
+    "dra": ("fsx", "association/fs-0"),
+    "eipalloc": ("ec2", "elastic-ip"),
+    "eni": ("ec2", "network-interface"),
+    "fl": ("ec2", "vpc-flow-log"),
+    "fs": ("fsx", "file-system"),
+    "igw": ("ec2", "internet-gateway"),
+    "nat": ("ec2", "natgateway"),
+    "rtb": ("ec2", "route-table"),
+    "sg": ("ec2", "security-group"),
+    "sgr": ("ec2", "security-group-rule"),
+    "subnet": ("ec2", "subnet"),
+    "vpc": ("ec2", "vpc"),
+    "vpce": ("ec2", "vpc-endpoint"),
+    "ws": ("aps", "workspace"),
+    "g": ("grafana", "/workspaces"),
+}
+"""The service and resource of AWS's own IDs, by what they begin with."""
+
+_BY_NAME: Mapping[tuple[str, str], Sequence[tuple[str, tuple[str, ...]]]] = {
+    ("cloudwatch", "alarm"): [("alarm:{}", ("alarmname",)), ("alarm:{}", ("alarmnames",))],
+    ("cloudwatch", "dashboard"): [("dashboard/{}", ("dashboardname",)), ("dashboard/{}", ("dashboardnames",))],
+    ("eks", "access-entry"): [("access-entry/{}/role/0/example/0", ("clustername",))],
+    ("eks", "addon"): [("addon/{}/{}/0", ("clustername", "addonname"))],
+    ("eks", "cluster"): [("cluster/{}", ("clustername",))],
+    ("eks", "podidentityassociation"): [("podidentityassociation/{}/a-0", ("clustername",))],
+    ("events", "rule-on-default-event-bus"): [("rule/{}", ("rule",))],
+    ("iam", "role"): [("role/{}", ("rolename",)), ("role/{}", ("roles",))],
+    ("kms", "alias"): [("{}", ("aliasname",))],
+    ("kms", "key"): [("key/{}", ("keyid",)), ("key/{}", ("targetkeyid",))],
+    ("lambda", "function"): [("function:{}", ("functionname",))],
+    ("lambda", "layer"): [("layer:{}", ("layername",))],
+    ("lambda", "layerversion"): [("layer:{}:1", ("layername",))],
+    ("logs", "log-group"): [("log-group:{}", ("loggroupname",))],
+    ("s3", "bucket"): [("{}", ("bucket",)), ("{}", ("bucketname",))],
+    ("s3", "object"): [("{}/{}", ("bucket", "key")), ("{}/{}", ("s3bucket", "s3key"))],
+    ("ssm", "parameter"): [("parameter/{}", ("parametername",))],
+}
+"""The resource part of ARNs that are made of names, with the parameters that hold these names, in lower case."""
+
+_WITHOUT_REGION = {"iam", "s3"}
+_WITHOUT_ACCOUNT = {"s3"}
+_GLOBAL_TYPES = {("cloudwatch", "dashboard")}
+
+_CALLED_NAME = {
+    ("eks", "name"): "clustername",
+    ("events", "name"): "rule",
+    ("ssm", "name"): "parametername",
+    ("ssm", "names"): "parametername",
+}
+"""What a service's parameter of a general name means."""
+
+_NAMED_BY_ID = {
+    "AWS::CloudWatch::Alarm": "alarmname",
+    "AWS::CloudWatch::Dashboard": "dashboardname",
+    "AWS::EKS::Cluster": "clustername",
+    "AWS::Events::Rule": "rule",
+    "AWS::IAM::Role": "rolename",
+    "AWS::KMS::Alias": "aliasname",
+    "AWS::KMS::Key": "keyid",
+    "AWS::Lambda::Function": "functionname",
+    "AWS::Logs::LogGroup": "loggroupname",
+    "AWS::S3::Bucket": "bucket",
+    "AWS::SSM::Parameter": "parametername",
+}
+"""What a resource's physical ID is the name of."""
+
+
+_WAYS_OF_THE_REHEARSAL = frozenset(
+    {
+        # AWS takes a NAT gateway's interface away itself
+        ("AWS::EC2::NatGateway", "ec2:DeleteNetworkInterface"),
+        # what is still attached, of which AWS speaks when the VPC is deleted
+        ("AWS::EC2::VPC", "ec2:DescribeInternetGateways"),
+        # the name of the zone that a subnet's zone ID means, which AWS knows
+        ("AWS::EC2::Subnet", "ec2:DescribeAvailabilityZones"),
+        # AWS's handler waits with GetFunction
+        ("AWS::Lambda::Function", "lambda:GetFunctionConfiguration"),
+        # whether a bucket's name is taken, which S3 says on its creation
+        ("AWS::S3::Bucket", "s3:ListBucket"),
+    }
+)
+"""Calls of the embedded handlers that AWS's own do not make, after their permissions in the registry."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Need:
+    """One action that CloudFormation has to be allowed.
+
+    ``resource`` is an ARN, ``*`` where AWS knows none for the action, empty where the rehearsal does not tell which.
+    ``keys`` are the condition keys of the request; ``origin`` says what made it.
+    """
+
+    action: str
+    resource: str
+    keys: tuple[tuple[str, str], ...] = ()
+    origin: str = ""
+
+    def __str__(self) -> str:
+        """Give it as a person would say it."""
+        where = f" on {self.resource}" if self.resource not in {NEW, _UNKNOWN} else ""
+        return f"{self.action}{where} for {self.origin}"
+
+
+def needs(steps: Iterable[Step], environment: Environment, *, parameters: Iterable[str] = ()) -> tuple[Need, ...]:
+    """Give what CloudFormation needed for these steps, each need once.
+
+    ``parameters`` are the names in Parameter Store that the templates read.
+    """
+    found = _Reader(list(steps), environment)
+    whole = [*found.of_steps(), *found.of_service_linked_roles(), *found.of_parameters(parameters)]
+    return tuple({(need.action, need.resource, need.keys): need for need in reversed(whole)}.values())
+
+
+def refused(statements: Sequence[Statement], wanted: Iterable[Need]) -> list[Need]:
+    """Give the needs that these statements do not allow.
+
+    Where the resource is not known, it is enough that a statement speaks of the action.
+    """
+    return [need for need in wanted if not _allows(statements, need)]
+
+
+def _allows(statements: Sequence[Statement], need: Need) -> bool:
+    if need.resource == _UNKNOWN:
+        return any(names_action(each, need.action) for each in statements)
+    return decide(statements, need.action, need.resource, dict(need.keys)) == "allowed"
+
+
+class _Reader:
+    def __init__(self, steps: Sequence[Step], environment: Environment) -> None:
+        self._steps = steps
+        self._environment = environment
+        self._registry = Registry(environment.region)
+        self._owners = dict(self._tagged())
+        self._roles = {str(each["attributes"].get("Arn")): each["properties"] for each in steps if _made_role(each)}
+        self._left_out = re.compile("|".join(f"(?:{each})" for each in deployer_actions.LEFT_OUT))
+
+    def of_steps(self) -> Iterator[Need]:
+        for step in self._steps:
+            origin = f"{step['stack']}/{step['logical_id']} ({step['type']}, {step['phase']})"
+            if step["type"].startswith("Custom::") or step["type"] == deployer_actions.CUSTOM_RESOURCE:
+                yield self._need("lambda:InvokeFunction", step["properties"]["ServiceToken"], origin)
+                continue
+            named = _NAMED_BY_ID.get(step["type"], "physicalid")
+            own = {named: [str(step["physical_id"])]}
+            for call in step["calls"]:
+                action = Call(call["service"], call["operation"]).action
+                if (step["type"], action) in _WAYS_OF_THE_REHEARSAL:
+                    continue
+                said = _flat(call["parameters"], action.partition(":")[0])
+                yield from self._of_action(action, _merged(said, own), step, origin)
+            said = _merged(_flat(step["properties"], ""), own)
+            if not step["type"].startswith("AWS::EKS::"):
+                # the name of another service's cluster
+                said.pop("clustername", None)
+            for action in sorted(self._permissions(step)):
+                yield from self._of_action(action, said, step, origin)
+
+    def of_service_linked_roles(self) -> Iterator[Need]:
+        for role in iam.SERVICE_LINKED_ROLES:
+            if WHEN[role.when](self._environment):
+                arn = role.arn(partition=self._environment.partition, account=self._environment.account)
+                keys = (("iam:awsservicename", role.service),)
+                yield Need(action="iam:CreateServiceLinkedRole", resource=arn, keys=keys, origin=role.needed_for)
+                for action in ("iam:AttachRolePolicy", "iam:PutRolePolicy") if role.is_made_anew else ():
+                    yield Need(action=action, resource=arn, keys=keys, origin=role.needed_for)
+
+    def of_parameters(self, names: Iterable[str]) -> Iterator[Need]:
+        for name in names:
+            arn = self._arn("ssm", "parameter", f"parameter/{name.lstrip('/')}")
+            yield self._need("ssm:GetParameters", arn, "the parameters of the templates")
+
+    def _permissions(self, step: Step) -> set[str]:
+        schema = self._registry.schema(step["type"])
+        handlers = schema.document.get("handlers", {}) if schema else {}
+        phases = (handlers.get(phase, {}).get("permissions", []) for phase in _PHASES[step["phase"]])
+        named = {action for actions in phases for action in actions}
+        features = (each for each in deployer_actions.FEATURES if each.is_in(step["type"], step["properties"]))
+        used = {action for each in features for action in each.actions}
+        return {action for action in named if action in used or not self._left_out.fullmatch(action)}
+
+    def _of_action(self, action: str, said: Mapping[str, list[str]], step: Step, origin: str) -> Iterator[Need]:
+        types = _resource_types(action)
+        if not types:
+            yield self._need(action, NEW, origin)
+            return
+        service = action.partition(":")[0]
+        known = {arn for kind, pattern in types.items() for arn in self._known(service, kind, pattern, said)}
+        if not known:
+            yield Need(action=action, resource=_UNKNOWN, origin=origin)
+        for arn in sorted(known):
+            # none where the request has a key that the rehearsal does not tell, such as the policy to be attached
+            found = list(self._keys(action, arn, said, step))
+            for extra in found:
+                yield self._need(action, arn, origin, extra)
+            if not found:
+                yield Need(action=action, resource=_UNKNOWN, origin=origin)
+
+    def _known(self, service: str, kind: str, pattern: re.Pattern[str], said: Mapping[str, list[str]]) -> Iterator[str]:
+        for text in {text for texts in said.values() for text in texts}:
+            found = _ID.fullmatch(text)
+            if text.startswith("arn:") and pattern.fullmatch(text) and not (kind == "bucket" and "/" in text):
+                yield text
+            elif found and found["prefix"] in _BY_PREFIX:
+                owner, resource = _BY_PREFIX[found["prefix"]]
+                arn = self._arn(owner, resource, f"{resource}/{text}")
+                if owner == service and pattern.fullmatch(arn):
+                    yield arn
+        for form, parameters in _BY_NAME.get((service, kind), ()):
+            values = [said.get(each, []) for each in parameters]
+            if all(values):
+                for first in values[0]:
+                    if not first.startswith("arn:"):
+                        yield self._arn(service, kind, form.format(first, *(each[0] for each in values[1:])))
+
+    def _arn(self, service: str, kind: str, resource: str) -> str:
+        environment = self._environment
+        is_global = service in _WITHOUT_REGION or (service, kind) in _GLOBAL_TYPES
+        region = "" if is_global else environment.region
+        account = "" if service in _WITHOUT_ACCOUNT else environment.account
+        return f"arn:{environment.partition}:{service}:{region}:{account}:{resource}"
+
+    def _need(self, action: str, resource: str, origin: str, extra: Mapping[str, str] | None = None) -> Need:
+        keys = {"aws:requestedregion": self._environment.region, **(extra or {})}
+        owner = self._owners.get(resource) or self._owners.get(resource.rpartition("/")[2])
+        if owner:
+            keys[_STACK_NAME] = owner
+        return Need(action=action, resource=resource, keys=tuple(sorted(keys.items())), origin=origin)
+
+    def _keys(self, action: str, arn: str, said: Mapping[str, list[str]], step: Step) -> Iterator[dict[str, str]]:
+        role = self._roles.get(arn, {})
+        keys = {}
+        if action.startswith("iam:") and role.get("PermissionsBoundary"):
+            keys["iam:permissionsboundary"] = str(role["PermissionsBoundary"])
+        if action == "iam:PassRole":
+            for service in sorted(_trusted(role)) or [_taker(step["type"])]:
+                yield {**keys, "iam:passedtoservice": service}
+        elif action in {"iam:AttachRolePolicy", "iam:DetachRolePolicy"}:
+            for policy in _policies(said, step):
+                yield {**keys, "iam:policyarn": policy}
+        elif action == "kms:CreateGrant":
+            # a service that is given a key makes the grant itself
+            yield {**keys, "kms:grantisforawsresource": "true"}
+        else:
+            yield keys
+
+    def _tagged(self) -> Iterator[tuple[str, str]]:
+        """Give the IDs and ARNs of what carries CloudFormation's own tags, with the name of the stack they tell."""
+        for step in self._steps:
+            schema = self._registry.schema(step["type"]) if not step["type"].startswith("Custom::") else None
+            tagging = schema.document.get("tagging", {}) if schema else {}
+            if tagging.get("cloudFormationSystemTags") and step["physical_id"]:
+                yield step["physical_id"], step["stack"]
+                for value in step["attributes"].values():
+                    if isinstance(value, str) and (value.startswith("arn:") or _ID.fullmatch(value)):
+                        yield value, step["stack"]
+
+
+def _made_role(step: Step) -> bool:
+    return bool(step["type"] == _ROLE_TYPE and step["phase"] == "create")
+
+
+def _trusted(role: Mapping[str, Any]) -> set[str]:
+    document = role.get("AssumeRolePolicyDocument") or {}
+    document = json.loads(document) if isinstance(document, str) else document
+    principals = [each.get("Principal") for each in listed(document.get("Statement"))]
+    return {str(name) for each in principals if isinstance(each, Mapping) for name in listed(each.get("Service"))}
+
+
+def _taker(resource_type: str) -> str:
+    """Name the service that takes a role which trusts no service: EKS, for its add-ons with web identities."""
+    return f"{resource_type.split('::')[1].lower()}.amazonaws.com"
+
+
+def _policies(said: Mapping[str, list[str]], step: Step) -> list[str]:
+    named = [*said.get("policyarn", []), *said.get("managedpolicyarns", [])]
+    return named or [text for text in (step["physical_id"] or "",) if ":policy/" in text]
+
+
+def _merged(one: Mapping[str, list[str]], other: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    return {key: [*one.get(key, []), *other.get(key, [])] for key in {*one, *other}}
+
+
+def _flat(value: Any, service: str) -> dict[str, list[str]]:
+    """Give every text inside, by the name of the parameter in lower case that holds it."""
+    found: dict[str, list[str]] = defaultdict(list)
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, Mapping):
+            for key, inner in item.items():
+                visit(_CALLED_NAME.get((service, str(key).lower()), str(key).lower()), inner)
+        elif isinstance(item, list):
+            for inner in item:
+                visit(name, inner)
+        elif isinstance(item, str):
+            found[name].append(item)
+
+    visit("", value)
+    return found
+
+
+@cache
+def _reference() -> Mapping[str, Any]:
+    text = (files("cfnlint") / "data" / "AdditionalSpecs" / "Policies.json").read_text(encoding="utf-8")
+    reference: Mapping[str, Any] = json.loads(text)
+    return reference
+
+
+@cache
+def _resource_types(action: str) -> dict[str, re.Pattern[str]]:
+    """Give the types of resources that an action can be limited to, with what their ARNs look like."""
+    service, _, name = action.partition(":")
+    known = _reference()[service]
+    found = {}
+    for kind in known["Actions"][name.lower()].get("Resources", []):
+        formats = known["Resources"].get(kind.lower(), {}).get("ARNFormats", [])
+        alternatives = "|".join(_VARIABLE.sub("[^:]*", each) for each in formats)
+        found[kind.lower()] = re.compile(alternatives)
+    return found

@@ -1,0 +1,151 @@
+"""The embedded AWS as a child process: started on loopback, reached over HTTP, gone with its parent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
+
+
+class EmbeddedAwsError(RuntimeError):
+    """The embedded AWS did not start; the message holds what it said."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address:
+    """How an embedded AWS is reached: its first line, read. The keys are random and good for nothing else."""
+
+    endpoint: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    control_token: str = field(repr=False)
+
+    def client(self, service: str, region: str, **settings: Any) -> Any:
+        """Give a boto3 client of ``service``, which asks once only; ``settings`` are botocore's."""
+        # the stubs know a type for each service by name, here the name is a variable
+        session: Any = boto3
+        config = {"retries": {"total_max_attempts": 1}, "s3": {"addressing_style": "path"}, **settings}
+        return session.client(
+            service,
+            region_name=region,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.access_key_id,
+            aws_secret_access_key=self.secret_access_key,
+            config=Config(**config),
+        )
+
+    def environment(self, region: str) -> dict[str, str]:
+        """Give the environment variables that point any AWS client here."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
+            "AWS_REGION": region,
+            "AWS_DEFAULT_REGION": region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def control(self, path: str, document: Any = None, *, timeout_s: float = 10) -> dict[str, Any]:
+        """GET what no AWS API tells, or POST ``document``; a document's dates become text."""
+        body = None if document is None else json.dumps(document, default=str).encode()
+        request = urllib.request.Request(  # noqa: S310 - loopback
+            f"{self.endpoint}/_rehearsal/{path}", data=body, headers={"X-Rehearsal-Token": self.control_token}
+        )
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310 - as above
+            answered: dict[str, Any] = json.load(answer)
+        return answered
+
+
+@dataclass
+class EmbeddedAws:
+    """A context manager around the child process; ``address`` is set inside it.
+
+    ``latency_ms`` is added to every call that comes from outside.
+    """
+
+    account: str
+    region: str
+    log: Path
+    account_file: Path | None = None
+    latency_ms: float = 0
+    _address: Address | None = None
+    _process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "hyperpod_cdk_rehearsal.embedded"]
+        command += ["--account", self.account, "--region", self.region, "--log-file", str(self.log)]
+        if self.latency_ms:
+            command += ["--latency-ms", str(self.latency_ms)]
+        if self.account_file is not None:
+            command += ["--account-file", str(self.account_file)]
+        # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
+        environment = {**os.environ, "TMPDIR": str(self.log.parent)}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        said = self._process.stdout
+        line = said.readline() if said is not None else ""
+        if not line:
+            raise EmbeddedAwsError(f"the embedded AWS did not start: {self._last_words()}")
+        self._address = Address(**json.loads(line))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+
+    def _last_words(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")[-2000:] if self.log.exists() else "no log"
+
+    @property
+    def address(self) -> Address:
+        """How it is reached; raises EmbeddedAwsError where it was not started."""
+        if self._address is None:
+            raise EmbeddedAwsError("the embedded AWS was not started; use it in a 'with' statement")
+        return self._address
+
+    def client(self, service: str) -> Any:
+        """Give a boto3 client of ``service`` that talks to this embedded AWS."""
+        return self.address.client(service, self.region, retries={"max_attempts": 1})
+
+    @property
+    def cloudformation(self) -> CloudFormationClient:
+        """The CloudFormation client, the one that is asked most."""
+        client: CloudFormationClient = self.client("cloudformation")
+        return client
+
+    def state(self) -> dict[str, Any]:
+        """Give what no AWS API tells: custom resources run or played, Kubernetes objects, objects only recorded."""
+        return self.address.control("state")
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Give every resource that CloudFormation made, changed or deleted, with the calls it made for it."""
+        steps: list[dict[str, Any]] = self.address.control("deployer")["steps"]
+        return steps
+
+    def environment(self) -> dict[str, str]:
+        """Give the environment variables that point any AWS client here."""
+        return self.address.environment(self.region)

@@ -1,0 +1,287 @@
+"""The account file: what it says, what it takes from the environment, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.catalog.addons import VERSION
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.encryption import Encryption
+from hyperpod_cdk.config.lifecycle import Lifecycle
+from hyperpod_cdk.config.operators import Operators
+from hyperpod_cdk.config.storage import Storage
+from hyperpod_cdk_rehearsal.embedded.account import (
+    DEFAULT_ACCOUNT_FILE,
+    AccountFile,
+    AccountFileError,
+    load_document,
+    read_account_file,
+    resolved,
+)
+
+WRONG_MONTH = """training_plans:
+  plans:
+    - name: ours
+      instance_type: ml.p5.48xlarge
+      instance_count: 1
+      availability_zone_id: use1-az5
+      start_time: 2026-13-45T00:00:00Z
+"""
+WRONG_BUILD = (
+    f'5 kubernetes.addons.vpc-cni.1: must be {VERSION.describes}, such as {VERSION.example}, got "v1.20.4-eksbuild1"'
+)
+MONTH = "input should be a valid datetime or date, month value is outside expected range of 1-12"
+FROM_ENVIRONMENT = {"from_environment": True}
+PLAN_ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+
+
+def group(**members: Any) -> SimpleNamespace:
+    defaults = {
+        "name": "h100",
+        "instance_type": "ml.p5.48xlarge",
+        "instance_types": None,
+        "count": 2,
+        "availability_zone_id": "use1-az5",
+        "capacity": "training_plan",
+        "training_plan_arn": PLAN_ARN,
+        "volume_gib": 500,
+    }
+    return SimpleNamespace(**{**defaults, **members})
+
+
+def environment(*groups: SimpleNamespace, admins: tuple[str, ...] = ()) -> Any:
+    return SimpleNamespace(
+        account="111122223333",
+        region="us-east-1",
+        hyperpod=SimpleNamespace(all_groups=list(groups) or [group()], lifecycle=Lifecycle()),
+        encryption=Encryption(),
+        operators=Operators(),
+        storage=Storage(),
+        network=SimpleNamespace(existing=None),
+        eks=SimpleNamespace(admin_role_arns=list(admins), existing=None),
+        task_governance=None,
+    )
+
+
+def test_the_shipped_file_is_valid_and_takes_everything_from_the_environment() -> None:
+    document = read_account_file(DEFAULT_ACCOUNT_FILE)
+    assert document["quotas"] == document["training_plans"] == FROM_ENVIRONMENT
+
+
+@pytest.mark.parametrize(
+    ("path", "plans"),
+    [
+        ("environments/prod.yaml", {"h100-april": (2, "use1-az5")}),
+        ("examples/two-teams.yaml", {}),
+        ("examples/elastic-training.yaml", {"h100-eight": (8, "use2-az1")}),
+    ],
+)
+def test_the_shipped_environments_find_their_plans(project: Path, path: str, plans: dict[str, Any]) -> None:
+    file = AccountFile.model_validate(load_document(None, project / path))
+    found = {plan.name: (plan.instance_count, plan.availability_zone_id) for plan in file.training_plans.plans}
+    assert found == plans
+
+
+class TestPlansOfTheEnvironment:
+    def plans(self, stated: list[dict[str, Any]], *groups: SimpleNamespace) -> dict[str, Any]:
+        document = {"training_plans": {**FROM_ENVIRONMENT, "plans": stated}}
+        made = resolved(document, environment(*groups))["training_plans"]["plans"]
+        return {plan["name"]: plan for plan in made}
+
+    def test_type_count_and_zone_are_the_groups(self) -> None:
+        assert self.plans([])["h100-april"] == {
+            "name": "h100-april",
+            "instance_type": "ml.p5.48xlarge",
+            "instance_count": 2,
+            "availability_zone_id": "use1-az5",
+        }
+
+    def test_groups_of_one_plan_add_up(self) -> None:
+        assert self.plans([], group(), group(name="more", count=3))["h100-april"]["instance_count"] == 5
+
+    def test_a_stated_plan_wins(self) -> None:
+        stated = {
+            "name": "h100-april",
+            "instance_type": "ml.p5.48xlarge",
+            "instance_count": 1,
+            "availability_zone_id": "use1-az6",
+        }
+        found = self.plans([stated])["h100-april"]
+        assert (found["instance_count"], found["availability_zone_id"]) == (1, "use1-az6")
+
+    @pytest.mark.parametrize(("region", "account"), [("us-west-2", "111122223333"), ("us-east-1", "444455556666")])
+    def test_a_plan_of_elsewhere_is_not_made(self, region: str, account: str) -> None:
+        arn = f"arn:aws:sagemaker:{region}:{account}:training-plan/h100-april"
+        assert self.plans([], group(training_plan_arn=arn)) == {}
+
+    def test_nothing_is_made_unasked(self) -> None:
+        assert resolved({}, environment()) == {}
+
+
+class TestQuotasOfTheEnvironment:
+    def quotas(self, stated: dict[str, Any], **changes: Any) -> Any:
+        document = {
+            "name": "dev",
+            "account": "111122223333",
+            "region": "us-east-1",
+            "network": {"availability_zones": {"use1-az5": {}, "use1-az4": {}}},
+            "hyperpod": {
+                "instance_groups": [
+                    {
+                        "name": "h100",
+                        "instance_type": "ml.p5.48xlarge",
+                        "count": 2,
+                        "availability_zone_id": "use1-az5",
+                        "capacity": "on_demand",
+                        **changes.pop("group", {}),
+                    }
+                ]
+            },
+            **changes,
+        }
+        loaded = load_environment(Path("dev.yaml"), text=yaml.safe_dump(document))
+        return resolved({"quotas": {**FROM_ENVIRONMENT, **stated}}, loaded.environment)["quotas"]
+
+    def test_twice_the_need_but_not_below_the_default(self) -> None:
+        assert self.quotas({}) == {
+            "sagemaker": {
+                "ml.p5.48xlarge for cluster usage": 4.0,
+                "Total number of instances allowed across SageMaker HyperPod clusters": 4.0,
+                "Maximum number instances allowed per SageMaker HyperPod cluster": 20.0,
+                "Maximum size of EBS volume in GB for a SageMaker HyperPod cluster instance": 1000.0,
+            }
+        }
+
+    def test_spot(self) -> None:
+        found = self.quotas({}, group={"capacity": "spot"})["sagemaker"]
+        assert found["ml.p5.48xlarge for cluster spot instance usage"] == 4.0
+        assert found["Total number of Spot instances allowed across SageMaker HyperPod clusters"] == 4.0
+
+    def test_what_other_services_grant_by_default_is_raised_where_it_is_too_little(self) -> None:
+        storage = {"lustre": [{"name": "s", "availability_zone_id": "use1-az5", "capacity_gib": 120000}]}
+        assert self.quotas({}, storage=storage)["fsx"] == {"Lustre Persistent_2 storage capacity": 240000.0}
+
+    def test_a_stated_value_wins(self) -> None:
+        stated = {"sagemaker": {"ml.p5.48xlarge for cluster usage": 1}, "vpc": {"VPCs per Region": 3}}
+        found = self.quotas(stated)
+        assert (found["sagemaker"]["ml.p5.48xlarge for cluster usage"], found["vpc"]) == (1, {"VPCs per Region": 3})
+
+
+def test_roles_of_the_environment_exist() -> None:
+    admins = ("arn:aws:iam::111122223333:role/teams/admin",)
+    document = {"existing": {**FROM_ENVIRONMENT, "iam_roles": ["mine"], "s3_buckets": ["data"]}}
+    assert resolved(document, environment(admins=admins))["existing"] == {
+        "iam_roles": ["admin", "mine"],
+        "s3_buckets": ["data"],
+        "workspaces": {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a\n", " must be a mapping, got list"),
+        ("\nquota: {}\n", "2 quota: extra inputs are not permitted"),
+        (
+            "training_plans: {plans: [{name: a, instance_type: b, instance_count: 0, availability_zone_id: c}]}\n",
+            "1 training_plans.plans.0.instance_count: input should be greater than or equal to 1",
+        ),
+        ("nodes:\n  system:\n    newer: 1\n", "3 nodes.system.newer: extra inputs are not permitted"),
+        (
+            "nodes:\n  system: {reason: no power}\n",
+            "2 nodes.system: value error, reason needs nodes that never come; add never",
+        ),
+        (
+            "nodes:\n  system: {message: no disk}\n",
+            "2 nodes.system: value error, message and failures need nodes that fail; add failing",
+        ),
+        (
+            "nodes:\n  system: {failures: 2}\n",
+            "2 nodes.system: value error, message and failures need nodes that fail; add failing",
+        ),
+        (
+            "nodes:\n  system: {never: all, failing: 1}\n",
+            "2 nodes.system: value error, never and failing name more nodes than all; remove one of the two",
+        ),
+        (
+            "kubernetes:\n  addons:\n    vpc-cni:\n      - v1.20.4-eksbuild.1\n      - v1.20.4-eksbuild1\n",
+            WRONG_BUILD,
+        ),
+        ("page_size: 1\n\nfaults: []\npage_size: 2\n", "4 page_size: stands twice; keep one of them"),
+        ("page_size: [1\n", "2 expected ',' or ']', but got '<stream end>'"),
+        ("page_size: 1\nfaults: \x01\n", "2 holds the character U+0001, which YAML text may not hold; remove it"),
+        (
+            WRONG_MONTH,
+            f"7 training_plans.plans.0.start_time: {MONTH}",
+        ),
+        ("capacity:\n  ml.p5.48xlarge: use1-az5\n", "2 capacity.ml.p5.48xlarge: input should be a valid tuple"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(AccountFileError) as caught:
+        read_account_file(path)
+    assert str(caught.value) == f"{path}:{message}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"page_size: 1\n# caf\xe9\n", ":2 is not UTF-8 text: byte 0xe9; save it as UTF-8"),
+        ("page_size: 1\n".encode("utf-16"), ":1 is not UTF-8 text: byte 0xff; save it as UTF-8"),
+        (b"[" * 5000, ": cannot be read: maximum recursion depth exceeded"),
+        (b"page_size: " + b"9" * 5000, ": cannot be read: Exceeds the limit (4300 digits)"),
+    ],
+    ids=["latin-1", "utf-16", "deep", "long"],
+)
+def test_bytes_that_are_no_file_are_refused_in_a_line(tmp_path: Path, raw: bytes, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_bytes(raw)
+    with pytest.raises(AccountFileError) as caught:
+        read_account_file(path)
+    assert str(caught.value).startswith(f"{path}{message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_bytes(b"\xef\xbb\xbfpage_size: 3\n")
+    assert read_account_file(path) == {"page_size": 3}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (
+            "{sytem: {never: 1}}",
+            "nodes.sytem: must be an instance group of environment prod, got sytem; did you mean system?",
+        ),
+        (
+            "{racks: {never: 1}}",
+            "nodes.racks: must be an instance group of environment prod, got racks; name one of system, h100",
+        ),
+        (
+            "{system: {never: 2, failing: 1}}",
+            "nodes.system: must speak of at most the 2 nodes of the group, got 3; lower never or failing",
+        ),
+    ],
+)
+def test_nodes_are_those_of_the_environment(tmp_path: Path, project: Path, nodes: str, message: str) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text(f"page_size: 10\nnodes: {nodes}\n", encoding="utf-8")
+    assert read_account_file(path)["page_size"] == 10
+    with pytest.raises(AccountFileError) as caught:
+        load_document(path, project / "environments/prod.yaml")
+    assert str(caught.value) == f"{path}:2 {message}"
+
+
+def test_an_empty_file_is_an_account_with_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "account.yaml"
+    path.write_text("", encoding="utf-8")
+    assert AccountFile.model_validate(read_account_file(path)) == AccountFile()
