@@ -12,6 +12,7 @@ WORKERS = $(shell $(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
+export NPM_CONFIG_UPDATE_NOTIFIER := false
 
 .PHONY: help setup rehearse synth test examples faults fuzz lint audit training format docs lock bench clean
 
