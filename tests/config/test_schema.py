@@ -39,7 +39,9 @@ def test_committed_schema_is_the_generated_one(project: Path) -> None:
 def test_real_file(project: Path, validator: Draft202012Validator, file: str) -> None:
     path = project / file
     loaded = load_environment(path)
-    assert [warning for warning in loaded.warnings if warning.rule != "kubernetes_version_is_supported"] == []
+    # a date that passes, and what nobody but the reader can fill in
+    expected = {"kubernetes_version_is_supported", "public_endpoint_names_its_callers"}
+    assert [warning for warning in loaded.warnings if warning.rule not in expected] == []
     assert list(validator.iter_errors(yaml.safe_load(path.read_text(encoding="utf-8")))) == []
 
 

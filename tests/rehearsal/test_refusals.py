@@ -724,8 +724,22 @@ UPDATES = [
     Refusal(
         "clients from no address",
         "foundation",
-        (put(["203.0.113.0/33"], "ControlPlaneCluster", "ResourcesVpcConfig", "PublicAccessCidrs"),),
-        said("EKS", "The following CIDRs are invalid in publicAccessCidrs: [203.0.113.0/33]"),
+        (put(["54.240.193.128/33"], "ControlPlaneCluster", "ResourcesVpcConfig", "PublicAccessCidrs"),),
+        said("EKS", "The following CIDRs are invalid in publicAccessCidrs: [54.240.193.128/33]"),
+        EKS,
+    ),
+    Refusal(  # the sentence that EKS answered a cluster with 203.0.113.0/24, and others with 10.1.0.128/27
+        "clients from addresses that belong to nobody",
+        "foundation",
+        (
+            put(
+                ["0.0.0.0/0", "203.0.113.0/24", "10.1.0.128/27", "54.240.193.128/26"],
+                "ControlPlaneCluster",
+                "ResourcesVpcConfig",
+                "PublicAccessCidrs",
+            ),
+        ),
+        said("EKS", "The following CIDRs are not allowed in publicAccessCidrs: [203.0.113.0/24, 10.1.0.128/27]"),
         EKS,
     ),
     # the platform

@@ -113,6 +113,9 @@ def _role_arn(path: str = "") -> st.SearchStrategy[str]:
     return st.sampled_from(_NAMES).map(lambda name: f"arn:aws:iam::{ACCOUNT}:role/{path}{name}")
 
 
+_CALLERS = ("54.240.193.128/26", "54.240.193.130/32")
+"""Blocks that AWS gives as examples of publicAccessCidrs (re:Post, "lock down API access"): EKS refuses reserved ones."""
+
 _BY_PLACE: dict[str, Choice] = {
     "account": lambda _: st.just(ACCOUNT),
     "region": lambda shape: st.just(shape.region),
@@ -127,7 +130,7 @@ _BY_PLACE: dict[str, Choice] = {
     ),
     "eks.existing.kubectl_role_arn": lambda _: _role_arn("kubectl/"),
     "eks.admin_role_arns[]": lambda _: _role_arn("admins/"),
-    "eks.public_access_cidrs[]": lambda _: st.sampled_from(["0.0.0.0/0", "203.0.113.0/24", "198.51.100.7/32"]),
+    "eks.public_access_cidrs[]": lambda _: st.sampled_from(["0.0.0.0/0", *_CALLERS]),
     "eks.image_registry": lambda shape: st.just(f"{ACCOUNT}.dkr.ecr.{shape.region}.amazonaws.com/mirror"),
     "hyperpod.instance_groups[].name": lambda _: st.sampled_from(_NAMES),
     "hyperpod.karpenter_pools[].instance_groups[]": lambda _: st.sampled_from(_NAMES),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, Strict
 
@@ -103,11 +103,17 @@ def role_arn_problem(arn: str, key: str) -> str | None:
     return f'must be the ARN of an IAM role, got "{arn}"; set {key}: {ROLE_ARN.example}'
 
 
+# no address would do as an example: those that belong to nobody are refused by EKS, all others belong to somebody
+YOUR_BLOCKS: Final = (
+    "the blocks that you come from (for one address, what https://checkip.amazonaws.com answers, with /32 behind it)"
+)
+
+
 def _public_cidr_problem(block: str, key: str) -> str | None:
     try:
         network = IPv4Network(block, strict=False)
     except ValueError:
-        return f'must be an IPv4 CIDR block such as 203.0.113.0/24, got "{block}"; set {key}: 203.0.113.0/24'
+        return f'must be an IPv4 CIDR block, got "{block}"; write {YOUR_BLOCKS}'
     if str(network) != block:
         return f'must be a CIDR block in its canonical form, got "{block}"; set {key}: {network}'
     return None
@@ -206,7 +212,7 @@ class Eks(Section):
             "CIDR blocks from which the public endpoint answers. Default: EKS's own, which is everywhere, and validate"
             " warns; [0.0.0.0/0] says that it is meant."
         ),
-        examples=[["203.0.113.0/24"]],
+        examples=[["0.0.0.0/0"]],
     )
     admin_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),

@@ -7,7 +7,7 @@ from datetime import date
 
 from hyperpod_cdk.catalog import addons, kubernetes
 from hyperpod_cdk.config.draft import known
-from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
+from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS, YOUR_BLOCKS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
@@ -46,9 +46,8 @@ def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Prob
     if not section.public_access_cidrs:
         yield warning(
             ("eks", "public_access_cidrs"),
-            "is missing, so that the API server answers to every address of the internet; name the blocks that you come"
-            " from, such as public_access_cidrs: [203.0.113.0/24], set endpoint_access: private, or write"
-            " public_access_cidrs: [0.0.0.0/0] where it is meant",
+            f"is missing, so that the API server answers to every address of the internet; name {YOUR_BLOCKS}, set"
+            " endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] where it is meant",
         )
 
 
