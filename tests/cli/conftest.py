@@ -23,7 +23,12 @@ def workspace(tmp_path: Path, project: Path) -> Path:
     """A project folder with one valid environment, dev."""
     (tmp_path / "environments").mkdir()
     text = (project / "examples" / "two-teams.yaml").read_text(encoding="utf-8")
-    (tmp_path / "environments" / "dev.yaml").write_text(text.replace("two-teams", "dev"), encoding="utf-8")
+    # with callers named, by a block that AWS has in an example: what is shipped names none, and is warned of
+    lines = [
+        "  public_access_cidrs: [54.240.193.128/26]" if line.startswith("  # public_access_cidrs:") else line
+        for line in text.replace("two-teams", "dev").splitlines()
+    ]
+    (tmp_path / "environments" / "dev.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return tmp_path
 
 
