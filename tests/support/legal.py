@@ -114,7 +114,7 @@ def _role_arn(path: str = "") -> st.SearchStrategy[str]:
 
 
 _CALLERS = ("54.240.193.128/26", "54.240.193.130/32")
-"""Blocks that AWS gives as examples of publicAccessCidrs (re:Post, "lock down API access"): EKS refuses reserved ones."""
+"""AWS's examples of publicAccessCidrs (re:Post, "lock down API access"); EKS refuses reserved blocks."""
 
 _BY_PLACE: dict[str, Choice] = {
     "account": lambda _: st.just(ACCOUNT),

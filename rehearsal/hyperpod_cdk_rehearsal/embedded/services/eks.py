@@ -327,8 +327,8 @@ def _is_reserved(text: str) -> bool:
     """Inside a block that the internet does not route.
 
     Source: AWS re:Post, "lock down API access to specific IP addresses": the blocks "can't include reserved addresses".
-    AWS lists none; refusals that were seen are of RFC 5737 and RFC 1918. So IANA's registry, as Python knows it. A block
-    that reserved ones are a part of, as of EKS's own default 0.0.0.0/0, passes.
+    AWS lists none; refusals that were seen are of RFC 5737 and RFC 1918. So IANA's registry, as Python knows it. A
+    block that reserved ones are a part of, as of EKS's own default 0.0.0.0/0, passes.
     """
     block = ipaddress.IPv4Network(text, strict=False)
     return block.is_multicast or not block.is_global
