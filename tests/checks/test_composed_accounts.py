@@ -46,9 +46,13 @@ NEEDS = {"cloudformation:DescribeStacks": {"file_systems_only_grow"}}
 
 
 def rows() -> Iterator[Broken]:
-    """The first way to break each check of prod that the account alone breaks, by an error with nothing skipped."""
+    """The first way to break each check of prod that the account alone breaks, by an error that names what it hides."""
     for row in FIRST_WAYS:
-        if not row.keys() & {"of", "given", "file", "skipped"} and row["finds"].get("severity", "error") == "error":
+        if (
+            not row.keys() & {"of", "given", "file"}
+            and row.get("skipped") is not True
+            and row["finds"].get("severity", "error") == "error"
+        ):
             yield row
 
 
@@ -102,7 +106,7 @@ def test_a_composed_state_gives_every_finding_and_no_other(state: State) -> None
     expected = {(row["finds"]["check"], row["finds"]["path"], "error", row["finds"]["message"]) for row in state.rows}
     assert set(told(report)) == expected
     assert len(told(report)) == len(expected)
-    hidden = DENIED.get(state.denied, set())
+    hidden = DENIED.get(state.denied, set()).union(*(row.get("skipped", ()) for row in state.rows))
     assert set(skipped(report)) == hidden
     assert statuses(report) == {
         check.name: Status.SKIPPED

@@ -176,16 +176,25 @@ def test_without_an_answer_nothing_is_claimed(check: str, run: Run, network: Ans
 
 
 @pytest.mark.check("existing_vpc_resolves_names", "fails")
-def test_a_vpc_that_does_not_exist_is_said_once(run: Run, network: Answers) -> None:
+def test_nothing_passes_of_a_network_that_does_not_exist(run: Run, network: Answers) -> None:
     network.vpc = {VPC: None}
     network.subnets, network.route_tables, network.endpoints, network.security_groups = {}, {VPC: ()}, {VPC: ()}, {}
-    assert everything(run) == [
-        (
-            f"error: network.existing.vpc_id: needs a VPC of account 111122223333 in us-east-1, got {VPC}, which"
-            f" does not"
-            " exist there; correct the ID, the account or the region"
-        )
+    found = everything(run)
+    assert found[0] == (
+        f"error: network.existing.vpc_id: needs a VPC of account 111122223333 in us-east-1, got {VPC}, which does not"
+        " exist there; correct the ID, the account or the region"
+    )
+    assert [line.partition(", which")[0] for line in found[1:]] == [
+        f"error: network.existing.node_subnet_ids.use1-az6: needs a subnet of {VPC}, got {NODES6}",
+        f"error: network.existing.node_subnet_ids.use1-az4: needs a subnet of {VPC}, got {NODES4}",
+        f"error: network.existing.control_plane_subnet_ids[0]: needs a subnet of {VPC}, got {CONTROL1}",
+        f"error: network.existing.control_plane_subnet_ids[1]: needs a subnet of {VPC}, got {CONTROL2}",
+        f"error: network.existing.security_group_id: needs a security group of {VPC}, got {SG}",
     ]
+    assert {check: run(check).status for check in ALL if not run(check).findings} == dict.fromkeys(
+        (CIDRS, PRIVATE, WAY_OUT, S3, ENDPOINTS), Status.SKIPPED
+    )
+    assert f"there is no VPC {VPC}" in [each.reason for each in run(CIDRS).skipped]
 
 
 @pytest.mark.parametrize(

@@ -397,12 +397,13 @@ def test_a_shortage_that_may_be_our_own_is_skipped(case_of: CaseOf, run_check: R
     assert not result.findings
 
 
-def test_a_subnet_that_does_not_exist_is_not_reported_here(
+def test_the_addresses_of_a_subnet_that_does_not_exist_are_not_known(
     case_of: CaseOf, run_check: RunCheck, account: FakeAws
 ) -> None:
     account.answers.subnets = {}
     result = run_check(STANDING, case_of(EXISTING), account)
-    assert (result.status, result.details) == (Status.PASSED, ())
+    assert (result.status, result.details) == (Status.SKIPPED, ())
+    assert f"there is no subnet {NODES_4}" in [each.reason for each in result.skipped]
 
 
 def eks_cluster() -> EksClusterAnswer:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from types import NoneType
+from typing import cast, get_args, get_type_hints
 
 import pytest
 
 from hyperpod_cdk.checks import run
-from hyperpod_cdk.checks.answers import Aws, NotAnswered
+from hyperpod_cdk.checks.answers import QUESTIONS, Aws, NotAnswered
 from hyperpod_cdk.checks.model import (
     REGISTER,
     Case,
@@ -155,6 +157,54 @@ def test_without_answers_nothing_that_asks_passes(loaded: LoadedEnvironment, pro
         result.check.name for result in report.results if result.status is not Status.SKIPPED
     }
     assert sum(report.counts().values()) == len(report.results) == len(list(REGISTER))
+
+
+VPC = "vpc-0a1b2c3d4e5f67890"
+
+
+def asks_for_a_vpc(case: Case, aws: Aws) -> Iterator[Found]:
+    if case.environment.name and aws.vpc(VPC) is None:
+        return
+    yield from ()
+
+
+def asks_for_subnets(_case: Case, aws: Aws) -> Iterator[Found]:
+    aws.subnets(("subnet-1", "subnet-2"))
+    yield warning(GROUP, "is doubtful")
+
+
+def finds_that_there_is_no_vpc(_case: Case, aws: Aws) -> Iterator[Found]:
+    if aws.vpc(VPC) is None:
+        yield error(GROUP, "is not there")
+
+
+def test_of_a_thing_that_is_not_there_nothing_passes(case: Case) -> None:
+    aws = FakeAws()
+    aws.answers.vpc, aws.answers.subnets = {VPC: None}, {}
+    result = run.run_check(made(asks_for_a_vpc, asks=("vpc",)), case, cast("Aws", aws))
+    assert (result.status, [each.reason for each in result.skipped]) == (Status.SKIPPED, [f"there is no VPC {VPC}"])
+    result = run.run_check(made(asks_for_subnets, asks=("subnets",)), case, cast("Aws", aws))
+    assert (result.status, [each.reason for each in result.skipped]) == (
+        Status.SKIPPED,
+        ["there is no subnet subnet-1", "there is no subnet subnet-2"],
+    )
+    result = run.run_check(made(finds_that_there_is_no_vpc, asks=("vpc",)), case, cast("Aws", aws))
+    assert (result.status, result.skipped) == (Status.FAILED, ())
+    expected = replace(made(asks_for_a_vpc, asks=("vpc",)), may_lack=("vpc",))
+    assert run.run_check(expected, case, cast("Aws", aws)).status is Status.PASSED
+
+
+def test_every_question_that_may_be_answered_by_none_says_of_what() -> None:
+    answers = {name: get_type_hints(getattr(Aws, name))["return"] for name in QUESTIONS}
+    assert [
+        name for name, answer in answers.items() if NoneType in get_args(answer) and not QUESTIONS[name].thing
+    ] == []
+
+
+def test_only_questions_of_a_card_may_lack_what_they_ask_about() -> None:
+    for check in REGISTER:
+        assert set(check.may_lack) <= set(check.asks), check.name
+        assert all(QUESTIONS[name].thing for name in check.may_lack), check.name
 
 
 class TestSelect:

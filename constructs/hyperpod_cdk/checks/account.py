@@ -51,6 +51,7 @@ def credentials_belong_to_the_account(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("stack",),
+    may_lack=("stack",),
     inputs="name, storage; the stacks <name>-foundation, -storage, -hyperpod, -platform and -observability.",
     passes="Each stack does not exist yet, is a plan that was never executed, came to rest in a state from which"
     " CloudFormation updates it, or is the remainder of a first deployment that failed, which the CDK CLI deletes"
@@ -74,6 +75,7 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("eks_cluster", "stack"),
+    may_lack=("eks_cluster", "stack"),
     inputs="name; the EKS cluster <name>-eks and the stack <name>-foundation. Nothing with eks.existing.",
     passes="There is no such cluster, or the stack exists and the cluster's tags name it or no stack.",
     fails="There is one and the stack does not exist, or the cluster's tags name another stack or none: EKS refuses a"
@@ -110,6 +112,7 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="account",
     asks=("hyperpod_clusters", "stack"),
+    may_lack=("stack",),
     inputs="hyperpod.cluster_name (default: name); the stack <name>-hyperpod.",
     passes="There is no HyperPod cluster of that name, or the stack exists. The list of clusters does not say which"
     " stack made one: where the stack exists, its cluster is taken for the stack's.",

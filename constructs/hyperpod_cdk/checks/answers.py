@@ -555,14 +555,30 @@ class Aws(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The API calls behind one method of ``Aws``, and the IAM actions they need (the same unless said)."""
+    """The API calls behind one method of ``Aws``, and the IAM actions they need (the same unless said).
+
+    ``thing`` is what the question is about where it names one (``VPC``), and AWS may say that there is none: by None,
+    or by leaving it out of a mapping of those that exist. Empty: the question lists what there is.
+    """
 
     calls: tuple[str, ...]
     actions: tuple[str, ...]
+    thing: str = ""
+
+    def missing(self, arguments: Sequence[object], answer: object) -> tuple[str, ...]:
+        """Name what was asked about and is not there, by AWS's answer."""
+        if not self.thing:
+            return ()
+        if answer is None:
+            name = str(arguments[0]).rpartition("/")[2] if arguments else ""
+            return (f"there is no {self.thing} {name}".rstrip(),)
+        if isinstance(answer, Mapping) and arguments and isinstance(arguments[0], list | tuple):
+            return tuple(f"there is no {self.thing} {name}" for name in arguments[0] if name not in answer)
+        return ()
 
 
-def _question(*calls: str, actions: tuple[str, ...] | None = None) -> Question:
-    return Question(calls=calls, actions=calls if actions is None else actions)
+def _question(*calls: str, actions: tuple[str, ...] | None = None, thing: str = "") -> Question:
+    return Question(calls=calls, actions=calls if actions is None else actions, thing=thing)
 
 
 _CLUSTERS = ("sagemaker:ListClusters", "sagemaker:DescribeCluster")
@@ -574,6 +590,7 @@ QUESTIONS: Mapping[str, Question] = {
         "servicequotas:GetAWSDefaultServiceQuota",
         "servicequotas:ListServiceQuotas",
         "servicequotas:ListAWSDefaultServiceQuotas",
+        thing="quota of the service",
     ),
     "usage": _question(
         *_CLUSTERS,
@@ -590,36 +607,36 @@ QUESTIONS: Mapping[str, Question] = {
         "sagemaker:ListTrainingPlans",
     ),
     "quota_requests": _question("servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota"),
-    "training_plan": _question("sagemaker:DescribeTrainingPlan"),
+    "training_plan": _question("sagemaker:DescribeTrainingPlan", thing="training plan"),
     "training_plan_offerings": _question("sagemaker:SearchTrainingPlanOfferings"),
     "hyperpod_clusters": _question(*_CLUSTERS),
     "zones": _question("ec2:DescribeAvailabilityZones"),
-    "images": _question("ec2:DescribeImages"),
-    "alarms": _question("cloudwatch:DescribeAlarms"),
+    "images": _question("ec2:DescribeImages", thing="AMI"),
+    "alarms": _question("cloudwatch:DescribeAlarms", thing="alarm"),
     "instance_type_zones": _question("ec2:DescribeInstanceTypeOfferings"),
-    "vpc": _question("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute"),
-    "subnets": _question("ec2:DescribeSubnets"),
+    "vpc": _question("ec2:DescribeVpcs", "ec2:DescribeVpcAttribute", thing="VPC"),
+    "subnets": _question("ec2:DescribeSubnets", thing="subnet"),
     "route_tables": _question("ec2:DescribeRouteTables"),
     "endpoints": _question("ec2:DescribeVpcEndpoints"),
     "endpoint_services": _question("ec2:DescribeVpcEndpointServices"),
-    "security_groups": _question("ec2:DescribeSecurityGroups"),
+    "security_groups": _question("ec2:DescribeSecurityGroups", thing="security group"),
     "kubernetes_versions": _question("eks:DescribeClusterVersions"),
-    "addon_versions": _question("eks:DescribeAddonVersions"),
-    "eks_cluster": _question("eks:DescribeCluster"),
+    "addon_versions": _question("eks:DescribeAddonVersions", thing="add-on"),
+    "eks_cluster": _question("eks:DescribeCluster", thing="EKS cluster"),
     "installed_addons": _question("eks:ListAddons", "eks:DescribeAddon"),
     # the API server's own authorisation decides, by the access entry of the caller
     "kubernetes_api_groups": _question("eks:DescribeCluster"),
     "kubernetes_daemon_sets": _question("eks:DescribeCluster"),
-    "role": _question("iam:GetRole"),
-    "prometheus_workspace": _question("aps:DescribeWorkspace"),
-    "grafana_workspace": _question("grafana:DescribeWorkspace"),
+    "role": _question("iam:GetRole", thing="role"),
+    "prometheus_workspace": _question("aps:DescribeWorkspace", thing="workspace"),
+    "grafana_workspace": _question("grafana:DescribeWorkspace", thing="workspace"),
     "policy_exists": _question("iam:GetPolicy"),
     "simulate": _question("iam:GetRole", "iam:SimulatePrincipalPolicy"),
-    "bootstrap_version": _question("ssm:GetParameter"),
+    "bootstrap_version": _question("ssm:GetParameter", thing="CDK bootstrap stack with the qualifier"),
     "lustre_file_systems": _question("fsx:DescribeFileSystems"),
-    "file_system_backup": _question("fsx:DescribeBackups"),
-    "interface_groups": _question("ec2:DescribeNetworkInterfaces"),
-    "bucket": _question("s3:HeadBucket", actions=("s3:ListBucket",)),
+    "file_system_backup": _question("fsx:DescribeBackups", thing="backup"),
+    "interface_groups": _question("ec2:DescribeNetworkInterfaces", thing="network interface"),
+    "bucket": _question("s3:HeadBucket", actions=("s3:ListBucket",), thing="bucket"),
     "bucket_settings": _question(
         "s3:ListBuckets",
         "s3:GetBucketPolicyStatus",
@@ -632,8 +649,8 @@ QUESTIONS: Mapping[str, Question] = {
             "s3:GetEncryptionConfiguration",
         ),
     ),
-    "kms_key": _question("kms:DescribeKey"),
+    "kms_key": _question("kms:DescribeKey", thing="KMS key"),
     "kms_key_policy": _question("kms:GetKeyPolicy"),
-    "stack": _question("cloudformation:DescribeStacks"),
+    "stack": _question("cloudformation:DescribeStacks", thing="stack"),
 }
 """Every question of ``Aws`` with what it calls. The calls are those that may be made, not all are made every time."""

@@ -80,6 +80,7 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
     answers = together(lambda name: aws.addon_versions(name, version), wanted)
     if not environment.eks.is_existing and all(answer is None for answer in answers):
         # EKS does not offer the version, which is one thing and not one for each add-on
+        yield Skipped(reason=f"EKS has no add-on at all for Kubernetes {version}", path=_VERSION)
         return
     for (name, cause), answer in zip(wanted.items(), answers, strict=True):
         pinned = environment.eks.addon_versions.get(name)

@@ -45,7 +45,7 @@ _NO_KUBECTL_SKEW = 1
     by_hand="aws eks describe-cluster --name platform --query cluster.status",
 )
 def existing_cluster_is_active(case: Case, aws: Aws) -> Iterator[Found]:
-    """Every other question about the cluster waits for this one; where there is none, they say nothing."""
+    """Every other question about the cluster waits for this one; where there is none, they are skipped."""
     existing = case.environment.eks.existing
     if existing is None:
         return
@@ -218,6 +218,7 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
 @check(
     area=AREA,
     asks=("eks_cluster", "installed_addons", "stack"),
+    may_lack=("stack",),
     inputs="The add-ons that the file asks for, eks.existing.installed_addons, the add-ons of the cluster, the stacks"
     " <name>-platform and <name>-foundation.",
     passes="No add-on that the environment would install is there, or the environment's own stack stands already and is"

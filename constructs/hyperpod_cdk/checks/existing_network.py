@@ -16,7 +16,6 @@ from hyperpod_cdk.checks.answers import (
     SecurityGroupAnswer,
     SecurityGroupRule,
     SubnetAnswer,
-    VpcAnswer,
 )
 from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
 from hyperpod_cdk.checks.side_by_side import answered
@@ -235,10 +234,10 @@ def vpc_cidrs_are_those_of_the_vpc(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="network.existing.node_subnet_ids and control_plane_subnet_ids.",
     passes="Every subnet exists, in the VPC of the file; every node subnet stands in the zone under which it is"
     " named; the"
-    " control-plane subnets of a new EKS cluster stand in two zones. Nothing is said where the VPC does not exist.",
+    " control-plane subnets of a new EKS cluster stand in two zones.",
     fails="A subnet does not exist, stands in another VPC or another zone; all control-plane subnets stand in one"
     " zone.",
-    skips="AWS does not answer about the VPC or the subnets.",
+    skips="AWS does not answer about the VPC or the subnets, or there is no such VPC.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
     " --query 'Subnets[].[VpcId,AvailabilityZoneId]'",
 )
@@ -248,9 +247,9 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
     if existing is None:
         return
     named = _named(existing)
-    vpc, subnets = _vpc_and_subnets(existing, named, aws)
-    if vpc is None:
-        return
+    ids = tuple(dict.fromkeys(each.subnet_id for each in named))
+    answers = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
+    vpc, subnets = answers[0], cast("Mapping[str, SubnetAnswer]", answers[1])
     for each in named:
         subnet = subnets.get(each.subnet_id)
         if subnet is None:
@@ -259,7 +258,7 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
                 f"needs a subnet of {existing.vpc_id}, got {each.subnet_id}, which does not exist in"
                 f" {case.environment.region}; correct the ID",
             )
-        elif subnet.vpc_id != existing.vpc_id:
+        elif vpc is not None and subnet.vpc_id != existing.vpc_id:
             yield error(
                 each.path,
                 f"needs a subnet of {existing.vpc_id}, got {each.subnet_id} of {subnet.vpc_id}; name one of"
@@ -401,6 +400,7 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("vpc", "subnets", "route_tables", "endpoints", "security_groups", "stack"),
+    may_lack=("stack",),
     inputs="The security groups of the interface endpoints that nodes without a way out need;"
     " network.existing.security_group_id, eks.existing.security_group_id and the CIDR blocks of the node subnets.",
     passes="Every such endpoint lets port 443 in from the nodes, by one of their groups or by the block of their"
@@ -455,7 +455,7 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
     fails="The group does not exist or is another VPC's, or one of the two rules is missing: EFA's health check then"
     " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no instance type of the file has EFA, and"
     " where no rule by address or prefix list lets HTTPS out.",
-    skips="AWS does not answer about the VPC or the group.",
+    skips="AWS does not answer about the VPC or the group, or there is no such VPC.",
     by_hand="aws ec2 describe-security-group-rules --filters Name=group-id,Values=sg-0a1b2c3d4e5f67890",
 )
 def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[Found]:
@@ -465,17 +465,14 @@ def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[F
         return
     group_id, path = existing.security_group_id, f"{_HERE}.security_group_id"
     answers = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
-    vpc = cast("VpcAnswer | None", answers[0])
-    group = cast("Mapping[str, SecurityGroupAnswer]", answers[1]).get(group_id)
-    if vpc is None:
-        return
+    vpc, group = answers[0], cast("Mapping[str, SecurityGroupAnswer]", answers[1]).get(group_id)
     if group is None:
         yield error(
             path,
             f"needs a security group of {existing.vpc_id}, got {group_id}, which does not exist in"
             f" {case.environment.region}; correct the ID, or leave it out to have one made",
         )
-    elif group.vpc_id != existing.vpc_id:
+    elif vpc is not None and group.vpc_id != existing.vpc_id:
         yield error(
             path,
             f"needs a security group of {existing.vpc_id}, got {group_id} of {group.vpc_id}; name one of"
@@ -495,14 +492,6 @@ def _named(existing: ExistingNetwork) -> tuple[_Named, ...]:
         for index, subnet_id in enumerate(existing.control_plane_subnet_ids)
     )
     return (*nodes, *control_plane)
-
-
-def _vpc_and_subnets(
-    existing: ExistingNetwork, named: Iterable[_Named], aws: Aws
-) -> tuple[VpcAnswer | None, Mapping[str, SubnetAnswer]]:
-    ids = tuple(dict.fromkeys(each.subnet_id for each in named))
-    vpc, subnets = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
-    return cast("VpcAnswer | None", vpc), cast("Mapping[str, SubnetAnswer]", subnets)
 
 
 def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Seen | None:

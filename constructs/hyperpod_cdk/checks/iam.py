@@ -168,6 +168,7 @@ def permissions_boundary_exists(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area="iam",
     asks=("role", "bootstrap_version", "simulate"),
+    may_lack=("role",),
     inputs="What the file asks for: always AWSServiceRoleForSageMakerHyperPod, AWSServiceRoleForAmazonEKS for a new EKS"
     " cluster, AWSServiceRoleForAmazonFSx for file systems, AWSServiceRoleForFSxS3Access_<file system> for data"
     f" repositories (table of {iam.AS_OF}).",

@@ -62,6 +62,7 @@ def new_subnets_hold_their_addresses(case: Case, aws: Aws) -> Iterator[Found]:  
 @check(
     area="ip-budget",
     asks=("subnets", "hyperpod_clusters", "eks_cluster", "lustre_file_systems"),
+    may_lack=("eks_cluster",),
     inputs="Subnets of network.existing, counts and types of the instance groups, file systems, names of the clusters.",
     passes="Every existing subnet has as many free addresses as nodes, one spare node for each group, file systems, EKS"
     " and the function that runs kubectl will take, those that this environment has taken already left out. Subnets"

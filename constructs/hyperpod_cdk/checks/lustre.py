@@ -65,6 +65,7 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
 @check(
     area=AREA,
     asks=("lustre_file_systems", "stack"),
+    may_lack=("stack",),
     inputs="capacity_gib, throughput_capacity_mbps, metadata_iops and name of every file system that the environment"
     " makes; the stack <name>-storage and what it has made already.",
     passes="No file system that stands has more than the file says. One that was retained when an earlier environment"
@@ -181,6 +182,7 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
 @check(
     area=AREA,
     asks=("file_system_backup", "lustre_file_systems", "stack"),
+    may_lack=("stack",),
     inputs="from_backup and capacity_gib of every file system; the stack <name>-storage and what it has made already.",
     passes="Each backup exists in the account and region, is AVAILABLE, is one of a Lustre file system, and has the"
     " capacity that the file says. One whose file system stands is not looked at: nothing needs it any more.",

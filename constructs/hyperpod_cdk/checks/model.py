@@ -89,8 +89,10 @@ class Check:
     """A registered check with its card.
 
     ``area`` is the word for ``--only`` and ``--skip``. ``asks`` names the questions of ``Aws`` it may ask (none: it
-    runs without AWS), those about use by kind (``usage:vpcs``); asking another one is a mistake in the check. The
-    other texts are its card in ``docs/checks.md``.
+    runs without AWS), those about use by kind (``usage:vpcs``); asking another one is a mistake in the check.
+    ``may_lack`` names those among them whose "there is no such thing" the rule takes for an answer: of a thing that
+    is not there no other rule can hold, and the check counts as skipped. The other texts are its card in
+    ``docs/checks.md``.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Check:
     fails: str
     skips: str
     by_hand: str
+    may_lack: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -211,7 +214,16 @@ class Register:
         return tuple(dict.fromkeys(check.area for check in self))
 
     def check(
-        self, *, area: str, asks: Iterable[str] = (), inputs: str, passes: str, fails: str, skips: str, by_hand: str
+        self,
+        *,
+        area: str,
+        asks: Iterable[str] = (),
+        may_lack: Iterable[str] = (),
+        inputs: str,
+        passes: str,
+        fails: str,
+        skips: str,
+        by_hand: str,
     ) -> Callable[[CheckFunction], CheckFunction]:
         """Register a function named for the rule it upholds, with the texts of its card."""
 
@@ -225,6 +237,7 @@ class Register:
                 area=area,
                 run=function,
                 asks=tuple(asks),
+                may_lack=tuple(may_lack),
                 inputs=inputs,
                 passes=passes,
                 fails=fails,

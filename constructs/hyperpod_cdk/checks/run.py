@@ -16,7 +16,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.checks.workspaces import named_grafana, named_prometheus
 from hyperpod_cdk.config import Environment, LoadedEnvironment, UsageError
 from hyperpod_cdk.config.rules.encryption import named_keys
-from hyperpod_cdk.findings import Finding, by_place
+from hyperpod_cdk.findings import Finding, Severity, by_place
 from hyperpod_cdk.handlers.quota_gate.comparison import Unread, Usage
 
 OFFLINE_REASON = "AWS is not asked with --offline"
@@ -42,15 +42,29 @@ class Offline:
 
 
 class _Asking:
-    """The view of AWS that one check has: the questions on its card."""
+    """The view of AWS that one check has: the questions on its card.
+
+    ``missing`` says of what AWS answered that it is not there, apart from what the check takes for an answer.
+    """
 
     def __init__(self, aws: Aws, check: Check) -> None:
         self._aws = aws
         self._check = check
+        self.missing: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         self._must_be_listed(name)
-        return getattr(self._aws, name)
+        ask = getattr(self._aws, name)
+        question = QUESTIONS[name]
+        if not question.thing or name in self._check.may_lack:
+            return ask
+
+        def asked(*arguments: object, **named: object) -> Any:
+            answer = ask(*arguments, **named)
+            self.missing.extend(question.missing(arguments, answer))
+            return answer
+
+        return asked
 
     def usage(self, kind: str) -> Usage:
         self._must_be_listed(f"usage:{kind.partition(':')[0]}")
@@ -118,18 +132,28 @@ def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[Check, .
 
 
 def run_check(check: Check, case: Case, aws: Aws) -> Result:
-    """Run one check; an answer that is missing, and that the check did not handle itself, skips it as a whole."""
+    """Run one check; an answer that is missing, and that the check did not handle itself, skips it as a whole.
+
+    So does a thing that is not there, where the check found nothing wrong: it did not look at it.
+    """
     found: list[Found] = []
+    asking = _Asking(aws, check)
     try:
-        found.extend(check.run(case, cast("Aws", _Asking(aws, check))))
+        found.extend(check.run(case, cast("Aws", asking)))
     except NotAnswered as missing:
         found.append(unanswered(missing))
+    if not any(isinstance(each, Skipped) or _is_error(each) for each in found):
+        found.extend(Skipped(reason=reason) for reason in asking.missing)
     return Result(
         check=check,
         findings=tuple(replace(each, rule=check.name) for each in found if isinstance(each, Finding)),
         skipped=tuple(dict.fromkeys(each for each in found if isinstance(each, Skipped))),
         details=tuple(each for each in found if isinstance(each, Detail)),
     )
+
+
+def _is_error(found: Found) -> bool:
+    return isinstance(found, Finding) and found.severity is Severity.ERROR
 
 
 def _asks(check: Check, environment: Environment) -> bool:

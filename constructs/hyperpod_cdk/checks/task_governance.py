@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import addons, governance
-from hyperpod_cdk.checks.answers import Aws
+from hyperpod_cdk.checks.answers import Aws, NotAnswered
 from hyperpod_cdk.checks.model import Case, Found, check, error
 from hyperpod_cdk.config import Environment
 
@@ -18,6 +18,7 @@ _PIN = f"eks.addon_versions.{_ADDON}"
 @check(
     area=AREA,
     asks=("eks_cluster", "installed_addons"),
+    may_lack=("eks_cluster",),
     inputs=f"{_PIN}; the version of the add-on on the EKS cluster, if both stand already.",
     passes="No version is pinned, or the add-on is not installed yet, or AWS documents the step from the installed"
     " version to the pinned one.",
@@ -42,6 +43,7 @@ def task_governance_can_be_updated(case: Case, aws: Aws) -> Iterator[Found]:
 @check(
     area=AREA,
     asks=("eks_cluster", "installed_addons", "addon_versions"),
+    may_lack=("eks_cluster",),
     inputs=f"teams[].default_queue, {_PIN}; the version of the add-on on the EKS cluster, else EKS's default version.",
     passes=f"No team has a default queue, or a version is pinned, or the Kueue of the version serves"
     f" {governance.KUEUE_API}, as which queues are written where no version is pinned.",
@@ -75,8 +77,10 @@ def task_governance_serves_the_default_queues(case: Case, aws: Aws) -> Iterator[
 
 
 def _installed(environment: Environment, aws: Aws) -> str | None:
-    """The version on the environment's EKS cluster, None where either is missing."""
+    """The version on the environment's EKS cluster, None where it is not installed or the cluster is yet to be made."""
     cluster = aws.eks_cluster(environment.eks_cluster_name)
     if cluster is None:
+        if environment.eks.is_existing:
+            raise NotAnswered(f"there is no EKS cluster {environment.eks_cluster_name}")
         return None
     return next((addon.version for addon in aws.installed_addons(cluster.name) if addon.name == _ADDON), None)

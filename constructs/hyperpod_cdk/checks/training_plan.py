@@ -208,7 +208,7 @@ def _uses(case: Case, aws: Aws) -> Iterator[_Use | Skipped]:
 
 
 def _of_each_plan(case: Case, aws: Aws, judge: Callable[[_Use, TrainingPlan], Iterator[Found]]) -> Iterator[Found]:
-    """Judge every plan that exists; that one does not is said by `training_plan_exists` alone."""
+    """Judge every plan that exists; that one does not exist `training_plan_exists` reports."""
     for use in _uses(case, aws):
         if isinstance(use, Skipped):
             yield use
