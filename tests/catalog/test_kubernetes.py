@@ -126,3 +126,30 @@ def test_what_a_node_keeps_of_its_vcpus(vcpu: int, kept: float) -> None:
 )
 def test_what_a_node_keeps_of_its_memory(memory_gib: int, kept: float) -> None:
     assert kubernetes.reserved_memory_gib(memory_gib) == pytest.approx(kept)
+
+
+# kubernetes/kubernetes, IsKubeletLabel and ValidateKubeletFlags: the domains, the namespaces and the keys of its source
+@pytest.mark.parametrize(
+    ("key", "is_refused"),
+    [
+        ("team", False),
+        ("example.com/team", False),
+        ("notkubernetes.io/team", False),
+        ("kubernetes.io/team", True),
+        ("k8s.io/team", True),
+        ("app.kubernetes.io/name", True),
+        ("x.k8s.io/name", True),
+        ("node-role.kubernetes.io/worker", True),
+        ("node-restriction.kubernetes.io/team", True),
+        ("topology.kubernetes.io/rack", True),
+        ("node.kubernetes.io/team", False),
+        ("my.node.kubernetes.io/team", False),
+        ("kubelet.kubernetes.io/team", False),
+        ("mynode.kubernetes.io/team", True),
+        ("topology.kubernetes.io/zone", False),
+        ("kubernetes.io/hostname", False),
+        ("beta.kubernetes.io/instance-type", False),
+    ],
+)
+def test_labels_that_kubelet_takes(key: str, *, is_refused: bool) -> None:
+    assert (kubernetes.node_label_problem(key) is not None) is is_refused

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 from hypothesis import given
@@ -269,3 +269,61 @@ def test_rules_of_security_groups_that_aws_makes(
 ) -> None:
     made = network.made_security_group(resource_type, attribute)
     assert (made and (made.in_from_itself, made.out_to_itself, made.out_to_any)) == sides
+
+
+# RFC 1918, RFC 6598 and IANA's registry: what lies beside each block is of the internet
+@pytest.mark.parametrize(
+    ("cidr", "is_refused"),
+    [
+        ("9.0.0.0/8", False),
+        ("10.0.0.0/8", True),
+        ("10.255.255.255/32", True),
+        ("11.0.0.0/8", False),
+        ("100.63.0.0/16", False),
+        ("100.64.0.0/10", True),
+        ("100.128.0.0/16", False),
+        ("169.254.169.254/32", True),
+        ("172.15.0.0/16", False),
+        ("172.16.0.0/12", True),
+        ("172.32.0.0/16", False),
+        ("192.168.1.0/24", True),
+        ("192.169.0.0/16", False),
+        ("203.0.112.0/24", False),
+        ("203.0.113.0/24", True),
+        ("203.0.114.0/24", False),
+        ("198.51.100.7/32", True),
+        ("192.0.2.0/24", True),
+        ("223.255.255.0/24", False),
+        ("224.0.0.0/4", True),
+        ("240.0.0.0/4", True),
+        ("0.0.0.0/8", True),
+        ("0.0.0.0/0", False),
+    ],
+)
+def test_public_endpoint_takes_no_reserved_block(cidr: str, *, is_refused: bool) -> None:
+    assert (network.public_cidr_problem(cidr) is not None) is is_refused
+    assert network.reaches_the_internet(cidr) is not is_refused
+
+
+@given(st.lists(st.integers(min_value=0, max_value=32), max_size=6), st.integers(min_value=0, max_value=2**32 - 1))
+def test_blocks_that_leave_out_one_prefix_cover_the_rest(prefixes: list[int], address: int) -> None:
+    """However everything is split, its parts together are everything."""
+    parts = {IPv4Network("0.0.0.0/0")}
+    for prefix in prefixes:
+        one = next(part for part in parts if IPv4Address(address) in part)
+        if one.prefixlen < 32:
+            parts = (parts - {one}) | set(one.subnets(new_prefix=min(32, one.prefixlen + 1 + prefix % 4)))
+    assert network.internet_share(map(str, parts)) == 1
+
+
+@pytest.mark.parametrize(
+    ("cidrs", "least", "most"),
+    [
+        ([], 0, 0),
+        (["10.0.0.0/8", "192.168.0.0/16"], 0, 0),
+        (["8.8.8.0/24", "8.8.8.8/32"], 256 / 2**32, 256 / (3.6 * 10**9)),
+        (["0.0.0.0/1"], 0.49, 0.58),
+    ],
+)
+def test_share_of_the_internet(cidrs: list[str], least: float, most: float) -> None:
+    assert least <= network.internet_share(cidrs) <= most

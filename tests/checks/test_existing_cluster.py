@@ -418,6 +418,7 @@ def test_a_pod_identity_agent_that_is_missing(run: Run, cluster: Answers) -> Non
         ({"endpoint_public": False}, ""),
         ({"public_access_cidrs": ("198.51.100.7/32",)}, ""),
         ({"endpoint_private": False}, ""),
+        ({"endpoint_private": False, "public_access_cidrs": ("128.0.0.0/1", "0.0.0.0/1")}, ""),
         (
             {"endpoint_private": False, "public_access_cidrs": ("8.8.8.0/24", "10.0.0.0/8")},
             (

@@ -204,11 +204,11 @@ def test_the_entry_for_the_nodes() -> None:
     [
         ({}, {"EndpointPrivateAccess": True, "EndpointPublicAccess": True}),
         (
-            {"public_access_cidrs": ["198.51.100.0/24"]},
+            {"public_access_cidrs": ["54.240.193.0/24"]},
             {
                 "EndpointPrivateAccess": True,
                 "EndpointPublicAccess": True,
-                "PublicAccessCidrs": ["198.51.100.0/24"],
+                "PublicAccessCidrs": ["54.240.193.0/24"],
             },
         ),
         ({"endpoint_access": "private"}, {"EndpointPrivateAccess": True, "EndpointPublicAccess": False}),
@@ -317,10 +317,23 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
             ),
         ),
         (
-            {"endpoint_access": "private", "public_access_cidrs": ["198.51.100.0/24"]},
+            {"endpoint_access": "private", "public_access_cidrs": ["54.240.193.0/24"]},
             (
-                "public_access_cidrs: must be empty when endpoint_access is private, got 198.51.100.0/24; "
+                "public_access_cidrs: must be empty when endpoint_access is private, got 54.240.193.0/24; "
                 "remove them or set endpoint_access: public_and_private"
+            ),
+        ),
+        (
+            {"public_access_cidrs": [f"8.8.{each}.0/24" for each in range(41)]},
+            "public_access_cidrs: must hold at most 40 blocks, got 41; remove 1",
+        ),
+        (
+            {"public_access_cidrs": ["8.8.8.0/24", "100.64.0.0/10"]},
+            (
+                "public_access_cidrs: must hold addresses of the internet, got 100.64.0.0/10 of 100.64.0.0/10 (shared"
+                " by carriers), which EKS refuses; write the blocks that you come from (for one address, what"
+                " https://checkip.amazonaws.com answers, with /32 behind it), or"
+                " remove it: callers in the VPC, or in networks that are connected with it, use the private endpoint"
             ),
         ),
     ],

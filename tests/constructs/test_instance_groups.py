@@ -690,6 +690,14 @@ class TestNodes:
                 ),
             ),
             (
+                {"labels": {"node-role.kubernetes.io/worker": "worker"}},
+                (
+                    "labels: must not be node-role.kubernetes.io/worker: of the labels of kubernetes.io and k8s.io,"
+                    " which are Kubernetes' own, kubelet gives its node none but those of kubelet.kubernetes.io and"
+                    " node.kubernetes.io; use a prefix of your own, such as example.com/worker"
+                ),
+            ),
+            (
                 {"labels": {f"team.example/{'x' * 64}": "y"}},
                 (
                     f"labels and taints: the key team.example/{'x' * 64} must have at most 63 characters after the"

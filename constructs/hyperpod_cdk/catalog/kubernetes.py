@@ -68,6 +68,23 @@ def hyperpod_versions() -> tuple[str, ...]:
     return tuple(row.version for row in VERSIONS if row.hyperpod)
 
 
+def node_label_problem(key: str) -> str | None:
+    """Say that kubelet refuses to give its node a label with ``key``, and does not start, or give None."""
+    rules = _data.load("kubernetes")["kubelet_labels"]
+    prefix = key.rpartition("/")[0]
+    if not _is_below(prefix, rules["domains"]) or _is_below(prefix, rules["prefixes"]) or key in rules["keys"]:
+        return None
+    return (
+        f"must not be {key}: of the labels of {' and '.join(rules['domains'])}, which are Kubernetes' own, kubelet"
+        f" gives its node none but those of {' and '.join(rules['prefixes'])}; use a prefix of your own, such as"
+        f" example.com/{key.rpartition('/')[2]}"
+    )
+
+
+def _is_below(prefix: str, domains: list[str]) -> bool:
+    return any(prefix == domain or prefix.endswith(f".{domain}") for domain in domains)
+
+
 def version_problem(version: str, *, key: str = "kubernetes_version") -> str | None:
     """Say that ``version`` is not one that HyperPod documents, or give None."""
     allowed = hyperpod_versions()

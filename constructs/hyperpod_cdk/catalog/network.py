@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, collapse_addresses
 from itertools import islice
 
 from hyperpod_cdk.catalog import _data, quotas
+from hyperpod_cdk.catalog.rules import Bound
 
 _DATA = _data.load("network")
 
@@ -46,6 +47,20 @@ ENDPOINT_ADDRESSES: int = _DATA["interfaces"]["interface_endpoint"]["needed"]
 
 SHARED_RANGE: str = _DATA["shared_range"]
 """The range (RFC 6598) from which every VPC may take secondary blocks."""
+
+_PUBLIC_ENDPOINT = _DATA["public_endpoint"]
+
+PUBLIC_ACCESS_CIDRS = Bound(**_PUBLIC_ENDPOINT["most_blocks"])
+"""Blocks from which the public endpoint of an EKS cluster answers; the quota cannot be raised."""
+
+EVERYWHERE = "0.0.0.0/0"
+"""The block of every IPv4 address: what EKS takes where no block is named, and how a file says that it is meant."""
+
+# no address would do as an example: those that belong to nobody are refused by EKS, all others belong to somebody
+YOUR_BLOCKS = (
+    "the blocks that you come from (for one address, what https://checkip.amazonaws.com answers, with /32 behind it)"
+)
+"""What to name as callers of a public endpoint."""
 
 
 NODES, KUBECTL = "nodes", "kubectl"
@@ -189,6 +204,56 @@ def cidr_warning(cidr: str) -> str | None:
         if network.overlaps(IPv4Network(block)):
             return f"{cidr} overlaps {block}: {why}; choose another block"
     return None
+
+
+def public_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
+    """Say why the public endpoint of an EKS cluster cannot be opened to ``cidr`` (form, reserved), or give None."""
+    try:
+        network = IPv4Network(cidr, strict=False)
+    except ValueError:
+        return f'must be an IPv4 CIDR block, got "{cidr}"; write {YOUR_BLOCKS}'
+    if str(network) != cidr:
+        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {network}'
+    for block, name in _PUBLIC_ENDPOINT["reserved"].items():
+        if network.subnet_of(IPv4Network(block)):
+            return (
+                f"must hold addresses of the internet, got {cidr} of {block} ({name}), which EKS refuses; write"
+                f" {YOUR_BLOCKS}, or remove it: callers in the VPC, or in networks that are connected with it, use the"
+                " private endpoint"
+            )
+    return None
+
+
+def public_cidr_warning(cidr: str) -> str | None:
+    """Say that a block which ``public_cidr_problem`` takes holds reserved addresses as well, or give None."""
+    network = IPv4Network(cidr)
+    if cidr == EVERYWHERE:
+        return None
+    held = [block for block in _PUBLIC_ENDPOINT["reserved"] if IPv4Network(block).subnet_of(network)]
+    if not held:
+        return None
+    return (
+        f"{cidr} includes {', '.join(held)}, and EKS takes no block that includes reserved addresses; name smaller"
+        f" blocks, or {EVERYWHERE} where everybody is meant"
+    )
+
+
+def reaches_the_internet(cidr: str) -> bool:
+    """Say whether a block holds any address of the internet."""
+    network = IPv4Network(cidr, strict=False)
+    return not any(network.subnet_of(IPv4Network(block)) for block in _PUBLIC_ENDPOINT["reserved"])
+
+
+def internet_share(cidrs: Iterable[str]) -> float:
+    """Give how much of all IPv4 addresses that are not reserved the blocks cover together: 0.0 to 1.0."""
+    reserved = [IPv4Network(block) for block in _PUBLIC_ENDPOINT["reserved"]]
+    covered = 0
+    for network in collapse_addresses(IPv4Network(cidr, strict=False) for cidr in cidrs):
+        if any(network.subnet_of(block) for block in reserved):
+            continue
+        covered += network.num_addresses - sum(block.num_addresses for block in reserved if block.subnet_of(network))
+    everything = IPv4Network(EVERYWHERE).num_addresses - sum(block.num_addresses for block in reserved)
+    return covered / everything
 
 
 def secondary_cidr_problem(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from ipaddress import IPv4Network
 from typing import cast
 
 from hyperpod_cdk.catalog import addons, governance, kubernetes
+from hyperpod_cdk.catalog import network as addresses
 from hyperpod_cdk.checks.answers import (
     Aws,
     EksClusterAnswer,
@@ -313,16 +313,16 @@ def existing_cluster_can_be_reached(case: Case, aws: Aws) -> Iterator[Found]:
     if cluster is None or cluster.endpoint_private:
         return
     fix = f"run 'aws eks update-cluster-config --name {cluster.name} --resources-vpc-config endpointPrivateAccess=true'"
-    blocks = [IPv4Network(block, strict=False) for block in cluster.public_access_cidrs if ":" not in block]
+    blocks = [block for block in cluster.public_access_cidrs if ":" not in block]
     listed = ", ".join(cluster.public_access_cidrs) or "no block"
-    if not cluster.endpoint_public or not any(block.is_global or block.prefixlen == 0 for block in blocks):
+    if not cluster.endpoint_public or not any(map(addresses.reaches_the_internet, blocks)):
         yield error(
             _NAME,
             f"needs an API server that nodes and kubectl reach, got {cluster.name}, which does not answer inside"
             f" its VPC,"
             f" and outside to {listed}; {fix}",
         )
-    elif not any(block.prefixlen == 0 for block in blocks):
+    elif addresses.internet_share(blocks) < 1:
         yield warning(
             _NAME,
             f"{cluster.name} does not answer inside its VPC, and outside to {listed} only: nodes and kubectl reach it"

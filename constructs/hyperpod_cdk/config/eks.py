@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import network as network_rules
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.network import SECURITY_GROUP_ID, SecurityGroupId
-from hyperpod_cdk.config.section import Check, Section, like
+from hyperpod_cdk.config.section import Check, Section, counted, like
 from hyperpod_cdk.config.suggest import closest
 
 ROLE_ARN = Pattern(
@@ -103,22 +103,6 @@ def role_arn_problem(arn: str, key: str) -> str | None:
     return f'must be the ARN of an IAM role, got "{arn}"; set {key}: {ROLE_ARN.example}'
 
 
-# no address would do as an example: those that belong to nobody are refused by EKS, all others belong to somebody
-YOUR_BLOCKS: Final = (
-    "the blocks that you come from (for one address, what https://checkip.amazonaws.com answers, with /32 behind it)"
-)
-
-
-def _public_cidr_problem(block: str, key: str) -> str | None:
-    try:
-        network = IPv4Network(block, strict=False)
-    except ValueError:
-        return f'must be an IPv4 CIDR block, got "{block}"; write {YOUR_BLOCKS}'
-    if str(network) != block:
-        return f'must be a CIDR block in its canonical form, got "{block}"; set {key}: {network}'
-    return None
-
-
 AddonVersion = Annotated[
     str,
     Check(
@@ -133,7 +117,7 @@ OwnAddon = Annotated[str, Check(_own_addon_problem, "choice", {"enum": list(OWN_
 PublicCidr = Annotated[
     str,
     Check(
-        _public_cidr_problem,
+        lambda value, key: network_rules.public_cidr_problem(value, key=key),
         "cidr_block",
         {"pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/([0-9]|[12][0-9]|3[0-2])$"},
     ),
@@ -206,11 +190,13 @@ class Eks(Section):
         default="public_and_private",
         description="Where the API server answers; with private it answers inside the VPC only.",
     )
-    public_access_cidrs: Annotated[tuple[PublicCidr, ...], Strict(strict=False)] = Field(
+    public_access_cidrs: Annotated[
+        tuple[PublicCidr, ...], Strict(strict=False), counted(network_rules.PUBLIC_ACCESS_CIDRS, "blocks")
+    ] = Field(
         default=(),
         description=(
-            "CIDR blocks from which the public endpoint answers. Default: EKS's own, which is everywhere, and validate"
-            " warns; [0.0.0.0/0] says that it is meant."
+            "CIDR blocks of the internet from which the public endpoint answers. Default: EKS's own, which is"
+            " everywhere, and validate warns; [0.0.0.0/0] says that it is meant."
         ),
         examples=[["0.0.0.0/0"]],
     )

@@ -20,6 +20,7 @@ from constructs import Construct, DependencyGroup, IConstruct, IDependable
 
 from hyperpod_cdk.catalog import addons as addon_rules
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.catalog import network as network_rules
 from hyperpod_cdk.common.acknowledgments import (
     MANAGED_POLICY,
     acknowledge,
@@ -405,6 +406,12 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
                 "remove them or set endpoint_access: public_and_private"
             )
         return eks.EndpointAccess.PRIVATE
+    known = [cidr for cidr in cidrs if not Token.is_unresolved(cidr)]
+    problems = [network_rules.public_cidr_problem(cidr, key=f"[{cidrs.index(cidr)}]") for cidr in known]
+    count = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
+    for problem in (count, *problems):
+        if problem is not None:
+            raise ValueError(f"public_access_cidrs: {problem}")
     return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*cidrs) if cidrs else eks.EndpointAccess.PUBLIC_AND_PRIVATE
 
 

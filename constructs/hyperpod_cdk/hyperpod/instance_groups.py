@@ -9,7 +9,7 @@ from typing import Literal, Protocol, get_args
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_sagemaker as sagemaker
 
-from hyperpod_cdk.catalog import hyperpod, regions
+from hyperpod_cdk.catalog import hyperpod, kubernetes, regions
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import group_rules as rules
@@ -430,6 +430,8 @@ class InstanceGroup:
         for key, value in self.labels.items():
             yield from _pattern_problem("labels", key, hyperpod.LABEL_KEY)
             yield from _pattern_problem("labels", value, hyperpod.LABEL_VALUE)
+            if not is_token(key) and (problem := kubernetes.node_label_problem(key)):
+                yield f"labels: {problem}"
         yield from _count_problem("taints", len(self.taints), hyperpod.TAINTS, what="taints")
         for taint in self.taints:
             yield from _pattern_problem("taints key", taint.key, hyperpod.TAINT_KEY)

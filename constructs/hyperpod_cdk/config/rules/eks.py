@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.config.draft import known
-from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS, YOUR_BLOCKS
+from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
 from hyperpod_cdk.config.source import DataPath
@@ -15,6 +16,9 @@ from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 
 BOOK = Book()
+
+MOST_OF_THE_INTERNET = 0.5
+"""From this share of all addresses on, a list of blocks keeps nobody out."""
 
 
 @BOOK.dated
@@ -46,9 +50,33 @@ def public_endpoint_names_its_callers(environment: Environment) -> Iterator[Prob
     if not section.public_access_cidrs:
         yield warning(
             ("eks", "public_access_cidrs"),
-            f"is missing, so that the API server answers to every address of the internet; name {YOUR_BLOCKS}, set"
-            " endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] where it is meant",
+            "is missing, so that the API server answers to every address of the internet; name"
+            f" {catalog.YOUR_BLOCKS}, set endpoint_access: private, or write public_access_cidrs: [0.0.0.0/0] where it"
+            " is meant",
         )
+    elif opens_everywhere(section.public_access_cidrs) and catalog.EVERYWHERE not in section.public_access_cidrs:
+        share = catalog.internet_share(section.public_access_cidrs)
+        yield warning(
+            ("eks", "public_access_cidrs"),
+            f"holds {round(share * 100)} % of the internet's addresses, so that nearly everybody may try to log in to"
+            " the API server; name the blocks that you come from, set endpoint_access: private, or write"
+            " public_access_cidrs: [0.0.0.0/0] where it is meant",
+        )
+
+
+def opens_everywhere(cidrs: Sequence[str]) -> bool:
+    """Say whether an endpoint with these blocks keeps hardly anybody of the internet out; no block is EKS's default."""
+    return not cidrs or catalog.internet_share(cidrs) >= MOST_OF_THE_INTERNET
+
+
+@BOOK.whole
+def public_blocks_are_of_callers(environment: Environment) -> Iterator[Problem]:
+    """Warn of blocks that EKS is likely to refuse: those that hold reserved addresses among others."""
+    for index, cidr in enumerate(environment.eks.public_access_cidrs):
+        at = ("eks", "public_access_cidrs", index)
+        doubt = catalog.public_cidr_warning(cidr)
+        if doubt:
+            yield warning(at, doubt)
 
 
 @BOOK.whole

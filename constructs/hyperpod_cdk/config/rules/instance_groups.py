@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import hyperpod, images, instance_types, regions
+from hyperpod_cdk.catalog import hyperpod, images, instance_types, kubernetes, regions
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
@@ -372,6 +372,8 @@ def keys_are_not_reserved(path: DataPath, group: InstanceGroup) -> Iterator[Prob
             yield Problem(
                 at, f"must not begin with {prefix}/, under which HyperPod keeps its own, got {key}; use another prefix"
             )
+        elif "labels" in at and (refused := kubernetes.node_label_problem(key)):
+            yield Problem(at, refused)
         else:
             yield warning(at, f"{prefix} is reserved for Kubernetes itself, got {key}; use a prefix of your own")
 

@@ -22,6 +22,7 @@ from hyperpod_cdk.config.rules.book import (
     zone_ids,
     zones,
 )
+from hyperpod_cdk.config.rules.eks import opens_everywhere
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
@@ -177,7 +178,8 @@ def closed_network_keeps_its_api_server_in(environment: Environment) -> Iterator
     eks = environment.eks
     if not environment.network.is_closed or eks.is_existing:
         return
-    if eks.endpoint_access == "public_and_private" and not eks.public_access_cidrs:
+    is_meant = catalog.EVERYWHERE in eks.public_access_cidrs
+    if eks.endpoint_access == "public_and_private" and opens_everywhere(eks.public_access_cidrs) and not is_meant:
         at = "endpoint_access" if "endpoint_access" in eks.model_fields_set else ""
         yield warning(
             ("eks", at) if at else ("network", "egress"),
