@@ -42,7 +42,7 @@ test: $(READY) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 examples: $(READY) ## the tests that 'make test' leaves out: every other example deployed, changed, destroyed, and linted; the pipelines on a fake forge
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist load -m examples tests/rehearsal/test_examples.py tests/rehearsal/test_faults.py tests/rehearsal/test_file_system_left.py tests/stacks/test_templates.py tests/ci/test_fake_forge.py
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist load -m examples tests/test_strangers_app.py tests/rehearsal/test_examples.py tests/rehearsal/test_faults.py tests/rehearsal/test_file_system_left.py tests/stacks/test_templates.py tests/ci/test_fake_forge.py
 
 faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
 ifneq ($(SAMPLE),0)

@@ -34,7 +34,7 @@ role = NodeExecutionRole(
     stack,
     "Role",
     bucket=scripts.bucket,
-    cluster_arn=arn,
+    eks_cluster_arn=arn,
     vpc=vpc,
     subnets=[subnet],
     security_groups=[efa.security_group],

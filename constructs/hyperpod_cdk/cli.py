@@ -35,7 +35,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Checked, Format, print_checked, print_json
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="hyperpod-cdk",
     help="SageMaker HyperPod clusters on EKS from one page of YAML per environment.",
     no_args_is_help=True,
@@ -43,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-charts = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
+charts: typer.Typer = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
 app.add_typer(image.app, name="image")
 app.add_typer(job.app, name="job")

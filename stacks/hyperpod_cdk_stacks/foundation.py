@@ -120,7 +120,7 @@ class FoundationStack(cdk.Stack):
                 "ControlPlane",
                 vpc=parts.network.vpc,
                 subnets=parts.network.control_plane_subnets,
-                cluster_name=environment.eks_cluster_name,
+                eks_cluster_name=environment.eks_cluster_name,
                 kubernetes_version=section.kubernetes_version,
                 security_group=parts.security_group,
                 endpoint_access=section.endpoint_access,
@@ -136,7 +136,7 @@ class FoundationStack(cdk.Stack):
             "ControlPlane",
             vpc=parts.network.vpc,
             subnets=parts.network.control_plane_subnets,
-            cluster_name=existing.cluster_name,
+            eks_cluster_name=existing.cluster_name,
             kubernetes_version=section.kubernetes_version,
             security_group=parts.eks_security_group,
             oidc_provider_arn=existing.oidc_provider_arn,
@@ -200,7 +200,7 @@ class FoundationStack(cdk.Stack):
             construct_id,
             bucket=self.lifecycle.bucket,
             # by name: IAM takes minutes where it waits for the cluster, and the nodes' policy can stand before it
-            cluster_arn=self.format_arn(
+            eks_cluster_arn=self.format_arn(
                 service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name
             ),
             vpc=network.vpc,

@@ -216,7 +216,7 @@ class PlatformStack(cdk.Stack):
             self,
             "InferenceOperator",
             eks_cluster_name=self._eks_name,
-            hyperpod_cluster_arn=hyperpod.cluster.cluster_arn,
+            cluster_arn=hyperpod.cluster.cluster_arn,
             oidc_provider_arn=provider.arn,
             oidc_issuer=provider.issuer,
             name=self._environment.name,
@@ -233,7 +233,7 @@ class PlatformStack(cdk.Stack):
         if not self._installs(addons.FSX_CSI_DRIVER):
             return DependencyGroup()
         version = self._versions.get(addons.FSX_CSI_DRIVER)
-        return FsxCsiDriver(self, "FsxCsiDriver", cluster_name=self._eks_name, addon_version=version)
+        return FsxCsiDriver(self, "FsxCsiDriver", eks_cluster_name=self._eks_name, addon_version=version)
 
     @cached_property
     def _s3_csi_driver(self) -> IDependable:
@@ -245,7 +245,7 @@ class PlatformStack(cdk.Stack):
         return S3CsiDriver(
             self,
             "S3CsiDriver",
-            cluster_name=self._eks_name,
+            eks_cluster_name=self._eks_name,
             buckets=[
                 *(self._mounted(volume) for volume in self._environment.storage.s3),
                 *(MountedBucket(bucket=name, read_only=True) for name in models),

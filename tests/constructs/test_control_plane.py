@@ -31,7 +31,7 @@ def foreign_vpc(own: cdk.Stack) -> ec2.IVpc:
 
 def control_plane(own: cdk.Stack, **options: Any) -> ControlPlane:
     vpc = foreign_vpc(own)
-    given: dict[str, Any] = {"vpc": vpc, "subnets": vpc.private_subnets, "cluster_name": "prod-eks", **options}
+    given: dict[str, Any] = {"vpc": vpc, "subnets": vpc.private_subnets, "eks_cluster_name": "prod-eks", **options}
     return ControlPlane(own, "ControlPlane", **given)
 
 
@@ -269,7 +269,7 @@ def test_the_shared_security_group_is_on_the_control_plane() -> None:
         "ControlPlane",
         vpc=network.vpc,
         subnets=network.control_plane_subnets,
-        cluster_name="prod-eks",
+        eks_cluster_name="prod-eks",
         security_group=efa.security_group,
     )
     (group,) = cluster_of(template_of(other))["ResourcesVpcConfig"]["SecurityGroupIds"]
@@ -348,7 +348,7 @@ def test_one_subnet_is_too_few() -> None:
     own = stack()
     vpc = foreign_vpc(own)
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
-        ControlPlane(own, "ControlPlane", vpc=vpc, subnets=vpc.private_subnets[:1], cluster_name="prod-eks")
+        ControlPlane(own, "ControlPlane", vpc=vpc, subnets=vpc.private_subnets[:1], eks_cluster_name="prod-eks")
     assert str(refusal.value) == ("subnets: EKS needs at least 2, in different availability zones, got 1; add 1")
 
 

@@ -123,7 +123,7 @@ def make(
         bucket=s3.Bucket.from_bucket_attributes(
             stack, "Bucket", bucket_name="sagemaker-scripts", encryption_key=bucket_key
         ),
-        cluster_arn=stack.format_arn(service="eks", resource="cluster", resource_name="prod-eks"),
+        eks_cluster_arn=stack.format_arn(service="eks", resource="cluster", resource_name="prod-eks"),
         vpc=ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["zone"]),
         subnets=[ec2.Subnet.from_subnet_id(stack, f"Subnet{n}", f"subnet-{n:017}") for n in range(subnets)],
         security_groups=[
@@ -226,7 +226,7 @@ def test_names_what_is_given_twice_once(stack: cdk.Stack) -> None:
         stack,
         "Nodes",
         bucket=s3.Bucket.from_bucket_name(stack, "Bucket", "sagemaker-scripts"),
-        cluster_arn=stack.format_arn(service="eks", resource="cluster", resource_name="prod-eks"),
+        eks_cluster_arn=stack.format_arn(service="eks", resource="cluster", resource_name="prod-eks"),
         vpc=ec2.Vpc.from_vpc_attributes(stack, "Vpc", vpc_id="vpc-0123456789abcdef0", availability_zones=["zone"]),
         subnets=[subnet, subnet],
         security_groups=[ec2.SecurityGroup.from_security_group_id(stack, "Group", "sg-0123456789abcdef0")],

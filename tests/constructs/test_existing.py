@@ -43,7 +43,7 @@ def joined(own: cdk.Stack, **options: Any) -> ExistingControlPlane:
     given: dict[str, Any] = {
         "vpc": place.vpc,
         "subnets": place.control_plane_subnets,
-        "cluster_name": "platform",
+        "eks_cluster_name": "platform",
         "kubernetes_version": "1.34",
         "security_group": group(own),
         **options,
@@ -120,7 +120,7 @@ def test_a_control_plane_is_made_in_the_named_subnets() -> None:
         "ControlPlane",
         vpc=place.vpc,
         subnets=place.control_plane_subnets,
-        cluster_name="prod-eks",
+        eks_cluster_name="prod-eks",
         security_group=efa.security_group,
     )
     template = template_of(own)

@@ -28,7 +28,7 @@ def stack_with(**arguments: Any) -> cdk.Stack:
 
 
 def operator_in(stack: cdk.Stack, **arguments: Any) -> None:
-    given = {"eks_cluster_name": "prod-eks", "hyperpod_cluster_arn": CLUSTER, "name": "prod"}
+    given = {"eks_cluster_name": "prod-eks", "cluster_arn": CLUSTER, "name": "prod"}
     InferenceOperator(stack, "Operator", oidc_provider_arn=PROVIDER, oidc_issuer=ISSUER, **{**given, **arguments})
 
 

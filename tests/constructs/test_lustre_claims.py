@@ -159,7 +159,7 @@ def test_a_namespace_may_be_named_once() -> None:
 
 def test_the_driver_takes_its_rights_from_pod_identity() -> None:
     own = stack()
-    driver = FsxCsiDriver(own, "Driver", cluster_name="prod-eks")
+    driver = FsxCsiDriver(own, "Driver", eks_cluster_name="prod-eks")
     template = template_of(own)
     ((association_id, association),) = of_type(template, "AWS::EKS::PodIdentityAssociation").items()
     ((role_id, role),) = of_type(template, "AWS::IAM::Role").items()
@@ -190,7 +190,7 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
 
 def test_the_driver_may_make_file_systems_on_demand() -> None:
     own = stack()
-    FsxCsiDriver(own, "Driver", cluster_name="prod-eks", makes_file_systems=True)
+    FsxCsiDriver(own, "Driver", eks_cluster_name="prod-eks", makes_file_systems=True)
     (role,) = of_type(template_of(own), "AWS::IAM::Role").values()
     assert role["Properties"]["ManagedPolicyArns"] == [
         {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, ":iam::aws:policy/AmazonFSxFullAccess"]]}
@@ -199,6 +199,6 @@ def test_the_driver_may_make_file_systems_on_demand() -> None:
 
 def test_the_driver_is_pinned_on_demand() -> None:
     own = stack()
-    FsxCsiDriver(own, "Driver", cluster_name="prod-eks", addon_version="v1.6.0-eksbuild.1")
+    FsxCsiDriver(own, "Driver", eks_cluster_name="prod-eks", addon_version="v1.6.0-eksbuild.1")
     (addon,) = of_type(template_of(own), "AWS::EKS::Addon").values()
     assert addon["Properties"]["AddonVersion"] == "v1.6.0-eksbuild.1"

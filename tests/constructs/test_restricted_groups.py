@@ -40,7 +40,7 @@ class Foreign:
             self.stack,
             "Nodes",
             bucket=self.lifecycle.bucket,
-            cluster_arn=self.eks_arn,
+            eks_cluster_arn=self.eks_arn,
             vpc=vpc,
             subnets=[self.subnet],
             security_groups=[self.security_group],

@@ -52,7 +52,7 @@ def options_of(bucket: MountedBucket, **options: Any) -> list[str]:
 
 def statements(*buckets: MountedBucket) -> list[dict[str, Any]]:
     own = stack()
-    S3CsiDriver(own, "Driver", cluster_name="prod-eks", buckets=buckets)
+    S3CsiDriver(own, "Driver", eks_cluster_name="prod-eks", buckets=buckets)
     (role,) = of_type(template_of(own), "AWS::IAM::Role").values()
     (policy,) = role["Properties"]["Policies"]
     found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
@@ -175,14 +175,14 @@ def test_a_key_is_used_through_s3_only(read_only: bool, actions: list[str]) -> N
 
 def test_without_buckets_the_driver_may_do_nothing() -> None:
     own = stack()
-    S3CsiDriver(own, "Driver", cluster_name="prod-eks")
+    S3CsiDriver(own, "Driver", eks_cluster_name="prod-eks")
     (role,) = of_type(template_of(own), "AWS::IAM::Role").values()
     assert "Policies" not in role["Properties"]
 
 
 def test_the_driver_takes_its_rights_from_pod_identity() -> None:
     own = stack()
-    driver = S3CsiDriver(own, "Driver", cluster_name="prod-eks", addon_version="v2.1.0-eksbuild.1")
+    driver = S3CsiDriver(own, "Driver", eks_cluster_name="prod-eks", addon_version="v2.1.0-eksbuild.1")
     template = template_of(own)
     ((association_id, association),) = of_type(template, "AWS::EKS::PodIdentityAssociation").items()
     ((role_id, _),) = of_type(template, "AWS::IAM::Role").items()

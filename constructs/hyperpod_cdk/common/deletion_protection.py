@@ -43,8 +43,8 @@ class DeletionProtectionFunction(Construct):
         super().__init__(scope, construct_id)
         if not stack_names:
             raise ValueError("stack_names: must name a stack, got none; leave out the function")
-        self.stack_names = tuple(stack_names)
-        self.eks_cluster_name = eks_cluster_name
+        self.stack_names: tuple[str, ...] = tuple(stack_names)
+        self.eks_cluster_name: str | None = eks_cluster_name
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         stacks = [_arn("cloudformation", f"stack/{name}/*") for name in stack_names]
@@ -121,7 +121,7 @@ class DeletionProtection(Construct):
         }
         if eks_cluster_name is not None:
             properties["EksClusterName"] = eks_cluster_name
-        self.resource = cdk.CfnResource(
+        self.resource: cdk.CfnResource = cdk.CfnResource(
             self, "Resource", type="Custom::HyperPodDeletionProtection", properties=properties
         )
         self._begun: cdk.CfnWaitConditionHandle | None = None

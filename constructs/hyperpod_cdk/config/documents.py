@@ -29,8 +29,8 @@ class DocumentError(Exception):
 
     def __init__(self, findings: Sequence[Finding], *, file: str = "") -> None:
         super().__init__("\n".join(finding.render() for finding in findings))
-        self.findings = tuple(findings)
-        self.file = file or (self.findings[0].file if self.findings else "")
+        self.findings: tuple[Finding, ...] = tuple(findings)
+        self.file: str = file or (self.findings[0].file if self.findings else "")
 
 
 @dataclass(frozen=True)

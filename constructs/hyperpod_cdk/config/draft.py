@@ -23,17 +23,20 @@ class Unknown:
 
     __slots__ = ()
 
-    def _touched(self, *_: object) -> NoReturn:
-        raise UnknownValueError
-
-    __getattr__ = _touched
-    __getitem__ = __iter__ = __contains__ = __len__ = __bool__ = __call__ = __hash__ = _touched
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _touched
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __str__ = __format__ = _touched
-
     def __repr__(self) -> str:
         return "UNKNOWN"
 
+
+def _touched(_unknown: object, *_: object) -> NoReturn:
+    raise UnknownValueError
+
+
+# set afterwards: these take whatever they are given, which no signature of a special method says
+for _what in (
+    *("getattr", "getitem", "iter", "contains", "len", "bool", "call", "hash", "str", "format"),
+    *("eq", "ne", "lt", "le", "gt", "ge", "add", "radd", "sub", "rsub", "mul", "rmul"),
+):
+    setattr(Unknown, f"__{_what}__", _touched)
 
 UNKNOWN: Any = Unknown()
 
@@ -67,9 +70,9 @@ class Faults:
 
     def __init__(self, exact: Collection[DataPath], *, lists: Collection[DataPath], keys: Collection[DataPath]) -> None:
         """Take values to leave unknown, lists and mappings whose size alone is wrong, and mappings lacking entries."""
-        self.exact = frozenset(exact)
-        self.lists = frozenset(lists)
-        self.keys = frozenset(keys)
+        self.exact: frozenset[DataPath] = frozenset(exact)
+        self.lists: frozenset[DataPath] = frozenset(lists)
+        self.keys: frozenset[DataPath] = frozenset(keys)
         touched = self.exact | self.lists | self.keys
         self._above = {path[:length] for path in touched for length in range(len(path) + 1)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, Strict
 from pydantic.config import JsonDict
@@ -181,7 +181,7 @@ class InterfaceEndpoints(Section):
 class Network(Section):
     """The VPC: one that the environment creates, or an existing one."""
 
-    model_config = ConfigDict(
+    model_config: ClassVar[ConfigDict] = ConfigDict(
         json_schema_extra={"anyOf": [{"required": ["availability_zones"]}, {"required": ["existing"]}]}
     )
 

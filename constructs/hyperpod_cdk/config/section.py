@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
@@ -16,7 +16,7 @@ from hyperpod_cdk.catalog.rules import Bound, Pattern, brackets_problem
 class Section(BaseModel):
     """A mapping of the environment file: no unknown key, no conversion between types, no change after reading."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,7 +91,7 @@ class ControlPlane(Construct):
         *,
         vpc: ec2.IVpc,
         subnets: Sequence[ec2.ISubnet],
-        cluster_name: str,
+        eks_cluster_name: str,
         kubernetes_version: str = kubernetes.DEFAULT,
         security_group: ec2.ISecurityGroup | None = None,
         endpoint_access: Literal["public_and_private", "private"] = "public_and_private",
@@ -115,14 +115,14 @@ class ControlPlane(Construct):
         self._log_settings = LogSettings(
             self,
             "LogSettings",
-            log_group_name=f"/aws/eks/{cluster_name}/cluster",
+            log_group_name=f"/aws/eks/{eks_cluster_name}/cluster",
             retention_days=log_retention_days,
             tags=log_group_tags,
         )
         key = secrets_key or kms.Key(
             self,
             "SecretsKey",
-            description=f"Kubernetes secrets of EKS cluster {cluster_name}",
+            description=f"Kubernetes secrets of EKS cluster {eks_cluster_name}",
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
@@ -136,7 +136,7 @@ class ControlPlane(Construct):
         made = eks.Cluster(
             self,
             "Cluster",
-            cluster_name=cluster_name,
+            cluster_name=eks_cluster_name,
             version=eks.KubernetesVersion.of(kubernetes_version),
             # the class defaults to EKS auto mode; another type with a capacity of 0 makes neither that nor nodes
             default_capacity_type=eks.DefaultCapacityType.NODEGROUP,
@@ -161,7 +161,7 @@ class ControlPlane(Construct):
         self._addons = DependencyGroup(*addons)
         kubectl = _kubectl_provider(
             self,
-            cluster_name=cluster_name,
+            eks_cluster_name=eks_cluster_name,
             vpc=vpc,
             subnets=subnets,
             security_group=security_group or made.cluster_security_group,
@@ -214,11 +214,11 @@ class ControlPlane(Construct):
         """What a client of the API server depends on: the kubectl handler's access entry and its log groups."""
         return self._ready
 
-    def _addon(self, name: str, cluster_name: str, version: str | None) -> eks.CfnAddon:
+    def _addon(self, name: str, eks_cluster_name: str, version: str | None) -> eks.CfnAddon:
         return eks.CfnAddon(
             self,
             "".join(part.capitalize() for part in name.split("-")),
-            cluster_name=cluster_name,
+            cluster_name=eks_cluster_name,
             addon_name=name,
             addon_version=version,
             # EKS has put its self-managed copies into the new cluster; the add-on takes them over
@@ -252,7 +252,7 @@ class ExistingControlPlane(Construct):
         *,
         vpc: ec2.IVpc,
         subnets: Sequence[ec2.ISubnet],
-        cluster_name: str,
+        eks_cluster_name: str,
         kubernetes_version: str,
         security_group: ec2.ISecurityGroup,
         oidc_provider_arn: str | None = None,
@@ -264,12 +264,12 @@ class ExistingControlPlane(Construct):
             _check_role_arn("kubectl_role_arn", kubectl_role_arn)
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
-        entries = _admit_administrators(self, admin_role_arns, cluster_name)
+        entries = _admit_administrators(self, admin_role_arns, eks_cluster_name)
         role = iam.Role.from_role_arn(self, "KubectlRole", kubectl_role_arn) if kubectl_role_arn else None
-        attributes: dict[str, Any] = {"cluster_name": cluster_name, "vpc": vpc, "prune": False}
+        attributes: dict[str, Any] = {"cluster_name": eks_cluster_name, "vpc": vpc, "prune": False}
         provider = _kubectl_provider(
             self,
-            cluster_name=cluster_name,
+            eks_cluster_name=eks_cluster_name,
             vpc=vpc,
             subnets=subnets,
             security_group=security_group,
@@ -287,7 +287,7 @@ class ExistingControlPlane(Construct):
             # CDK asks whether the region has public registries even where it makes no role that would read them
             self.node.try_remove_child("HasEcrPublic")
         if role is None and provider.role is not None:
-            entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, cluster_name))
+            entries.append(_admit(self, "KubectlAccess", provider.role.role_arn, eks_cluster_name))
         self._ready = DependencyGroup(*entries, *_log_groups(provider))
         self._oidc_provider = None if oidc_provider_arn is None else _named_provider(oidc_provider_arn)
 
@@ -310,7 +310,7 @@ class ExistingControlPlane(Construct):
 def _kubectl_provider(
     scope: Construct,
     *,
-    cluster_name: str,
+    eks_cluster_name: str,
     vpc: ec2.IVpc,
     subnets: Sequence[ec2.ISubnet],
     security_group: ec2.ISecurityGroup,
@@ -321,7 +321,7 @@ def _kubectl_provider(
     provider = eks.KubectlProvider(
         scope,
         "KubectlProvider",
-        cluster=eks.Cluster.from_cluster_attributes(scope, "Named", cluster_name=cluster_name, vpc=vpc),
+        cluster=eks.Cluster.from_cluster_attributes(scope, "Named", cluster_name=eks_cluster_name, vpc=vpc),
         role=role,
         private_subnets=list(subnets),
         security_groups=[security_group],
@@ -345,19 +345,19 @@ def _named_provider(arn: str) -> OidcProvider:
     return OidcProvider(arn=arn, issuer_url=f"https://{issuer}")
 
 
-def _admit_administrators(scope: Construct, role_arns: Sequence[str], cluster_name: str) -> list[IDependable]:
+def _admit_administrators(scope: Construct, role_arns: Sequence[str], eks_cluster_name: str) -> list[IDependable]:
     entries: list[IDependable] = []
     for index, arn in enumerate(dict.fromkeys(role_arns)):
         suffix = str(index) if Token.is_unresolved(arn) else _role_suffix(arn)
-        entries.append(_admit(scope, f"AdminAccess{suffix}", arn, cluster_name))
+        entries.append(_admit(scope, f"AdminAccess{suffix}", arn, eks_cluster_name))
     return entries
 
 
-def _admit(scope: Construct, construct_id: str, role_arn: str, cluster_name: str) -> eks.CfnAccessEntry:
+def _admit(scope: Construct, construct_id: str, role_arn: str, eks_cluster_name: str) -> eks.CfnAccessEntry:
     return eks.CfnAccessEntry(
         scope,
         construct_id,
-        cluster_name=cluster_name,
+        cluster_name=eks_cluster_name,
         principal_arn=role_arn,
         type="STANDARD",
         access_policies=[

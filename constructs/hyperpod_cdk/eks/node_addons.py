@@ -51,7 +51,7 @@ class NodeAddon(Construct):
             problem = addons.version_problem(addon_name, addon_version, key="addon_version")
             if problem:
                 raise ValueError(f"{addon_name} {problem}")
-        self.addon = eks.CfnAddon(
+        self.addon: eks.CfnAddon = eks.CfnAddon(
             self,
             "Resource",
             cluster_name=eks_cluster_name,
@@ -84,7 +84,7 @@ class PodRole(Construct):
         statements: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        self.role = iam.CfnRole(
+        self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
             description=description,
@@ -93,7 +93,7 @@ class PodRole(Construct):
             policies=[inline_policy(statements)] if statements else None,
         )
         acknowledge(self.role, {MANAGED_POLICY.format(name): reason for name in managed_policies})
-        self.association = eks.CfnPodIdentityAssociation(
+        self.association: eks.CfnPodIdentityAssociation = eks.CfnPodIdentityAssociation(
             self,
             "PodIdentityAssociation",
             cluster_name=eks_cluster_name,
@@ -110,13 +110,13 @@ def inline_policy(statements: Sequence[Mapping[str, Any]], *, name: str = "Right
 
 
 def driver_addon(
-    scope: Construct, driver: addons.Addon, *, cluster_name: str, addon_version: str | None, role_arn: str
+    scope: Construct, driver: addons.Addon, *, eks_cluster_name: str, addon_version: str | None, role_arn: str
 ) -> eks.CfnAddon:
     """Make a driver's add-on in ``scope``, after a pod identity association for each of its service accounts."""
     addon = eks.CfnAddon(
         scope,
         "Addon",
-        cluster_name=cluster_name,
+        cluster_name=eks_cluster_name,
         addon_name=driver.name,
         addon_version=addon_version,
         resolve_conflicts="OVERWRITE",
@@ -125,7 +125,7 @@ def driver_addon(
         association = eks.CfnPodIdentityAssociation(
             scope,
             f"PodIdentity-{account}",
-            cluster_name=cluster_name,
+            cluster_name=eks_cluster_name,
             namespace=driver.namespace or "",
             service_account=account,
             role_arn=role_arn,
@@ -175,7 +175,7 @@ class EbsCsiDriver(Construct):
             addon_version=addon_version,
         )
         driver.node.add_dependency(pods.association)
-        self.addon = driver.addon
+        self.addon: eks.CfnAddon = driver.addon
 
 
 class CoreDns(NodeAddon):

@@ -132,7 +132,7 @@ class TaskGovernance(Construct):
         names = {team.name: _name(f"{name_prefix}-{team.name}") for team in teams}
         policy_name = _name(f"{name_prefix}-policy", taken=names)
 
-        self.addon = (
+        self.addon: eks_v2.CfnAddon | None = (
             NodeAddon(
                 self,
                 "Addon",
@@ -150,7 +150,7 @@ class TaskGovernance(Construct):
         scheduler: dict[str, Any] = {"PriorityClasses": classes, "FairShare": governance.IDLE_COMPUTE[idle_compute]}
         if share_unallocated is not None:
             scheduler["IdleResourceSharing"] = "Enabled" if share_unallocated else "Disabled"
-        self.scheduler_config = self._resource(
+        self.scheduler_config: cdk.CfnResource = self._resource(
             "SchedulerConfig",
             "ClusterSchedulerConfig",
             native=native_scheduler_config,
@@ -176,7 +176,9 @@ class TaskGovernance(Construct):
             )
             for team in teams
         }
-        self.access_entries = access_entries(self, teams, eks_cluster_name=eks_cluster_name)
+        self.access_entries: Sequence[eks_v2.CfnAccessEntry] = access_entries(
+            self, teams, eks_cluster_name=eks_cluster_name
+        )
         self.manifests: Mapping[str, IDependable] = {} if cluster is None else self._objects(teams, cluster)
 
     def _objects(self, teams: Sequence[Team], cluster: eks_v2.ICluster) -> dict[str, IDependable]:

@@ -54,7 +54,7 @@ class KarpenterAutoscaling(Construct):
         encryption_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        self.role = iam.CfnRole(
+        self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
             description="HyperPod's Karpenter: adds and removes nodes",
@@ -71,7 +71,7 @@ class KarpenterAutoscaling(Construct):
         goes_with_its_stack(self.role)
         own = "the ARN of a cluster is not known before the cluster, which needs the role; those of this account only"
         acknowledge(self.role, {_CLUSTERS_FINDING: own})
-        self.log_group = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)
+        self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self._function = self._handler()
         self.ready: IDependable | None = None

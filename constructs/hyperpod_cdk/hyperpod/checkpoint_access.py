@@ -66,15 +66,15 @@ class CheckpointAccess(Construct):
             policy_document={"Version": "2012-10-17", "Statement": list(_statements(places, kms_key_arns))},
         )
         # the policy within the role: the association makes the role usable, so it must be complete by then
-        self.role = iam.CfnRole(
+        self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
             description=f"Tiered checkpointing of {namespace}/{service_account}",
             assume_role_policy_document=POD_IDENTITY_TRUST,
             policies=[policy],
         )
-        self.role_arn = self.role.attr_arn
-        self.association = eks.CfnPodIdentityAssociation(
+        self.role_arn: str = self.role.attr_arn
+        self.association: eks.CfnPodIdentityAssociation = eks.CfnPodIdentityAssociation(
             self,
             "PodIdentityAssociation",
             cluster_name=eks_cluster_name,

@@ -129,10 +129,10 @@ class HyperPodCluster(Construct):
             raise ValueError(problem)
         self._groups = sorted(instance_groups, key=lambda group: group.name)
         self._provisioning = provisioning
-        self.cluster_name = cluster_name
+        self.cluster_name: str = cluster_name
         cfn = sagemaker.CfnCluster
         role_arn, source_s3_uri = execution_role.role.role_arn, lifecycle.source_s3_uri
-        self.resource = cfn(
+        self.resource: sagemaker.CfnCluster = cfn(
             self,
             "Resource",
             cluster_name=cluster_name,
@@ -166,7 +166,7 @@ class HyperPodCluster(Construct):
         if autoscaling is not None:
             self._autoscale(autoscaling, role_arn=role_arn, source_s3_uri=source_s3_uri)
         goes_with_its_stack(self.resource)
-        self.cluster_arn = self.resource.attr_cluster_arn
+        self.cluster_arn: str = self.resource.attr_cluster_arn
         self.add_dependency(execution_role.policies, lifecycle.deployment)
         self.add_dependency(*(group.execution_role.policies for group in restricted_groups))
         if restricted_dependencies is not None and not isinstance(restricted_dependencies, str):

@@ -63,7 +63,7 @@ class NodeExecutionRole(Construct):
 
     ``bucket``: where the lifecycle scripts lie; read access, and ``kms:Decrypt`` where it has a key.
 
-    ``cluster_arn``: ARN of the EKS cluster, for pod identities.
+    ``eks_cluster_arn``: ARN of the EKS cluster, for pod identities.
 
     ``vpc``, ``subnets``, ``security_groups``: all that any instance group uses; network interfaces may be made
     in these and no others, and only those in the VPC may be changed. They must belong to the stack's account and
@@ -82,7 +82,7 @@ class NodeExecutionRole(Construct):
         construct_id: str,
         *,
         bucket: s3.IBucket,
-        cluster_arn: str,
+        eks_cluster_arn: str,
         vpc: ec2.IVpc,
         subnets: Sequence[ec2.ISubnet],
         security_groups: Sequence[ec2.ISecurityGroup],
@@ -112,7 +112,7 @@ class NodeExecutionRole(Construct):
                 "Version": "2012-10-17",
                 "Statement": _statements(
                     bucket_arn=bucket.bucket_arn,
-                    cluster_arn=cluster_arn,
+                    eks_cluster_arn=eks_cluster_arn,
                     vpc_id=vpc.vpc_id,
                     subnet_ids=_unique(subnet.subnet_id for subnet in subnets),
                     security_group_ids=_unique(group.security_group_id for group in security_groups),
@@ -157,7 +157,7 @@ def _reasons(bucket: s3.IBucket) -> dict[str, str]:
 def _statements(
     *,
     bucket_arn: str,
-    cluster_arn: str,
+    eks_cluster_arn: str,
     vpc_id: str,
     subnet_ids: Sequence[str],
     security_group_ids: Sequence[str],
@@ -181,7 +181,7 @@ def _statements(
         _allow("Unscoped", _UNSCOPED_ACTIONS, ["*"]),
         # images of add-ons lie in AWS's accounts, whose numbers differ per region
         _allow("Images", _IMAGE_ACTIONS, [f"arn:{Aws.PARTITION}:ecr:*:*:repository/*"]),
-        _allow("PodIdentities", ["eks-auth:AssumeRoleForPodIdentity"], [cluster_arn]),
+        _allow("PodIdentities", ["eks-auth:AssumeRoleForPodIdentity"], [eks_cluster_arn]),
         _allow("ListScripts", ["s3:ListBucket"], [bucket_arn]),
         _allow("GetScripts", ["s3:GetObject"], [f"{bucket_arn}/*"]),
     ]

@@ -111,14 +111,14 @@ class LifecycleScripts(Construct):
                 "encryption_key is for a new bucket, got both bucket and encryption_key; "
                 "leave out encryption_key: the bucket given brings its own"
             )
-        self.directory = library_scripts() if directory is None else Path(directory)
+        self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         for entry_point in entry_points:
             if problem := self.script_problem(entry_point):
                 raise ValueError(problem)
         text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
         written = {ENVIRONMENT: text} if text else {}
-        self.content_hash = content_hash(self.directory, written)
+        self.content_hash: str = content_hash(self.directory, written)
         self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
         upload_logs = logs.LogGroup(

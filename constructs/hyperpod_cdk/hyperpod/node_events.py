@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import aws_cdk as cdk
@@ -67,7 +67,7 @@ class NodeEvents(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         name = f"{cluster_name}-hyperpod"
-        self.log_group = logs.CfnLogGroup(
+        self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(
             self,
             "LogGroup",
             log_group_name=f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}",
@@ -85,7 +85,7 @@ class NodeEvents(Construct):
             policy_name=f"{name}-events",
             policy_document=stack.to_json_string(_log_policy(f"{log_group_arn}:*")),
         )
-        self.rule = events.CfnRule(
+        self.rule: events.CfnRule = events.CfnRule(
             self,
             "Rule",
             # a longer one is left to CloudFormation, which makes its own
@@ -101,7 +101,7 @@ class NodeEvents(Construct):
         )
         self.rule.add_resource_dependency(policy)
         namespace = f"HyperPod/{cluster_name}"
-        self.metric_filters = {
+        self.metric_filters: Mapping[str, logs.CfnMetricFilter] = {
             metric: logs.CfnMetricFilter(
                 self,
                 f"{metric}Filter",
@@ -115,7 +115,7 @@ class NodeEvents(Construct):
             )
             for metric, pattern in _PATTERNS.items()
         }
-        self.alarm = cloudwatch.CfnAlarm(
+        self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
             "Alarm",
             alarm_name=f"{name}-events",
@@ -131,7 +131,7 @@ class NodeEvents(Construct):
             treat_missing_data="notBreaching",
             alarm_actions=list(alarm_actions) or None,
         )
-        self.dashboard = cloudwatch.CfnDashboard(
+        self.dashboard: cloudwatch.CfnDashboard = cloudwatch.CfnDashboard(
             self,
             "Dashboard",
             dashboard_name=name,

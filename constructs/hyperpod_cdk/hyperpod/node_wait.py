@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
@@ -44,7 +45,7 @@ class NodeWaiter(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
         super().__init__(scope, construct_id)
         names = stack_names or (cdk.Stack.of(self).stack_name,)
-        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         role = handler_role(
             self,
@@ -81,7 +82,7 @@ class NodeWaiter(Construct):
                 },
             },
         )
-        self.function = handler_function(
+        self.function: lambda_.CfnFunction = handler_function(
             self,
             "Function",
             description="HyperPod node wait: answers once nodes run",
@@ -148,7 +149,7 @@ class NodesReady(Construct):
         if problem:
             raise ValueError(f"timeout_minutes {problem}")
         waiter = waiter or NodeWaiter(self, "Waiter")
-        self.resource = cdk.CfnResource(
+        self.resource: cdk.CfnResource = cdk.CfnResource(
             self,
             "Resource",
             type="Custom::HyperPodNodesReady",

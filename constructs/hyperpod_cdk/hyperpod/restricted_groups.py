@@ -118,7 +118,7 @@ class RestrictedExecutionRole(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        self.role = node_role.role
+        self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
         statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))
         if not statements:

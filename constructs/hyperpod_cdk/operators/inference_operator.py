@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct, IDependable
@@ -44,7 +45,7 @@ class InferenceOperator(Construct):
         construct_id: str,
         *,
         eks_cluster_name: str,
-        hyperpod_cluster_arn: str,
+        cluster_arn: str,
         oidc_provider_arn: str,
         oidc_issuer: str,
         name: str,
@@ -57,8 +58,8 @@ class InferenceOperator(Construct):
         super().__init__(scope, construct_id)
         self._provider_arn = oidc_provider_arn
         self._issuer = oidc_issuer
-        self.bucket = self._certificate_bucket(name)
-        self.role = self._role(
+        self.bucket: s3.Bucket = self._certificate_bucket(name)
+        self.role: iam.CfnRole = self._role(
             "Role",
             description="HyperPod inference operator",
             service_account=operators.service_account("operator"),
@@ -68,7 +69,7 @@ class InferenceOperator(Construct):
         )
         configuration: dict[str, Any] = {
             "executionRoleArn": self.role.attr_arn,
-            "hyperpodClusterArn": hyperpod_cluster_arn,
+            "hyperpodClusterArn": cluster_arn,
             "tlsCertificateS3Bucket": self.bucket.bucket_name,
             "alb": {"enabled": load_balancer_controller},
             "keda": {"enabled": keda},
@@ -108,7 +109,7 @@ class InferenceOperator(Construct):
             configuration_values=configuration,
         )
         operator.node.add_dependency(*prerequisites)
-        self.addon = operator.addon
+        self.addon: eks.CfnAddon = operator.addon
 
     def _certificate_bucket(self, name: str) -> s3.Bucket:
         tail = f"{cdk.Aws.ACCOUNT_ID}-{cdk.Aws.REGION}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_aps as aps
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_grafana as grafana
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -24,8 +25,8 @@ class PrometheusWorkspace(Construct):
         super().__init__(scope, construct_id)
         workspace = aps.CfnWorkspace(self, "Resource", alias=alias)
         workspace.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self.arn = workspace.attr_arn
-        self.endpoint = _address(cdk.Aws.REGION, workspace.attr_workspace_id)
+        self.arn: str = workspace.attr_arn
+        self.endpoint: str = _address(cdk.Aws.REGION, workspace.attr_workspace_id)
 
 
 class GrafanaWorkspace(Construct):
@@ -75,9 +76,9 @@ class GrafanaWorkspace(Construct):
         )
         for kept in (role, workspace):
             kept.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self.name = name
-        self.url = f"https://{workspace.attr_endpoint}"
-        self.arn = (
+        self.name: str = name
+        self.url: str = f"https://{workspace.attr_endpoint}"
+        self.arn: str = (
             f"arn:{cdk.Aws.PARTITION}:grafana:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:/workspaces/{workspace.attr_id}"
         )
 
@@ -128,7 +129,7 @@ class ObservabilityAddon(Construct):
             named = {"workspaceName": grafana_workspace_name} if grafana_workspace_name else {}
             configuration["amgWorkspace"] = {"arn": grafana_workspace_arn, **named}
         row = addons.row(addons.OBSERVABILITY)
-        self.collector = PodRole(
+        self.collector: PodRole = PodRole(
             self,
             "Collector",
             eks_cluster_name=eks_cluster_name,
@@ -147,7 +148,7 @@ class ObservabilityAddon(Construct):
             configuration_values=configuration,
         )
         addon.node.add_dependency(self.collector.association)
-        self.addon = addon.addon
+        self.addon: eks.CfnAddon = addon.addon
 
 
 def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
@@ -70,7 +71,7 @@ class Spaces(Construct):
             configuration_values=configuration,
         )
         addon.node.add_dependency(*prerequisites, *(each.association for each in pods))
-        self.addon = addon.addon
+        self.addon: eks.CfnAddon = addon.addon
 
     def _agent_role(self, name: str) -> iam.CfnRole:
         agents = f"arn:{cdk.Aws.PARTITION}:ssm:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:*"

@@ -48,7 +48,7 @@ class TrainingOperator(Construct):
             addon_name=addons.CERT_MANAGER,
             addon_version=cert_manager_version,
         )
-        self.role = iam.CfnRole(
+        self.role: iam.CfnRole = iam.CfnRole(
             self,
             "Role",
             description="HyperPod training operator",
@@ -59,7 +59,7 @@ class TrainingOperator(Construct):
         )
         own = "AWS keeps this policy in step with the operator, and it is all the operator may do"
         acknowledge(self.role, {MANAGED_POLICY.format(policy): own for policy in row.managed_policies})
-        self.association = eks.CfnPodIdentityAssociation(
+        self.association: eks.CfnPodIdentityAssociation = eks.CfnPodIdentityAssociation(
             self,
             "PodIdentityAssociation",
             cluster_name=eks_cluster_name,
@@ -75,4 +75,4 @@ class TrainingOperator(Construct):
             addon_version=addon_version,
         )
         operator.node.add_dependency(self.cert_manager, self.association)
-        self.addon = operator.addon
+        self.addon: eks.CfnAddon = operator.addon

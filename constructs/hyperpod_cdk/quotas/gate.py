@@ -79,11 +79,11 @@ class QuotaGate(Construct):
         super().__init__(scope, construct_id)
         _check(requirements, mode=mode, timeout_seconds=timeout_seconds)
         own = own or Own(stacks=(cdk.Stack.of(self).stack_name,))
-        self.log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN)
-        self.role = self._role(requirements)
-        self.function = self._function(timeout_seconds)
-        self.resource = cdk.CfnResource(
+        self.role: iam.CfnRole = self._role(requirements)
+        self.function: lambda_.CfnFunction = self._function(timeout_seconds)
+        self.resource: cdk.CfnResource = cdk.CfnResource(
             self,
             "Resource",
             type="Custom::HyperPodQuotaGate",

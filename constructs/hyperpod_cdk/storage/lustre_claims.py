@@ -84,7 +84,7 @@ class FsxCsiDriver(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster_name: str,
+        eks_cluster_name: str,
         addon_version: str | None = None,
         makes_file_systems: bool = False,
     ) -> None:
@@ -101,7 +101,7 @@ class FsxCsiDriver(Construct):
         reason = "EKS documents this policy for the driver, which makes file systems for storage classes"
         acknowledge(role, {MANAGED_POLICY.format(name): reason for name in policies})
         self._addon = driver_addon(
-            self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
+            self, driver, eks_cluster_name=eks_cluster_name, addon_version=addon_version, role_arn=role.attr_arn
         )
 
     @property

@@ -112,7 +112,7 @@ class S3CsiDriver(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        cluster_name: str,
+        eks_cluster_name: str,
         buckets: Sequence[MountedBucket] = (),
         addon_version: str | None = None,
     ) -> None:
@@ -136,7 +136,7 @@ class S3CsiDriver(Construct):
         objects = {RESOURCE.format(f"arn:<AWS::Partition>:s3:::{each.bucket}/{each.prefix}*") for each in buckets}
         acknowledge(role, dict.fromkeys(sorted(objects), reason))
         self._addon = driver_addon(
-            self, driver, cluster_name=cluster_name, addon_version=addon_version, role_arn=role.attr_arn
+            self, driver, eks_cluster_name=eks_cluster_name, addon_version=addon_version, role_arn=role.attr_arn
         )
 
     @property

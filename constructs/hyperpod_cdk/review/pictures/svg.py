@@ -134,7 +134,7 @@ class Picture:
     """
 
     def __init__(self, width: float, height: float, title: str, *, rules: Mapping[str, str] | None = None) -> None:
-        self.root = ET.Element(
+        self.root: ET.Element = ET.Element(
             "svg",
             {
                 "xmlns": "http://www.w3.org/2000/svg",
