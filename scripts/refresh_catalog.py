@@ -186,11 +186,11 @@ def refresh_regions(old: Document, packages: Packages) -> Document:
 
 def refresh_deployer_actions(old: Document, packages: Packages) -> Document:
     """Bring the actions of each resource type up to date; a type whose schema names none keeps those found by hand."""
-    left_out = re.compile("|".join(f"(?:{row['actions']})" for row in old["left_out"]))
     rows = []
     for row in old["types"]:
         named = packages.deployer_actions(row["name"])
-        actions = sorted(action for action in named if not left_out.fullmatch(action))
+        left_out = [re.compile(each["actions"]) for each in old["left_out"] if row["name"] in each["types"]]
+        actions = sorted(action for action in named if not any(each.fullmatch(action) for each in left_out))
         rows.append({**row, "actions": actions or row["actions"]})
     features = []
     for row in old["features"]:

@@ -21,6 +21,8 @@ from typing import Any
 
 from hyperpod_cdk.catalog import iam, regions
 from hyperpod_cdk.catalog.deployer_actions import (
+    DATA_REPOSITORY,
+    DATA_REPOSITORY_ACTIONS,
     FEATURES,
     LIMITABLE,
     LIMITED_TO,
@@ -156,6 +158,7 @@ class _Writer:
                 yield self._on_resources(service, key, actions)
             else:
                 yield self._anywhere(key, actions)
+        yield from self._data_repositories()
         yield from self._service_linked_roles()
         yield from self._parameters()
 
@@ -207,6 +210,22 @@ class _Writer:
             condition={} if key == "AnyRegion" else here,
             why=f"{NO_RESOURCE}; {_why(key)}" if key else NO_RESOURCE,
         )
+
+    def _data_repositories(self) -> Iterator[Statement]:
+        places = set()
+        for each in self._assembly.of_type(DATA_REPOSITORY):
+            bucket, _, prefix = (
+                self._pattern(each, each.properties["DataRepositoryPath"]).removeprefix("s3://").partition("/")
+            )
+            places |= {self._filled(f"arn:{{partition}}:s3:::{place}") for place in (bucket, f"{bucket}/{prefix}*")}
+        if places:
+            yield Statement(
+                sid="DataRepositories",
+                actions=DATA_REPOSITORY_ACTIONS,
+                resources=tuple(sorted(places)),
+                condition={},
+                why="FSx looks into the linked buckets with the rights of whoever links them",
+            )
 
     def _service_linked_roles(self) -> Iterator[Statement]:
         for role in iam.SERVICE_LINKED_ROLES:

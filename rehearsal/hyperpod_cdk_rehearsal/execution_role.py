@@ -114,11 +114,29 @@ _WAYS_OF_THE_REHEARSAL = frozenset(
         ("AWS::EC2::Subnet", "ec2:DescribeAvailabilityZones"),
         # AWS's handler waits with GetFunction
         ("AWS::Lambda::Function", "lambda:GetFunctionConfiguration"),
-        # whether a bucket's name is taken, which S3 says on its creation
-        ("AWS::S3::Bucket", "s3:ListBucket"),
     }
 )
 """Calls of the embedded handlers that AWS's own do not make, after their permissions in the registry."""
+
+_BESIDE_HANDLERS = {
+    "AWS::FSx::FileSystem": (
+        "ec2:DescribeRouteTables",
+        "ec2:DescribeSecurityGroups",
+        "ec2:DescribeSubnets",
+        "ec2:DescribeVpcs",
+        "ec2:GetSecurityGroupsForVpc",
+    ),
+}
+"""What services ask one another with the caller's rights, and the registry names nowhere.
+
+Source: managed policy AmazonFSxFullAccess v11, statement DescribeEC2VpcResources.
+"""
+
+_LINKS_BUCKET = (("s3:ListBucket", ""), ("s3:GetBucketLocation", ""), ("s3:GetObject", "/{}"), ("s3:PutObject", "/{}"))
+"""Actions of s3:Get*, s3:List* and s3:PutObject, which a data repository association needs, and on what of its bucket.
+
+Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA".
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +189,6 @@ class _Reader:
         self._registry = Registry(environment.region)
         self._owners = dict(self._tagged())
         self._roles = {str(each["attributes"].get("Arn")): each["properties"] for each in steps if _made_role(each)}
-        self._left_out = re.compile("|".join(f"(?:{each})" for each in deployer_actions.LEFT_OUT))
 
     def of_steps(self) -> Iterator[Need]:
         for step in self._steps:
@@ -193,6 +210,14 @@ class _Reader:
                 said.pop("clustername", None)
             for action in sorted(self._permissions(step)):
                 yield from self._of_action(action, said, step, origin)
+            if step["type"] == "AWS::FSx::DataRepositoryAssociation" and step["phase"] != "delete":
+                yield from self._of_link(str(step["properties"]["DataRepositoryPath"]), origin)
+
+    def _of_link(self, uri: str, origin: str) -> Iterator[Need]:
+        bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+        for action, place in _LINKS_BUCKET:
+            resource = f"{bucket}{place.format(f'{prefix}example')}"
+            yield self._need(action, self._arn("s3", "object" if place else "bucket", resource), origin)
 
     def of_service_linked_roles(self) -> Iterator[Need]:
         for role in iam.SERVICE_LINKED_ROLES:
@@ -215,7 +240,8 @@ class _Reader:
         named = {action for actions in phases for action in actions}
         features = (each for each in deployer_actions.FEATURES if each.is_in(step["type"], step["properties"]))
         used = {action for each in features for action in each.actions}
-        return {action for action in named if action in used or not self._left_out.fullmatch(action)}
+        left = {action for action in named - used if deployer_actions.is_left_out(step["type"], action)}
+        return (named - left) | set(_BESIDE_HANDLERS.get(step["type"], ()))
 
     def _of_action(self, action: str, said: Mapping[str, list[str]], step: Step, origin: str) -> Iterator[Need]:
         types = _resource_types(action)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import _data, deployer_actions
-from hyperpod_cdk.catalog.deployer_actions import TYPES, ResourceType
+from hyperpod_cdk.catalog import deployer_actions
+from hyperpod_cdk.catalog.deployer_actions import FEATURES, LEFT_OUT, TYPES, LeftOut, ResourceType, is_left_out
 
-PHASES = ("create", "update", "delete")
+PHASES = ("create", "read", "update", "delete")
+CUSTOM_AMI = {action for each in FEATURES for action in each.actions}
 
 
 @pytest.mark.parametrize("each", TYPES, ids=lambda each: each.name)
@@ -22,18 +23,41 @@ def test_actions_are_sorted_and_hold_what_is_certain(each: ResourceType) -> None
     assert [action for action in each.actions if not re.fullmatch(r"[a-z0-9-]+:[A-Z]\w+", action)] == []
 
 
-def test_every_pattern_leaves_something_out_and_nothing_certain(registry_schema: Callable[[str], Any]) -> None:
-    named = {
-        action
-        for each in TYPES
-        for phase in PHASES
-        for action in registry_schema(each.name).get("handlers", {}).get(phase, {}).get("permissions", [])
-    }
-    certain = {action for each in TYPES for action in each.certain}
-    for row in _data.load("deployer_actions")["left_out"]:
-        assert [action for action in named if re.fullmatch(row["actions"], action)], row
-        assert [action for action in certain if re.fullmatch(row["actions"], action)] == [], row
-        assert len(row["why"].split()) > 2
+def handler_actions(schema: Any, phases: Sequence[str]) -> set[str]:
+    return {action for phase in phases for action in schema.get("handlers", {}).get(phase, {}).get("permissions", [])}
+
+
+@pytest.mark.parametrize("row", LEFT_OUT, ids=lambda row: f"{row.types[0]} {row.actions.pattern[:30]}")
+def test_what_is_left_out_is_named_by_each_type_and_never_certain(
+    row: LeftOut, registry_schema: Callable[[str], Any]
+) -> None:
+    certain = {each.name: each.certain for each in TYPES}
+    alternatives = row.actions.pattern.split("|") if "(" not in row.actions.pattern else [row.actions.pattern]
+    for name in row.types:
+        schema = registry_schema(name)
+        assert {each.partition(".")[0] for each in row.properties} <= set(schema["properties"]), row
+        assert [action for action in certain[name] if row.actions.fullmatch(action)] == [], row
+    named = {action for name in row.types for action in handler_actions(registry_schema(name), PHASES)}
+    assert [each for each in alternatives if not any(re.fullmatch(each, action) for action in named)] == []
+    assert len(row.why.split()) > 2
+
+
+def test_what_creates_reads_or_deletes_may_read(registry_schema: Callable[[str], Any]) -> None:
+    """A right to look is left out only where the property that asks for it is named, or no ARN of ours would fit."""
+    for each in TYPES:
+        for action in sorted(handler_actions(registry_schema(each.name), ("create", "read", "delete"))):
+            if re.search(r":(Describe|Get|List)", action) and is_left_out(each.name, action):
+                (row,) = [row for row in LEFT_OUT if each.name in row.types and row.actions.fullmatch(action)]
+                assert row.properties or action in CUSTOM_AMI, (each.name, action)
+
+
+def test_the_reads_that_an_outsider_missed_are_there() -> None:
+    actions = {each.name: set(each.actions) for each in TYPES}
+    assert "s3:ListBucket" in actions["AWS::S3::Bucket"] & actions["AWS::FSx::DataRepositoryAssociation"]
+    assert "ec2:DescribeVpnGateways" in actions["AWS::EC2::VPCGatewayAttachment"]
+    assert "ec2:DescribeInstances" in actions["AWS::EC2::SecurityGroup"]
+    # managed policy AmazonFSxFullAccess v11, statement DescribeEC2VpcResources
+    assert "ec2:GetSecurityGroupsForVpc" in actions["AWS::FSx::FileSystem"]
 
 
 def test_hyperpod_clusters_need_what_the_schema_says() -> None:

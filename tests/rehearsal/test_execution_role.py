@@ -99,6 +99,19 @@ def test_of_a_custom_resource_the_function_is_invoked_and_nothing_else(prod: Env
     assert set(found(prod, step("Custom::Thing", properties={"ServiceToken": token}))) == {"lambda:InvokeFunction"}
 
 
+def test_a_linked_bucket_is_looked_into(prod: Environment) -> None:
+    # FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA"
+    link = step("AWS::FSx::DataRepositoryAssociation", properties={"DataRepositoryPath": "s3://sets/a/"})
+    wanted = found(prod, link)
+    assert "arn:aws:s3:::sets" in wanted["s3:ListBucket"]
+    assert set(wanted["s3:GetObject"]) == set(wanted["s3:PutObject"]) == {"arn:aws:s3:::sets/a/example"}
+
+
+def test_what_a_file_system_asks_of_ec2_is_needed(prod: Environment) -> None:
+    # managed policy AmazonFSxFullAccess v11, statement DescribeEC2VpcResources
+    assert "ec2:GetSecurityGroupsForVpc" in found(prod, step("AWS::FSx::FileSystem"))
+
+
 def test_a_need_is_refused_unless_action_resource_and_conditions_fit() -> None:
     need = Need(action="eks:DeleteCluster", resource=f"arn:aws:eks:{PLACE}:cluster/prod-eks", origin="a test")
     allow = {"Effect": "Allow", "Action": "eks:DeleteCluster", "Resource": f"arn:aws:eks:{PLACE}:cluster/prod-*"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hyperpod_cdk.bootstrap_policy import (
     policies,
     statements,
 )
-from hyperpod_cdk.catalog.deployer_actions import LIMITED_TO
+from hyperpod_cdk.catalog.deployer_actions import LEFT_OUT, LIMITED_TO
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
@@ -44,7 +45,7 @@ def test_every_statement_has_a_name_a_reason_actions_and_resources(written: tupl
         assert each.actions, each
         assert each.resources, each
         assert all(arn == "*" or arn.count(":") >= 5 for arn in each.resources), each
-        assert [action for action in each.actions if "*" in action] == []
+        assert [action for action in each.actions if "*" in action and each.sid != "DataRepositories"] == []
 
 
 def test_all_resources_are_meant_only_where_aws_knows_none(written: tuple[Statement, ...]) -> None:
@@ -53,7 +54,7 @@ def test_all_resources_are_meant_only_where_aws_knows_none(written: tuple[Statem
             assert each.resources == ("*",)
             assert [action for action in each.actions if LIMITED_TO[action]] == []
             assert each.why.startswith(NO_RESOURCE)
-        else:
+        elif each.sid != "DataRepositories":
             assert [action for action in each.actions if not LIMITED_TO[action]] == []
 
 
@@ -199,6 +200,30 @@ def test_an_image_of_ones_own_is_read_and_shared_with_hyperpod(ami: str | None, 
             "arn:aws-us-gov:ec2:us-gov-west-1::snapshot/*",
         )
         assert {"ec2:DescribeImages", "ec2:DescribeSnapshots"} <= anywhere
+
+
+@pytest.mark.parametrize(
+    ("uri", "objects"), [("s3://sets", "sets/*"), ("s3://sets/", "sets/*"), ("s3://sets/a/b/", "sets/a/b/*")]
+)
+def test_whoever_links_a_bucket_may_look_into_it(uri: str, objects: str, dev: Environment) -> None:
+    # FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA"
+    link = {"Type": "AWS::FSx::DataRepositoryAssociation", "Properties": {"DataRepositoryPath": uri}}
+    found = made({"Link": link}, dev)["DataRepositories"]
+    assert found.actions == ("s3:Get*", "s3:List*", "s3:PutObject")
+    assert set(found.resources) == {"arn:aws-us-gov:s3:::sets", f"arn:aws-us-gov:s3:::{objects}"}
+
+
+def test_no_template_sets_what_actions_are_left_out_for(synthesized: Synthesized) -> None:
+    asking = {(name, each) for row in LEFT_OUT for name in row.types for each in row.properties}
+    templates = [json.loads(file.read_text(encoding="utf-8")) for file in synthesized.template_files.values()]
+    set_here = {
+        (resource["Type"], key)
+        for template in templates
+        for resource in template["Resources"].values()
+        for name, value in resource.get("Properties", {}).items()
+        for key in (name, *(f"{name}.{inner}" for inner in (value if isinstance(value, dict) else ())))
+    }
+    assert sorted(asking & set_here) == []
 
 
 def test_a_type_of_which_no_actions_are_known_is_refused(dev: Environment) -> None:

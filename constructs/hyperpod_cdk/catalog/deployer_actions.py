@@ -84,6 +84,20 @@ class Limit:
     why: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeftOut:
+    """Actions that the handlers of ``types`` name for what no stack uses; ``actions`` is a pattern of whole actions.
+
+    ``properties``, their names joined by dots, would ask for it, and no template sets them; there are none where
+    another reason stands in ``why``.
+    """
+
+    types: tuple[str, ...]
+    properties: tuple[str, ...]
+    actions: re.Pattern[str]
+    why: str
+
+
 _DATA = _data.load("deployer_actions")
 
 LIMITABLE: tuple[Limitable, ...] = tuple(
@@ -98,8 +112,25 @@ LIMITS: tuple[Limit, ...] = tuple(
 LIMITED_TO: Mapping[str, tuple[str, ...]] = {action: tuple(types) for action, types in _DATA["limited_to"].items()}
 """The types of LIMITABLE that each action can be limited to; none: AWS knows no resource for it."""
 
-LEFT_OUT: tuple[str, ...] = tuple(row["actions"] for row in _DATA["left_out"])
-"""Patterns of actions that handlers name for what no stack uses, each with its reason in the data."""
+LEFT_OUT: tuple[LeftOut, ...] = tuple(
+    LeftOut(
+        types=tuple(row["types"]),
+        properties=tuple(row["properties"]),
+        actions=re.compile(row["actions"]),
+        why=row["why"],
+    )
+    for row in _DATA["left_out"]
+)
+"""What the handlers of single types name for what no stack uses."""
+
+DATA_REPOSITORY = "AWS::FSx::DataRepositoryAssociation"
+"""The link between a file system and a prefix of a bucket."""
+
+DATA_REPOSITORY_ACTIONS = ("s3:Get*", "s3:List*", "s3:PutObject")
+"""What whoever links a bucket needs on the bucket and the prefix, beside what the type's handlers name.
+
+Source: FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA".
+"""
 
 CUSTOM_RESOURCE = "AWS::CloudFormation::CustomResource"
 """The row of every ``Custom::...`` type."""
@@ -109,6 +140,11 @@ FEATURES: tuple[Feature, ...] = tuple(
     Feature(**{**row, "certain": tuple(row["certain"]), "actions": tuple(row["actions"])}) for row in _DATA["features"]
 )
 """Actions of features that few environments use."""
+
+
+def is_left_out(type_name: str, action: str) -> bool:
+    """Say whether the handler of a type names an action only for what no stack uses."""
+    return any(type_name in each.types and each.actions.fullmatch(action) for each in LEFT_OUT)
 
 
 @cache

@@ -628,7 +628,10 @@ class TestAssociations:
         create = world.client("fsx").create_data_repository_association
         assert refusal(create, FileSystemId=made, FileSystemPath="/a", DataRepositoryPath=f"s3://{bucket}/") == (
             "BadRequest",
-            f"The data repository s3://{bucket}/ does not exist or FSx cannot reach its bucket.",
+            (
+                "Amazon FSx is unable to validate access to the S3 bucket. Ensure the IAM role or user you are using"
+                " has s3:Get*, s3:List* and s3:PutObject permissions to the S3 bucket prefix."
+            ),
         )
 
 

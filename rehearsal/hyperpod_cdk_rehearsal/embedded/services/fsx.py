@@ -538,7 +538,9 @@ def _check_association(context: Context, file_system: FileSystem, path: str, rep
     bucket = repository.removeprefix("s3://").partition("/")[0]
     if not repository.startswith("s3://") or not _bucket_exists(context, bucket):
         raise ServiceError(
-            "BadRequest", f"The data repository {repository} does not exist or FSx cannot reach its bucket."
+            "BadRequest",
+            "Amazon FSx is unable to validate access to the S3 bucket. Ensure the IAM role or user you are using has"
+            " s3:Get*, s3:List* and s3:PutObject permissions to the S3 bucket prefix.",
         )
 
 
