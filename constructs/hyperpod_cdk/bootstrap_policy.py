@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hyperpod_cdk.catalog import iam, regions
@@ -104,14 +104,15 @@ class Policy:
         return _characters(self.statements)
 
 
-def policies(assembly: Assembly, environment: Environment) -> tuple[Policy, ...]:
+def policies(assembly: Assembly, environment: Environment, *, base: Assembly | None = None) -> tuple[Policy, ...]:
     """Compute the managed policies for the execution role of one environment's stacks.
 
-    Raises BootstrapPolicyError where a template has a type of which no actions are known, or where more policies would
-    be needed than a role takes.
+    ``base`` are its stacks as they are deployed: with them the policies suffice for the update from these, which also
+    deletes and detaches what the new templates no longer name. Raises BootstrapPolicyError where a template has a type
+    of which no actions are known, or where more policies would be needed than a role takes.
     """
     parts: list[list[Statement]] = []
-    for statement in statements(assembly, environment):
+    for statement in statements(assembly, environment, base=base):
         if _characters([statement]) > MOST_CHARACTERS:
             raise BootstrapPolicyError(f"the statement {statement.sid} alone exceeds {MOST_CHARACTERS} characters")
         roomy = next((part for part in parts if _characters([*part, statement]) <= MOST_CHARACTERS), None)
@@ -128,10 +129,33 @@ def policies(assembly: Assembly, environment: Environment) -> tuple[Policy, ...]
     return tuple(Policy(name=name, statements=tuple(part)) for name, part in zip(names, parts, strict=True))
 
 
-def statements(assembly: Assembly, environment: Environment) -> tuple[Statement, ...]:
-    """Compute the statements of one environment's stacks, by service. Raises BootstrapPolicyError for a type of which
-    no actions are known."""
-    return tuple(_Writer(assembly, environment).statements())
+def statements(assembly: Assembly, environment: Environment, *, base: Assembly | None = None) -> tuple[Statement, ...]:
+    """Compute the statements of one environment's stacks, by service, with what an update from ``base`` needs beside.
+
+    Raises BootstrapPolicyError for a type of which no actions are known.
+    """
+    found: dict[str, Statement] = {}
+    for side in (assembly, base):
+        for each in _Writer(side, environment).statements() if side else ():
+            found[each.sid] = _both(found[each.sid], each) if each.sid in found else each
+    return tuple(found.values())
+
+
+def _both(one: Statement, other: Statement) -> Statement:
+    """Give the statement that allows what either of two of the same name does; their conditions have the same keys."""
+    condition = {
+        operator: {
+            key: value if value == other.condition[operator][key] else sorted({*value, *other.condition[operator][key]})
+            for key, value in keys.items()
+        }
+        for operator, keys in one.condition.items()
+    }
+    return replace(
+        one,
+        actions=tuple(dict.fromkeys((*one.actions, *other.actions))),
+        resources=tuple(sorted({*one.resources, *other.resources})),
+        condition=condition,
+    )
 
 
 class _Writer:

@@ -68,6 +68,17 @@ def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> Non
     assert {each["Sid"] for each in policy["document"]["Statement"]} == set(answer["reasons"])
 
 
+def test_with_a_base_what_leaves_may_be_deleted(run: Run, workspace: Path, assembly: Path, tmp_path: Path) -> None:
+    before = written(tmp_path / "before.out", {"Role": ROLE, "Quota": {"Type": "AWS::SageMaker::ComputeQuota"}})
+    told = {}
+    for name, base in (("alone", ()), ("both", ("--base", str(before)))):
+        done = run("bootstrap-policy", "dev", "--head", str(assembly), *base, "--out", f"{name}.json")
+        assert (done.returncode, done.stderr) == (0, "")
+        told[name] = (workspace / f"{name}.json").read_text(encoding="utf-8")
+    assert "sagemaker:DeleteComputeQuota" not in told["alone"]
+    assert "sagemaker:DeleteComputeQuota" in told["both"]
+
+
 def test_several_policies_are_several_files(run: Run, workspace: Path, tmp_path: Path) -> None:
     # names that fill one policy after the other
     buckets = {

@@ -226,6 +226,36 @@ def test_no_template_sets_what_actions_are_left_out_for(synthesized: Synthesized
     assert sorted(asking & set_here) == []
 
 
+def test_an_update_may_remove_what_only_the_base_has(dev: Environment) -> None:
+    policy = "arn:aws-us-gov:iam::aws:policy/AmazonSageMakerHyperPodTrainingOperatorAccess"
+    trust = {"Statement": [{"Principal": {"Service": "pods.eks.amazonaws.com"}}]}
+    role = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust, "ManagedPolicyArns": [policy]}}
+    quota = {"Type": "AWS::SageMaker::ComputeQuota", "Properties": {}}
+    kept = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
+
+    def assembly(resources: Mapping[str, Any]) -> Assembly:
+        stack = Stack(name="dev-platform", template={"Resources": resources}, account=dev.account, region=dev.region)
+        return Assembly(environment="dev", stacks=(stack,))
+
+    before, after = assembly({"Kept": kept, "Role": role, "Quota": quota}), assembly({"Kept": kept})
+    alone = {each.sid: each for each in statements(after, dev)}
+    both = {each.sid: each for each in statements(after, dev, base=before)}
+    assert not any("ComputeQuota" in action for each in alone.values() for action in each.actions)
+    assert "sagemaker:DeleteComputeQuota" in {action for each in both.values() for action in each.actions}
+    assert policy not in alone["IamAttachedPolicies"].condition["ArnLike"]["iam:PolicyARN"]
+    assert policy in both["IamAttachedPolicies"].condition["ArnLike"]["iam:PolicyARN"]
+    # nothing of either is lost, whichever is the base
+    for one, other in ((before, after), (after, before)):
+        whole = {each.sid: each for each in statements(one, dev, base=other)}
+        for each in (*statements(one, dev), *statements(other, dev)):
+            assert set(each.actions) <= set(whole[each.sid].actions)
+            assert set(each.resources) <= set(whole[each.sid].resources)
+            for operator, keys in each.condition.items():
+                for key, values in keys.items():
+                    got = whole[each.sid].condition[operator][key]
+                    assert got == values or set(values) <= set(got)
+
+
 def test_a_type_of_which_no_actions_are_known_is_refused(dev: Environment) -> None:
     with pytest.raises(BootstrapPolicyError) as refused:
         made({"Queue": {"Type": "AWS::SQS::Queue"}}, dev)

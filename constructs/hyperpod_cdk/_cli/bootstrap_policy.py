@@ -36,6 +36,14 @@ _CONTEXT = {"chart": "placeholder"}
 def bootstrap_policy(
     environment: EnvironmentArgument,
     *,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--base",
+            metavar="REF|DIR",
+            help="Git revision or cloud assembly that is deployed: also what removing its resources needs.",
+        ),
+    ] = None,
     head: HeadOption = None,
     out: Annotated[
         Path | None,
@@ -49,7 +57,9 @@ def bootstrap_policy(
 ) -> None:
     """Write the IAM policy with which CloudFormation can deploy the environment, and nothing else.
 
-    For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it.
+    For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it. An update that
+    removes something needs rights that the new templates alone do not tell: write the policy with --base then, deploy,
+    and write it without afterwards.
     """
     from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, policies  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
@@ -59,11 +69,11 @@ def bootstrap_policy(
     limits = Limits(is_trusted=trusted)
     with (
         assembly_errors(),
-        synthesized(root, environment, base=None, head=head, context=_CONTEXT, limits=limits) as (_, source),
+        synthesized(root, environment, base=base, head=head, context=_CONTEXT, limits=limits) as (old, source),
     ):
-        assembly = source.assembly
+        assembly, before = source.assembly, old.assembly if old else None
     try:
-        made = policies(assembly, loaded)
+        made = policies(assembly, loaded, base=before)
     except BootstrapPolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(FINDINGS) from None
