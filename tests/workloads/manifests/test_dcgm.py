@@ -32,7 +32,7 @@ def test_the_diagnosis_and_its_code_are_passed_on(tmp_path: Path, level: int, co
     ran = run(script_of(pod_of(measure={"diagnostic_level": level})), tmp_path, variables={"DIAGNOSIS": str(code)})
     assert ran.code == code
     assert ran.lines == [
-        f"# hyperpod-cdk: dcgm node=hyperpod-i-1 instance_type=ml.p5.48xlarge level={level}",
+        f"# hyperpod-cdk: dcgm node=hyperpod-i-1 instance_type=ml.p5.48xlarge level={level} nodes=4",
         "{}",
         f"# hyperpod-cdk: exit={code}",
     ]

@@ -95,6 +95,7 @@ def test_each_collective_runs_over_all_nodes_under_a_line_of_its_own(tmp_path: P
         f"{MARK}host=w-1 node=node-of-w-1",
         f"{MARK}collective=all_reduce nodes=2 instance_type=ml.p5.48xlarge",
         f"{MARK}collective=all_gather nodes=2 instance_type=ml.p5.48xlarge",
+        f"{MARK}job exit=0",
     ]
     calls = ran.said("mpirun ")
     assert [re.search(r"/(\w+)_perf (.*)", call)[1] for call in calls] == ["all_reduce", "all_gather"]  # type: ignore[index] # a miss fails as it should
@@ -112,7 +113,8 @@ def test_a_collective_that_fails_does_not_stop_the_next_and_fails_the_job(tmp_pa
         script(measure={"collectives": ["all_reduce", "all_gather"]}), tmp_path, variables={"BAD": "all_reduce_perf"}
     )
     assert ran.code == 1
-    assert ran.lines[-2].startswith(f"{MARK}collective=all_gather")
+    assert ran.lines[-3].startswith(f"{MARK}collective=all_gather")
+    assert ran.lines[-1] == f"{MARK}job exit=1"
     assert ran.said(f"{MARK}exit") == [f"{MARK}exit=9"]
 
 
@@ -122,7 +124,7 @@ def test_a_collective_that_fails_does_not_stop_the_next_and_fails_the_job(tmp_pa
 )
 def test_an_image_without_the_programs_is_named(tmp_path: Path, missing: str, code: int, message: str) -> None:
     ran = run(script(), tmp_path, without=(missing,))
-    assert (ran.code, ran.errors.strip()) == (code, message)
+    assert (ran.code, ran.errors.strip(), ran.lines[-1]) == (code, message, f"{MARK}job exit={code}")
 
 
 def test_a_worker_that_does_not_answer_is_named(tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_pairs_of_a_round_are_disjoint_and_no_pair_comes_twice(tmp_path: Path, c
 def test_output_of_pairs_that_run_at_once_stays_apart(tmp_path: Path) -> None:
     measure = {"pairs": True, "collectives": ["all_reduce", "all_gather"]}
     ran = run(script(measure=measure), tmp_path, hosts=4)
-    found = [line for line in ran.lines if "host=" not in line]
+    found = [line for line in ran.lines if "host=" not in line and "job exit" not in line]
     for pair, collective, call in zip(found[::3], found[1::3], found[2::3], strict=True):
         hosts = [name.removeprefix("node-of-") for name in pair.removeprefix(f"{MARK}pair=").split(",")]
         assert collective.startswith(f"{MARK}collective=")

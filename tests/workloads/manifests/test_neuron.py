@@ -55,6 +55,7 @@ def test_a_rank_runs_on_each_logical_core_of_all_nodes(tmp_path: Path, instance_
         f"nccom-test {flags} all_reduce {hosts}; 10.1.2.3 1",
         f"{MARK}collective=all_gather nodes=2 instance_type={instance_type}",
         f"nccom-test {flags} all_gather {hosts}; 10.1.2.3 1",
+        f"{MARK}job exit=0",
     ]
 
 
@@ -76,7 +77,8 @@ def test_a_collective_that_fails_does_not_stop_the_next_and_fails_the_job(tmp_pa
     ran = run(launcher, tmp_path, variables={"BAD": "all_reduce"})
     assert ran.code == 1
     assert ran.said(f"{MARK}exit") == [f"{MARK}exit=9"]
-    assert ran.lines[-1].startswith("nccom-test")
+    assert ran.lines[-2].startswith("nccom-test")
+    assert ran.lines[-1] == f"{MARK}job exit=1"
 
 
 def test_workers_keep_their_variables_for_sessions_over_ssh() -> None:

@@ -59,10 +59,11 @@ def test_it_waits_in_the_team_s_queue() -> None:
 def test_a_node_with_too_few_interfaces_fails(tmp_path: Path, interfaces: int, code: int) -> None:
     ran = run(script_of(pod_of(job_of())), tmp_path, variables={"INTERFACES": str(interfaces)})
     assert ran.code == code
-    (line,) = ran.lines
+    line, end = ran.lines
+    assert end == f"# hyperpod-cdk: exit={code}"
     assert line.startswith(
         f"# hyperpod-cdk: efa-info node=hyperpod-i-1 instance_type=ml.p5.48xlarge interfaces={interfaces} expected=32"
-        " memlock="
+        " nodes=4 memlock="
     )
     assert ran.errors.count("provider: efa") == interfaces
 

@@ -210,8 +210,8 @@ def test_wrong_results_fail_however_fast() -> None:
 def test_results_that_were_not_compared_are_no_pass() -> None:
     lines = [line for line in run(["a", "b"], 437.0, wrong="N/A") if "Out of bounds" not in line]
     report = _report([marked("all_reduce", 2, P5), *lines])
-    assert "results" not in _checks(report)
-    assert report.runs[0].wrong is None
+    assert _checks(report)["results"] == ("unknown", "results were not compared (all_reduce)")
+    assert (report.verdict, report.runs[0].wrong) == ("unknown", None)
 
 
 def test_a_log_that_ends_within_its_table_fails() -> None:
@@ -479,9 +479,9 @@ def test_a_warning_names_its_gpu_where_the_result_does(entity: dict[str, Any], s
     ("results", "check"),
     [
         (["Pass", "Pass"], ("pass", "DCGM: 2 passed")),
-        (["Pass", "Skip"], ("pass", "DCGM: 1 passed, 1 skipped")),
-        (["Skip"], ("unknown", "DCGM: 1 skipped")),
-        (["Warn", "Pass"], ("pass", "DCGM: 1 passed, 1 warned")),
+        (["Pass", "Skip"], ("unknown", "DCGM: 1 passed, 1 skipped: x")),
+        (["Skip"], ("unknown", "DCGM: 1 skipped: x")),
+        (["Warn", "Pass"], ("unknown", "DCGM: 1 passed, 1 warned: x")),
         ([], ("unknown", "DCGM: no test")),
     ],
 )

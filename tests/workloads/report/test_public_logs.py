@@ -23,12 +23,12 @@ def test_a_public_log_gets_the_verdict_of_a_person(row: dict[str, Any]) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len({row["source"] for row in ROWS}) >= 40
+    assert len({row["source"] for row in ROWS}) >= 90
 
 
 def test_every_kind_of_failure_is_shown_by_a_log() -> None:
     """A kind that no log has was written from imagination; those of other test files are named here."""
-    elsewhere = {"gpu memory", "killed", "locked memory", "huge pages", "abort", "nccl"}
+    elsewhere = {"gpu memory", "locked memory", "huge pages"}
     shown = {name for row in ROWS for name in parse(row["lines"]).problems}
     assert set(KNOWN) - shown <= elsewhere
 
@@ -37,5 +37,5 @@ def test_every_kind_of_failure_is_shown_by_a_log() -> None:
 def test_the_fast_look_at_a_line_misses_no_failure(row: dict[str, Any]) -> None:
     for line in row["lines"]:
         # lines of NCCL INFO are chosen by another pattern
-        if "NCCL INFO" not in line and any(known.pattern.search(line) for known in KNOWN.values()):
+        if "NCCL INFO" not in line and any(known.fits(line) for known in KNOWN.values()):
             assert any(word in line.lower().encode() for word in WORDS), line

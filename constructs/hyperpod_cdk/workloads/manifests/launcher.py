@@ -13,6 +13,9 @@ Value = str | int | Sequence[str]
 NODE_VARIABLE = "HYPERPOD_CDK_NODE"
 """The variable of a worker that holds the name of its node."""
 
+TELL_END = """trap 'echo "# hyperpod-cdk: job exit=$?"' EXIT\n"""
+"""Tells the exit code of the launcher, which also ends where no program was started."""
+
 # Kubernetes replaces $(NAME) and $$ in arguments: scripts have neither
 WAIT_FOR_WORKERS = """\
 export PATH="/opt/amazon/openmpi/bin:/opt/amazon/efa/bin:$PATH"

@@ -8,6 +8,7 @@ from typing import Any
 from hyperpod_cdk.workloads.manifests.launcher import (
     NODE_VARIABLE,
     SERVE,
+    TELL_END,
     WAIT_FOR_WORKERS,
     Value,
     assignments,
@@ -175,6 +176,5 @@ def largest_bytes(plan: Plan, *, ranks_per_accelerator: int = 1) -> int:
 
 
 def _script(values: dict[str, Value]) -> str:
-    return (
-        "set -euo pipefail\n" + assignments(values) + 'export PATH="$PATH:/opt/nccl-tests/build"\n' + WAIT_FOR_WORKERS
-    )
+    start = f"set -euo pipefail\n{TELL_END}{assignments(values)}"
+    return f'{start}export PATH="$PATH:/opt/nccl-tests/build"\n{WAIT_FOR_WORKERS}'

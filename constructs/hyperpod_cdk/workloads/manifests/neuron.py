@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperpod_cdk.workloads.manifests.launcher import SERVE, WAIT_FOR_WORKERS, Value, assignments, instance_types
+from hyperpod_cdk.workloads.manifests.launcher import (
+    SERVE,
+    TELL_END,
+    WAIT_FOR_WORKERS,
+    Value,
+    assignments,
+    instance_types,
+)
 from hyperpod_cdk.workloads.manifests.mpi_jobs import forwarded, largest_bytes, mpi_job
 from hyperpod_cdk.workloads.manifests.node_jobs import LOOK_AT_EFA, node_job
 from hyperpod_cdk.workloads.manifests.training_pods import processes
@@ -53,7 +60,7 @@ _PORT = 45654
 
 def neuron_info(plan: Plan) -> list[dict[str, Any]]:
     """Give the Job that lists the Neuron devices and the EFA interfaces of every node."""
-    values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa}
+    values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa, "nodes": plan.nodes}
     script = "set -uo pipefail\nfailed=0\n" + _PATHS + assignments(values) + _LOOK_AT_DEVICES
     if plan.efa:
         script += LOOK_AT_EFA
@@ -72,6 +79,6 @@ def nccom(plan: Plan) -> list[dict[str, Any]]:
         "collectives": list(measure.collectives),
         "flags": ["-r", str(ranks * plan.nodes), "-N", str(plan.nodes), *sizes, "-d", "fp32", "--non-interactive"],
     }
-    launcher = "set -euo pipefail\n" + _PATHS + assignments(values) + WAIT_FOR_WORKERS + _MEASURE
+    launcher = "set -euo pipefail\n" + TELL_END + _PATHS + assignments(values) + WAIT_FOR_WORKERS + _MEASURE
     serve = "set -euo pipefail\n" + _PATHS + assignments({"variables": forwarded(plan, {})}) + _KEEP_VARIABLES + SERVE
     return [mpi_job(plan, slots=ranks, script=launcher, environment={}, worker_script=serve)]

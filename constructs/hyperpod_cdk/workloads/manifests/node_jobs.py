@@ -12,10 +12,13 @@ from hyperpod_cdk.workloads.plan import Plan
 LOOK_AT_EFA = """\
 domains="$(fi_info -p efa -t FI_EP_RDM | tee /dev/stderr | sed -n 's/^ *domain: *//p' | sort -u | grep -c .)" || true
 echo "# hyperpod-cdk: efa-info node=$HYPERPOD_CDK_NODE instance_type=$instance_type" \\
-  "interfaces=$domains expected=$expected memlock=$(ulimit -l)"
+  "interfaces=$domains expected=$expected nodes=$nodes memlock=$(ulimit -l)"
 ((domains >= expected)) || failed=1
 """
 """Lists the EFA interfaces of a pod and counts them; sets ``failed`` where some are missing."""
+
+
+_TELL_END = """trap 'echo "# hyperpod-cdk: exit=$?"' EXIT\n"""
 
 
 def efa_info(plan: Plan) -> list[dict[str, Any]]:
@@ -23,7 +26,7 @@ def efa_info(plan: Plan) -> list[dict[str, Any]]:
 
     A Job rather than an MPI job: nothing is sent between nodes, and it works without the MPI operator.
     """
-    values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa}
+    values: dict[str, Value] = {"instance_type": instance_types(plan), "expected": plan.efa, "nodes": plan.nodes}
     script = f'set -uo pipefail\nexport PATH="/opt/amazon/efa/bin:$PATH"\nfailed=0\n{assignments(values)}'
     script = f'{script}{LOOK_AT_EFA}exit "$failed"\n'
     # the image asks for all GPUs, which belong to whoever requested them
@@ -36,13 +39,15 @@ def node_job(
 ) -> dict[str, Any]:
     """Give a Job whose pods run ``script`` in bash, one on each node; one that fails does not stop the others.
 
+    However a pod ends, the last line of its log tells its exit code.
+
     A node that is taken when the others are done gets no pod: the last one then runs where another one was. The lines
     in the log name the nodes.
     """
     spec = pod_spec(
         plan,
         container=container,
-        command=("/bin/bash", "-c", script),
+        command=("/bin/bash", "-c", f"{_TELL_END}{script}"),
         environment=environment,
         restart_policy="Never",
         node_variable=NODE_VARIABLE,

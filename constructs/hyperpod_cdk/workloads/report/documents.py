@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from hyperpod_cdk.workloads.report.lines import Words
 from hyperpod_cdk.workloads.report.log import Health, Line, Log
@@ -13,17 +13,35 @@ from hyperpod_cdk.workloads.report.log import Health, Line, Log
 KEYS = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 """What the JSON of a diagnostic begins with: DCGM 4, DCGM 3."""
 
+STATUSES: dict[str, Literal["pass", "fail", "warn", "skip"]] = {
+    "pass": "pass",
+    "passed": "pass",
+    "fail": "fail",
+    "failed": "fail",
+    "error": "fail",
+    "warn": "warn",
+    "warning": "warn",
+    "skip": "skip",
+    "skipped": "skip",
+    "not run": "skip",
+}
+"""What a diagnostic calls the state of a test, in small letters -> what it means."""
+
 _LONGEST = 4 << 20
+_MOST = 20_000
 _MOST_ROWS = 10_000
-_HEAD = re.compile(r"\| Diagnostic\s+\| Result\s+\|")
-_SECTION = re.compile(r"[|+]-+ {2}(\S.{0,40}?) {2}-+\+-*[|+]")
-_ROW = re.compile(r"\|\s*(.{0,100}?)\s*\|\s*(.*?)\s*\|?\s*")
+_LONGEST_NAME = 100
+_BORDER = frozenset("|+- ")
 _OF_GPU = re.compile(r"(GPU ?\d{1,4}): ([A-Za-z]{2,10})\b")
-_REMARKS = ("warning", "error", "info")
+_INFO = "info"
+_REMARKS = ("warning", "error", _INFO)
 """Rows that say something of the test above them."""
 
 _METADATA = "Metadata"
-_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
+# possessive: a string that does not end on its line is taken once, not again from each of its quotes
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]')
+_DCGM = '"DCGM'
+_OF_JSON = ("{", "}", "[", "]", '"')
 
 
 @dataclass
@@ -33,6 +51,7 @@ class _Open:
     parts: list[str] = field(default_factory=list)
     length: int = 0
     depth: int = 0
+    is_diagnostic: bool = False
 
 
 @dataclass
@@ -42,30 +61,42 @@ class _Table:
     line: Line
     of: str
     rows: int = 0
+    is_closed: bool = False
     categories: list[dict[str, Any]] = field(default_factory=list)
+    remarks: list[str] | None = None
 
     def row(self, text: str) -> None:
-        """Take a line of the table."""
+        """Take a line of the table; its last border closes it."""
         self.rows += 1
-        if match := _SECTION.fullmatch(text):
-            self.categories.append({"category": match[1].strip(), "tests": []})
-        elif (match := _ROW.fullmatch(text)) and self.rows <= _MOST_ROWS:
-            self._result(match[1], match[2])
+        if _BORDER.issuperset(text):
+            self.is_closed = bool(self.categories)
+        elif text.startswith(("|-", "+-")):
+            name = next((part for part in text.split("+") if part.strip("|- ")), "").strip("|- ")
+            self.categories.append({"category": name[:_LONGEST_NAME], "tests": []})
+        elif text.startswith("|") and self.rows <= _MOST_ROWS:
+            name, _, value = text[1:].partition("|")
+            self._result(name.strip()[:_LONGEST_NAME], value.rstrip("| \t").strip())
 
     def _result(self, name: str, value: str) -> None:
         category = self.categories[-1] if self.categories else None
         if category is None or category["category"] == _METADATA:
             return
-        tests = category["tests"]
-        if name and name.rstrip(":").lower() not in _REMARKS:
+        tests, remark = category["tests"], name.rstrip(":").lower()
+        if name and remark not in _REMARKS:
             # the state is the first word; GPUs may follow it
-            tests.append({"name": name, "results": [{"status": value.partition(" ")[0], "warnings": []}]})
+            tests.append({"name": name, "results": [_stated(value)]})
+            self.remarks = None
         elif not tests:
             return
         elif match := _OF_GPU.match(value):
             tests[-1]["results"].append({"gpu_id": match[1].removeprefix("GPU").strip(), "status": match[2]})
+        elif not name and self.remarks is None and value.partition(" ")[0].lower() in STATUSES:
+            # GPUs of which the same test came to another end
+            tests[-1]["results"].append(_stated(value))
         elif value:
-            said = tests[-1]["results"][0]["warnings"]
+            said: list[str] = self.remarks if self.remarks is not None else tests[-1]["results"][0]["warnings"]
+            if name:
+                said = self.remarks = tests[-1]["results"][0][_INFO if remark == _INFO else "warnings"]
             # the table cuts a sentence into rows; only the first of them names what it is
             if name or not said:
                 said.append(value)
@@ -76,6 +107,10 @@ class _Table:
     def document(self) -> dict[str, Any]:
         """The table in the form of the JSON that ``dcgmi diag --json`` prints."""
         return {KEYS[0]: {"test_categories": [each for each in self.categories if each["category"] != _METADATA]}}
+
+
+def _stated(value: str) -> dict[str, Any]:
+    return {"status": value.partition(" ")[0], "warnings": [], _INFO: []}
 
 
 class Documents:
@@ -93,43 +128,77 @@ class Documents:
         return bool(self._open or self._tables)
 
     def end(self) -> None:
-        """Keep the tables that end with the log; a document without its last brace is none."""
+        """Keep what ends with the log before its own end, as incomplete."""
         for pod in list(self._tables):
             self._end_table(pod)
+        for opened in self._open.values():
+            self._keep_broken(opened)
+        self._open.clear()
 
-    def feed(self, words: Words, number: int, *, node: str = "") -> None:
-        """Take a line; what begins with a brace begins a document, since those within one are indented."""
+    def feed(self, words: Words, number: int, *, node: str = "") -> bool:
+        """Take a line; what begins with a brace begins a document, since those within one are indented.
+
+        Returns whether the line is a part of a diagnostic, which tells by itself what it means.
+        """
         text = words.text.strip()
-        if _HEAD.match(text):
+        is_row = text.startswith(("|", "+"))
+        if _is_head(text):
             self._end_table(words.pod)
             self._tables[words.pod] = _Table(Line(self._file, number, text[:80]), node or words.pod)
-        elif words.pod in self._tables:
-            if text.startswith(("|", "+")):
-                self._tables[words.pod].row(text)
-            else:
+        elif (table := self._tables.get(words.pod)) is not None:
+            if is_row:
+                table.row(text)
+            if table.is_closed or not is_row:
                 self._end_table(words.pod)
+            return is_row
+        return self._json(words, text, number, node)
+
+    def _json(self, words: Words, text: str, number: int, node: str) -> bool:
         if words.text.startswith("{"):
-            self._open[words.pod] = _Open(Line(self._file, number, words.text.strip()[:80]), node or words.pod)
+            if (before := self._open.pop(words.pod, None)) is not None:
+                self._keep_broken(before)
+            self._open[words.pod] = _Open(Line(self._file, number, text[:80]), node or words.pod)
         opened = self._open.get(words.pod)
         if opened is None:
-            return
+            return False
         opened.parts.append(words.text)
         opened.length += len(words.text)
+        opened.is_diagnostic = opened.is_diagnostic or _DCGM in words.text
         for match in _PARTS.finditer(words.text):
             opened.depth += {"{": 1, "}": -1}.get(match[0], 0)
         if opened.depth <= 0 or opened.length > _LONGEST:
             del self._open[words.pod]
             self._keep(opened)
+        return opened.is_diagnostic and text.startswith(_OF_JSON)
 
     def _end_table(self, pod: str) -> None:
         table = self._tables.pop(pod, None)
         if table is not None:
-            self._log.health.append(Health(table.of, table.line, table.document))
+            is_whole = table.is_closed and table.rows <= _MOST_ROWS
+            self._add(Health(table.of, table.line, table.document, is_complete=is_whole))
 
     def _keep(self, opened: _Open) -> None:
         try:
             document = json.loads("\n".join(opened.parts))
         except (ValueError, RecursionError):
+            self._keep_broken(opened)
             return
         if any(isinstance(document.get(key), dict) for key in KEYS):
-            self._log.health.append(Health(opened.of, opened.line, document))
+            self._add(Health(opened.of, opened.line, document))
+
+    def _keep_broken(self, opened: _Open) -> None:
+        if opened.is_diagnostic:
+            self._add(Health(opened.of, opened.line, {KEYS[0]: {}}, is_complete=False))
+
+    def _add(self, health: Health) -> None:
+        if len(self._log.health) < _MOST:
+            self._log.health.append(health)
+        else:
+            self._log.left_out["diagnostics"] += 1
+
+
+def _is_head(text: str) -> bool:
+    return text.startswith("| Diagnostic") and [part.strip() for part in text.strip("|").split("|", 2)] == [
+        "Diagnostic",
+        "Result",
+    ]

@@ -7,27 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from hyperpod_cdk.workloads.report import log
-from hyperpod_cdk.workloads.report.documents import KEYS
+from hyperpod_cdk.workloads.report.documents import KEYS, STATUSES
 from hyperpod_cdk.workloads.report.lines import clean
-from hyperpod_cdk.workloads.report.model import Check, HealthTest, Verdict
-from hyperpod_cdk.workloads.report.network import evidence
+from hyperpod_cdk.workloads.report.model import Check, HealthTest
+from hyperpod_cdk.workloads.report.weighing import Point, weighed
 
 Status = Literal["pass", "fail", "warn", "skip", "unknown"]
 
-_STATUSES: dict[str, Status] = {
-    "pass": "pass",
-    "passed": "pass",
-    "fail": "fail",
-    "failed": "fail",
-    "error": "fail",
-    "warn": "warn",
-    "warning": "warn",
-    "skip": "skip",
-    "skipped": "skip",
-    "not run": "skip",
-}
-_GRAVEST: tuple[Status, ...] = ("fail", "warn", "unknown", "pass", "skip")
+_GRAVEST: tuple[Status, ...] = ("fail", "unknown", "warn", "skip", "pass")
 _LONGEST = 300
+_SHOWN = 4
+_REPLACE = "take the node out of service and replace it, unless the warning names a setting"
+_SET_UP = "see whether the image's DCGM fits the nodes' driver, and run it again"
 
 
 def tests(found: log.Log) -> tuple[HealthTest, ...]:
@@ -35,31 +26,86 @@ def tests(found: log.Log) -> tuple[HealthTest, ...]:
     return tuple(test for health in found.health for test in _tests(health))
 
 
+def failed(found: log.Log) -> set[str]:
+    """Give the nodes, or pods, of which a test failed."""
+    return {test.of for test in tests(found) if test.status == "fail"}
+
+
 def check(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Check | None:
-    """Judge the diagnostics: a failed test fails; where all were skipped nothing is known. None without any."""
+    """Judge the diagnostics; None without any.
+
+    A failed test, or a diagnostic that could not run, fails. It passes where every diagnostic came to its end and all
+    of its tests passed without a warning; whatever was skipped, warned of or cut off is not known.
+    """
     if not found.health:
         return None
-    counts = Counter(test.status for test in all_tests)
-    lines = evidence(health.line for health in found.health[: log.KEPT])
+    lines = [health.line for health in found.health]
+    return weighed(
+        "health",
+        against=_against(found, all_tests),
+        missing=_missing(found, all_tests),
+        proof=Point(says=_counted(all_tests), lines=lines[: log.KEPT]),
+    )
+
+
+def _against(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
     failed = [test for test in all_tests if test.status == "fail"]
+    lines = [health.line for health in found.health]
     if failed:
         first = failed[0]
         where = f" ({first.of})" if first.of else ""
         why = f": {first.says[0]}" if first.says else ""
         more = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-        says = f"{first.name} failed{where}{why}{more}"
-        fix = "take the node out of service and replace it, unless the warning names a setting"
-        return Check(name="health", verdict=Verdict.FAIL, says=says, fix=fix, evidence=lines)
+        # the lines of the node that failed first
+        lines.sort(key=lambda line: all(line != each.line for each in found.health if each.of == first.of))
+        return Point(says=f"{first.name} failed{where}{why}{more}", fix=_REPLACE, lines=lines[: log.KEPT])
+    broken = [(health, why) for health in found.health if (why := _runtime_error(health))]
+    if broken:
+        health, why = broken[0]
+        where = f" on {health.of}" if health.of else ""
+        return Point(says=f"the diagnostic did not run{where}: {why}", fix=_SET_UP, lines=[health.line])
+    return None
+
+
+def _missing(found: log.Log, all_tests: tuple[HealthTest, ...]) -> Point | None:
+    counted, lines = _counted(all_tests), [health.line for health in found.health]
+    cut = [health.line for health in found.health if not health.is_complete]
+    if cut:
+        said = f"; {_plural(len(cut), 'diagnostic')} without an end"
+        return Point(says=f"{counted}{said}", fix="give the whole log, or run it again", lines=cut[: log.KEPT])
+    if any(not any(_tests(health)) for health in found.health):
+        return Point(says=counted if not all_tests else f"{counted}; a diagnostic without a test", lines=lines[:1])
+    unclear = [test for test in all_tests if test.status != "pass" or test.says]
+    if not unclear:
+        return None
+    names = list(dict.fromkeys(test.name for test in unclear if test.name))
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    why = next((f" ({test.says[0]})" for test in unclear if test.says), "")
+    return Point(
+        says=f"{counted}: {shown}{why}" if names else counted,
+        fix="see why these did not simply pass; what was skipped was not tested",
+        lines=lines[: log.KEPT],
+    )
+
+
+def _counted(all_tests: tuple[HealthTest, ...]) -> str:
+    counts = Counter(test.status for test in all_tests)
     parts = [f"{counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
-    verdict = Verdict.PASS if counts["pass"] else Verdict.UNKNOWN
-    return Check(name="health", verdict=verdict, says=f"DCGM: {', '.join(parts) or 'no test'}", fix="", evidence=lines)
+    warned = sum(1 for test in all_tests if test.status == "pass" and test.says)
+    if warned:
+        parts.append(f"{warned} of these with a warning")
+    return f"DCGM: {', '.join(parts) or 'no test'}"
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 _WORDS: dict[Status, str] = {"pass": "passed", "warn": "warned", "skip": "skipped", "unknown": "without a result"}
 
 
 def _tests(health: log.Health) -> Iterator[HealthTest]:
-    root = next(health.document[key] for key in KEYS if isinstance(health.document.get(key), dict))
+    root = _root(health)
     for category in _dicts(root.get("test_categories")):
         for test in _dicts(category.get("tests")):
             results = list(_dicts(test.get("results")))
@@ -76,6 +122,17 @@ def _tests(health: log.Health) -> Iterator[HealthTest]:
             )
 
 
+def _root(health: log.Health) -> dict[str, Any]:
+    found: dict[str, Any] = next(health.document[key] for key in KEYS if isinstance(health.document.get(key), dict))
+    return found
+
+
+def _runtime_error(health: log.Health) -> str:
+    """Give why a diagnostic did not run, empty where it did: DCGM puts it beside the tests or beside everything."""
+    said = (place.get("runtime_error") for place in (_root(health), health.document))
+    return next((text for each in said if (text := _text(each))), "")
+
+
 def _gravest(found: Sequence[Status]) -> Status:
     for status in _GRAVEST:
         if status in found:
@@ -84,13 +141,15 @@ def _gravest(found: Sequence[Status]) -> Status:
 
 
 def _status(value: Any) -> Status:
-    return _STATUSES.get(str(value).strip().lower(), "unknown")
+    return STATUSES.get(str(value)[:_LONGEST].strip().lower(), "unknown")
 
 
 def _warnings(result: dict[str, Any]) -> Iterator[str]:
     entity = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids")))
     of = f"GPU {entity}: " if isinstance(entity, int | str) and str(entity) else ""
     given = result.get("warnings", [])
+    if _status(result.get("status")) == "fail" and not given:
+        given = result.get("info", [])
     for each in given if isinstance(given, list) else [given]:
         text = each.get("warning") if isinstance(each, dict) else each
         if isinstance(text, str) and text.strip():

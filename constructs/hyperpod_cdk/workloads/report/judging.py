@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,8 +12,9 @@ from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.workloads.report import health, log, measures, pairs, problems
 from hyperpod_cdk.workloads.report.lustre import lustre_check
 from hyperpod_cdk.workloads.report.measures import NO_TYPE, Beside, gb_s, hosts
-from hyperpod_cdk.workloads.report.model import Check, Report, Run, Size, Verdict
-from hyperpod_cdk.workloads.report.network import evidence, fabrics, interfaces_check, network, network_check
+from hyperpod_cdk.workloads.report.model import Check, Report, Run, Size, Verdict, worst
+from hyperpod_cdk.workloads.report.network import fabrics, interfaces_check, network, network_check
+from hyperpod_cdk.workloads.report.weighing import Point, evidence, weighed
 
 _SHOWN = 3
 _CUT = "give the whole log; if this is all of it, see how the job's pods ended"
@@ -21,6 +23,9 @@ _TIMED_OUT = 124
 """What timeout exits with."""
 
 _KILLED = 137
+_WORKERS = "see which worker pods do not run, and that each is on a node of its own"
+_SPLIT = "give the logs of fewer tests at a time"
+_WRONG = "run the GPUs' diagnostics (kind: dcgm) on these nodes, and do not train on them before"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,13 +76,14 @@ def judge(found: log.Log, *, instance_type: str | None = None, nodes: int | None
         lustre_check(found),
         *_run_checks(found, judged),
         pairs.check(two, all_pairs, bad),
+        _left_out_check(found),
         _nodes_check(found, place, is_paired=is_paired),
         _type_check(found, place),
         _errors_check(found),
         health.check(found, all_tests),
     ]
     kept = tuple(check for check in checks if check is not None)
-    verdict = _worst(check.verdict for check in kept)
+    verdict = worst(check.verdict for check in kept)
     return Report(
         version=1,
         verdict=verdict,
@@ -182,11 +188,11 @@ def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
         beside = Beside(verdict=Verdict.UNKNOWN, says="nothing was measured")
     wrong = measures.wrong(run)
     states = [beside.verdict]
-    if wrong or run.out_of_bounds:
+    if _is_wrong(run):
         states.append(Verdict.FAIL)
     if run.exit_code is not None or not run.is_complete:
         states.append(Verdict.FAIL)
-    if run.bad_rows:
+    if run.bad_rows or run.sizes_left_out or not _is_compared(run):
         states.append(Verdict.UNKNOWN)
     first = run.line or log.Line("", 0, "")
     report = Run(
@@ -204,7 +210,7 @@ def _judged(run: log.Run, place: _Place, *, is_paired: bool) -> _Judged:
         memory_limit_bytes=run.memory_limit_bytes,
         exit_code=run.exit_code,
         complete=run.is_complete,
-        verdict=_worst(states),
+        verdict=worst(states),
         comparison=beside.comparison,
         begins=evidence([first])[0],
     )
@@ -227,20 +233,10 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
     elif found.signals:
         spoken = evidence(next(iter(found.signals.values())).lines)
         yield Check(name="bandwidth", verdict=Verdict.UNKNOWN, says="nothing was measured", fix="", evidence=spoken)
-    wrong = [each for each in judged if each.report.wrong or each.run.out_of_bounds]
-    if wrong:
-        wrong_lines = [line for each in wrong for line in _wrong_lines(each.run)]
-        names = ", ".join(dict.fromkeys(_called(each) for each in wrong))
-        total = sum(each.report.wrong or each.run.out_of_bounds or 0 for each in wrong)
-        yield Check(
-            name="results",
-            verdict=Verdict.FAIL,
-            says=f"{total} wrong element{'s' if total != 1 else ''} ({names})",
-            fix="run the GPUs' diagnostics (kind: dcgm) on these nodes, and do not train on them before",
-            evidence=evidence(wrong_lines[: log.KEPT]),
-        )
-    elif any(each.report.wrong is not None for each in judged):
-        yield Check(name="results", verdict=Verdict.PASS, says="no wrong element", fix="", evidence=())
+    wrong = [each for each in judged if _is_wrong(each.run)]
+    results = _results_check(judged, wrong)
+    if results is not None:
+        yield results
     # a program that found wrong results ends with an exit code too, which then tells nothing more
     open_runs = [
         each for each in judged if not each.run.is_complete or (each.run.exit_code is not None and each not in wrong)
@@ -266,13 +262,47 @@ def _run_checks(found: log.Log, judged: Sequence[_Judged]) -> Iterator[Check]:
         )
 
 
+def _is_wrong(run: log.Run) -> bool:
+    return bool(measures.wrong(run)) or run.is_out_of_bounds or any(_off_lines(run))
+
+
+def _off_lines(run: log.Run) -> Iterator[log.Line]:
+    return (size.line for size in run.sizes if any(timing.is_off for timing in size.timings))
+
+
+def _is_compared(run: log.Run) -> bool:
+    """Whether the results of a run were compared with what they have to be; nccom-test tells nothing of it."""
+    return run.tool != "nccl-tests" or any(timing.is_compared for size in run.sizes for timing in size.timings)
+
+
+def _results_check(judged: Sequence[_Judged], wrong: Sequence[_Judged]) -> Check | None:
+    """Judge what was computed: a count of wrong values, a word of the program, or an error larger than allowed."""
+    against = missing = proof = None
+    if wrong:
+        total = sum(each.report.wrong or each.run.out_of_bounds or 0 for each in wrong)
+        lines = [line for each in wrong for line in _wrong_lines(each.run)]
+        names = ", ".join(dict.fromkeys(_called(each) for each in wrong))
+        what = f"{total} wrong element{'s' if total != 1 else ''}" if total else "wrong results"
+        against = Point(says=f"{what} ({names})", fix=_WRONG, lines=lines[: log.KEPT])
+    compared = [each for each in judged if each.run.sizes and _is_compared(each.run)]
+    blind = [each for each in judged if each.run.sizes and not _is_compared(each.run)]
+    if blind:
+        names = ", ".join(dict.fromkeys(_called(each) for each in blind))
+        lines = [each.run.sizes[-1].line for each in blind]
+        missing = Point(says=f"results were not compared ({names})", fix="run it with -c 1", lines=lines[: log.KEPT])
+    if any(each.report.wrong is not None for each in compared):
+        ends = [each.run.bounds or each.run.sizes[-1].line for each in compared]
+        proof = Point(says="no wrong element", lines=ends[: log.KEPT])
+    return weighed("results", against=against, missing=missing, proof=proof)
+
+
 def _bandwidth_check(judged: Sequence[_Judged]) -> Check:
     """Judge the speed of all runs: the worst comparison counts; runs that nothing compares with hold nothing back.
 
     Where several nodes ran, one collective that is as fast as published shows the fabric; the others are told.
     """
     compared = [each for each in judged if each.beside.comparison is not None]
-    verdict = _worst(each.beside.verdict for each in compared or judged)
+    verdict = worst(each.beside.verdict for each in compared or judged)
     telling = [each for each in compared or judged if each.beside.verdict is verdict]
     told = telling[:_SHOWN] if verdict is not Verdict.PASS else telling[:1]
     says = "; ".join(f"{_called(each)} {_reached(each)}" for each in told)
@@ -309,22 +339,77 @@ def _compared_line(each: _Judged) -> log.Line | None:
     return next((size.line for size in each.run.sizes if size.bytes == wanted), None)
 
 
+def _left_out_check(found: log.Log) -> Check | None:
+    """Say what a log holds beyond what is read of one; that part is not known."""
+    left_out = found.left_out + Counter({"sizes": sum(run.sizes_left_out for run in found.runs)})
+    if not +left_out:
+        return None
+    said = ", ".join(f"{count} {what}" for what, count in sorted((+left_out).items()))
+    return weighed("completeness", missing=Point(says=f"the log holds too much: {said} were left out", fix=_SPLIT))
+
+
 def _nodes_check(found: log.Log, place: _Place, *, is_paired: bool) -> Check | None:
-    """Say that other nodes took part than were asked for; None where they are as many, or nobody says."""
+    """Say that other nodes took part than were asked for, or gave no result; None where all did, or nobody says."""
+    against = missing = None
     for run in () if is_paired else found.runs:
         marked = run.marker.nodes if run.marker is not None else None
         wanted = place.nodes if place.nodes_from == "option" else marked
         seen = len(hosts(run))
-        if wanted is not None and seen and seen != wanted:
-            lines = [run.line] if run.line is not None else []
-            return Check(
-                name="nodes",
-                verdict=Verdict.FAIL,
-                says=f"{seen} node{'s' if seen != 1 else ''} took part, not {wanted}",
-                fix="see which worker pods do not run, and that each is on a node of its own",
-                evidence=evidence(lines),
-            )
+        lines = [run.line] if run.line is not None else []
+        if wanted is None or seen == wanted:
+            continue
+        if seen:
+            says = f"{seen} node{'s' if seen != 1 else ''} took part, not {wanted}"
+            against = against or Point(says=says, fix=_WORKERS, lines=lines)
+        elif run.sizes and not _is_of_nodes(run, place, wanted):
+            says = f"the log does not show that {wanted} node{'s' if wanted != 1 else ''} took part"
+            missing = missing or Point(says=says, fix="give the whole log, with the list of its ranks", lines=lines)
+    return weighed("nodes", against=against, missing=missing or _without_result(found, place, is_paired=is_paired))
+
+
+def _is_of_nodes(run: log.Run, place: _Place, nodes: int) -> bool:
+    each = {row.accelerator_count for row in ((place.row,) if place.row is not None else place.types)}
+    return len(each) == 1 and measures.fits_ranks(run, nodes * each.pop()) is True
+
+
+def _without_result(found: log.Log, place: _Place, *, is_paired: bool) -> Point | None:
+    """Say which looks at single nodes found nothing, or that fewer nodes were looked at than were asked for."""
+    empty = [look for look in found.looks if not look.results and look.kind != "neuron-info"]
+    if empty:
+        names = list(dict.fromkeys(look.of for look in empty))
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        lines = [look.line for look in empty]
+        return Point(says=f"no result from {shown}", fix=_CUT, lines=lines[: log.KEPT])
+    stated = [look.nodes for look in found.looks if look.nodes is not None]
+    wanted = place.nodes if place.nodes_from == "option" else max(stated, default=None)
+    if wanted is None:
+        return None
+    for seen, what, line in _looked_at(found, is_paired=is_paired):
+        if seen != wanted:
+            says = f"{what} of {seen} node{'s' if seen != 1 else ''}, not of {wanted}"
+            return Point(says=says, fix="give the logs of all pods, and see which do not run", lines=[line])
     return None
+
+
+def _looked_at(found: log.Log, *, is_paired: bool) -> Iterator[tuple[int, str, log.Line]]:
+    """Give of how many nodes each kind of test tells, with its first line."""
+    if found.health:
+        yield _distinct([each.of for each in found.health]), "diagnostics", found.health[0].line
+    if found.counted:
+        yield len({each.node for each in found.counted}), "interfaces", found.counted[0].line
+    elif found.fabrics and not found.runs and found.fabric_lines.lines:
+        yield (
+            len({speaker.partition(" rank ")[0] for speaker in found.fabrics}),
+            "interfaces",
+            found.fabric_lines.lines[0],
+        )
+    if is_paired and found.runs and found.runs[0].line is not None:
+        yield len({host for run in found.runs for host in hosts(run)}), "pairs", found.runs[0].line
+
+
+def _distinct(names: Sequence[str]) -> int:
+    """Count the nodes that are named; what names none is of a node of its own."""
+    return len({name for name in names if name}) + sum(1 for name in names if not name)
 
 
 def _type_check(found: log.Log, place: _Place) -> Check | None:
@@ -344,44 +429,67 @@ def _type_check(found: log.Log, place: _Place) -> Check | None:
 
 
 def _errors_check(found: log.Log) -> Check | None:
-    """Say what went wrong; None where nothing did, or all of it came before a run that began later and ended."""
-    has_other = bool(found.fabrics or found.health or found.counted)
-    if all(run.is_complete for run in found.runs) and (found.runs or has_other):
-        return _after_all_check(found)
-    if not found.problems:
-        if not found.exits.count:
-            return None
-        said = evidence(found.exits.lines)
-        fix = "see the lines before it, and the pods' events"
-        return Check(name="errors", verdict=Verdict.FAIL, says="the test itself failed", fix=fix, evidence=said)
+    """Say what went wrong; None where nothing did, or all of it came before a test that began later and ended."""
+    late = [name for name, problem in found.problems.items() if not _overcome(found, name, problem)]
+    ended = _ended_check(found)
+    is_whole = all(run.is_complete and run.exit_code is None for run in found.runs)
+    has_result = bool(found.fabrics or found.health or found.counted)
+    if ended is None and is_whole and found.runs:
+        return _after_all_check(found, late)
+    if has_result and is_whole and ended is None and not any(name != problems.UNKNOWN for name in late):
+        return _warned_check(found)
+    shown = late if has_result else list(found.problems)
+    if not shown:
+        return ended
     # a pod that only trains may log failures that it recovers from
-    is_test = bool(found.runs) or not found.signals
-    recovers = all(problems.KNOWN[name].may_pass for name in found.problems)
-    return _told(found, list(found.problems), Verdict.UNKNOWN if recovers and not is_test else Verdict.FAIL)
+    is_test = bool(found.runs or has_result or found.looks or not found.signals)
+    recovers = all(problems.KNOWN[name].may_pass for name in shown)
+    fails = ended is not None or not recovers or (is_test and not has_result)
+    return _told(found, shown, Verdict.FAIL if fails else Verdict.UNKNOWN)
 
 
-def _after_all_check(found: log.Log) -> Check | None:
+def _ended_check(found: log.Log) -> Check | None:
+    """Say that a job told its failure outside of a run; None where the run, or the diagnostic, tells it better."""
+    if not found.exits.count or any(run.exit_code is not None for run in found.runs):
+        return None
+    named = {each.node for each in found.counted if each.found < each.expected} | health.failed(found)
+    if found.exits.hosts and found.exits.hosts <= named:
+        return None
+    names = sorted(found.exits.hosts)
+    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    says = f"the test itself failed{f' on {shown}' if shown else ''}"
+    fix = "see the lines before it, and the pods' events"
+    return weighed("errors", against=Point(says=says, fix=fix, lines=found.exits.lines))
+
+
+def _after_all_check(found: log.Log, late: Sequence[str]) -> Check | None:
     """Judge what was said although every run came to its end: a failure that is known leaves it open."""
-    late = [name for name, problem in found.problems.items() if not _before_a_run(found, problem)]
+    broken = [name for name in late if problems.KNOWN[name].is_hardware]
+    if broken:
+        return _told(found, broken, Verdict.FAIL)
     if any(name != problems.UNKNOWN for name in late):
         return _told(found, late, Verdict.UNKNOWN, although=", although every run came to its end")
+    return _warned_check(found)
+
+
+def _warned_check(found: log.Log) -> Check | None:
     if not found.warnings.count:
         return None
-    return Check(
-        name="errors",
-        verdict=Verdict.PASS,
-        says=f"{_warned(found)}; every run came to its end" if found.runs else _warned(found),
-        fix="",
-        evidence=evidence(found.warnings.lines[:1]),
-    )
+    says = f"{_warned(found)}; every run came to its end" if found.runs else _warned(found)
+    return weighed("errors", proof=Point(says=says, lines=found.warnings.lines[:1]))
 
 
-def _before_a_run(found: log.Log, problem: log.Problem) -> bool:
-    """Whether a run of the same file began after the last line of a problem, so that it was overcome."""
-    last = problem.last
-    return last is not None and any(
-        run.line is not None and run.line.file == last.file and run.line.number > last.number for run in found.runs
-    )
+def _overcome(found: log.Log, name: str, problem: log.Problem) -> bool:
+    """Whether a test began, or gave its result, after the last line of a problem: in the same pod, whose lines alone
+    stand in the order of time; in any pod of the file for what programs try again after."""
+    known = problems.KNOWN[name]
+    if known.is_hardware:
+        return False
+    for (file, pod), last in problem.last.items():
+        places = [place for place in found.progress if place[0] == file] if known.may_pass else [(file, pod)]
+        if not any(place in found.progress and found.progress[place].number > last.number for place in places):
+            return False
+    return bool(problem.last)
 
 
 def _told(found: log.Log, names: Sequence[str], verdict: Verdict, *, although: str = "") -> Check:
@@ -410,8 +518,10 @@ def _warned(found: log.Log) -> str:
 
 def _wrong_lines(run: log.Run) -> Iterator[log.Line]:
     for size in run.sizes:
-        if any(timing is not None and timing.wrong for timing in (size.out_of_place, size.in_place)):
+        if any(timing.wrong or timing.is_off for timing in size.timings):
             yield size.line
+    if run.is_out_of_bounds and run.bounds is not None:
+        yield run.bounds
 
 
 def _called(each: _Judged) -> str:
@@ -433,14 +543,6 @@ def _ends(run: log.Run) -> str:
 
 def _after(sizes: int) -> str:
     return "before the first size" if sizes == 0 else f"after {sizes} size{'s' if sizes > 1 else ''}"
-
-
-def _worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Give fail where one fails, else unknown where one is or there is none, else pass."""
-    found = set(verdicts)
-    if Verdict.FAIL in found:
-        return Verdict.FAIL
-    return Verdict.UNKNOWN if Verdict.UNKNOWN in found or not found else Verdict.PASS
 
 
 def _summary(verdict: Verdict, checks: Sequence[Check], found: log.Log) -> str:

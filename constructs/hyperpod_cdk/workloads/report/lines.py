@@ -12,6 +12,9 @@ from typing import BinaryIO, NamedTuple
 LONGEST = 1 << 20
 """Bytes of a line that are read; the rest of a longer one is passed over."""
 
+_MOST_AROUND = 16
+"""How many things may stand around a line's own words: pod, rank, task, timestamps, JSON in JSON."""
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
 _POD = re.compile(r"\[(pod/[^\]\s]{1,300})\] ?")
@@ -66,7 +69,7 @@ def words(line: bytes) -> Words:
     text = line[:LONGEST].decode("utf-8", "replace").rstrip("\r\n")
     text = clean(text)
     pod = rank = ""
-    while True:
+    for _ in range(_MOST_AROUND):
         if match := _POD.match(text):
             pod = match[1]
         elif not pod and (match := _STERN.match(text)):
@@ -78,10 +81,11 @@ def words(line: bytes) -> Words:
         if match is None:
             unwrapped = _unwrapped(text)
             if unwrapped is None:
-                return Words(text, pod, rank)
+                break
             text = unwrapped
         else:
             text = text[match.end() :]
+    return Words(text, pod, rank)
 
 
 def clean(text: str) -> str:

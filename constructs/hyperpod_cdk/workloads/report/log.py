@@ -12,6 +12,7 @@ KEPT = 3
 Signal = Literal[
     "efa",
     "libfabric",
+    "channel",
     "socket",
     "infiniband",
     "other provider",
@@ -22,6 +23,9 @@ Signal = Literal[
 ]
 """What a line of NCCL says about the network: which one it uses, or why it does not use EFA."""
 
+
+LookKind = Literal["dcgm", "efa-info", "neuron-info"]
+"""What jobs look at on single nodes; also the names of their containers."""
 
 Transport = Literal["efa", "tcp", "unknown"]
 """What pods reach Lustre over."""
@@ -79,6 +83,11 @@ class Timing:
     algorithm_gb_s: float | None
     bus_gb_s: float | None
     wrong: int | None
+    is_off: bool = False
+    """Whether the largest error of its results is more than the type of its elements allows (old nccl-tests)."""
+
+    is_compared: bool = False
+    """Whether its results were compared with what they have to be."""
 
 
 @dataclass
@@ -112,11 +121,16 @@ class Run:
     signals: Signals = field(default_factory=dict)
     average_gb_s: float | None = None
     out_of_bounds: int | None = None
+    bounds: Line | None = None
+    """The line that tells how many values were out of bounds."""
+
+    is_out_of_bounds: bool = False
     memory_limit_bytes: int | None = None
     has_table: bool = False
     is_complete: bool = False
     exit_code: int | None = None
     bad_rows: list[Line] = field(default_factory=list)
+    sizes_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -129,25 +143,49 @@ class Interfaces:
     line: Line
 
 
+Place = tuple[str, str]
+"""A file and a pod in it, empty where the log names none: the lines of one place stand in the order of time."""
+
+
 @dataclass
 class Problem:
     """Something that went wrong, by what is known of such lines: ``name`` is a key of ``problems.KNOWN``.
 
-    ``last`` is the last line that told it, in any file.
+    ``last`` holds the last line that told it, of each place.
     """
 
     name: str
     tally: Tally = field(default_factory=Tally)
-    last: Line | None = None
+    last: dict[Place, Line] = field(default_factory=dict)
 
 
 @dataclass
 class Health:
-    """What one ``dcgmi diag`` found, in the form of its JSON; ``of`` is the node, or the pod where no node is named."""
+    """What one ``dcgmi diag`` found, in the form of its JSON; ``of`` is the node, or the pod where no node is named.
+
+    ``is_complete`` is false where its table or its JSON ends before its last line.
+    """
 
     of: str
     line: Line
     document: dict[str, Any]
+    is_complete: bool = True
+
+
+@dataclass
+class Look:
+    """A look at one node that the log begins: by the header of a job, or by the container that such a job has.
+
+    ``of`` is the node, or the pod where no node is named; ``results`` counts what it found; ``nodes`` is of how many
+    nodes the job is, where its header says so.
+    """
+
+    kind: LookKind
+    of: str
+    line: Line
+    nodes: int | None = None
+    results: int = 0
+    exit_code: int | None = None
 
 
 @dataclass
@@ -156,7 +194,9 @@ class Log:
 
     ``fabrics`` are the devices that fi_info lists: speaker -> provider -> devices. ``instance_types`` are those that
     jobs say they ran on; ``exits`` the failures that jobs tell outside of a run; ``warnings`` all lines of NCCL WARN;
-    ``lustre`` what pods say of the way to their file systems, with the nodes that they name.
+    ``lustre`` what pods say of the way to their file systems, with the nodes that they name; ``looks`` every look at a
+    single node that was begun; ``progress`` the last line of each place that a test began or gave a result with;
+    ``left_out`` what was not kept of a log that holds too much -> how often.
     """
 
     lines: int = 0
@@ -173,5 +213,8 @@ class Log:
     fabric_lines: Tally = field(default_factory=Tally)
     no_fabric: Tally = field(default_factory=Tally)
     health: list[Health] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    progress: dict[Place, Line] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
     versions: dict[str, str] = field(default_factory=dict)
     lustre: dict[Transport, Tally] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.model import Check, Verdict
-from hyperpod_cdk.workloads.report.network import evidence
+from hyperpod_cdk.workloads.report.weighing import evidence
 
 _SHOWN = 4
 _FIX = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, get_args
 
@@ -20,6 +20,8 @@ _FAST_ENOUGH = 1.0
 
 _TCP_AND_A_HALF = 1.5
 _UNBELIEVABLE = 1e6
+_TOO_FAST = 1.25
+"""Times a baseline from which a measurement is no more what the same fabric carries, unless the baseline is too low."""
 
 NO_TYPE = "its instance type is not known"
 
@@ -57,6 +59,22 @@ def wrong(run: log.Run) -> int | None:
     """Give how many elements were wrong, or None where results were not compared."""
     found = [timing.wrong for size in run.sizes for timing in size.timings if timing.wrong is not None]
     return sum(found) if found else run.out_of_bounds
+
+
+def fits_ranks(run: log.Run, ranks: int) -> bool | None:
+    """Whether bus by algorithm bandwidth is what so many ranks give; None where the collective or numbers tell nothing.
+
+    nccl-tests' doc/PERFORMANCE.md has the factors; close to their limit they are those of many numbers of ranks.
+    """
+    name, _ = collective(run)
+    factors = {"all_reduce": 2 * _share(ranks), "all_gather": _share(ranks), "reduce_scatter": _share(ranks)}
+    size = max(run.sizes, key=lambda each: each.bytes, default=None)
+    timing = next(iter(size.timings), None) if size is not None else None
+    if name not in factors or timing is None or not timing.bus_gb_s or not timing.algorithm_gb_s:
+        return None
+    if timing.algorithm_gb_s < _FAST_ENOUGH or ranks < 2:
+        return None
+    return abs(timing.bus_gb_s / timing.algorithm_gb_s - factors[name]) <= _CLOSE * factors[name]
 
 
 def hosts(run: log.Run) -> tuple[str, ...]:
@@ -125,7 +143,29 @@ def beside_baseline(run: log.Run, *, instance_type: str | None, nodes: int | Non
         least = min(row.bytes for row in rows)
         return Beside(verdict=Verdict.UNKNOWN, says=f"the baseline is one of {iec(least)}, and no message was as large")
     row, size = max(at_size, key=lambda pair: (pair[0].bytes, -pair[0].bus_gb_s))
-    return _compared(row, size, nodes=nodes)
+    return _unlike(run, _compared(row, size, nodes=nodes))
+
+
+def _unlike(run: log.Run, beside: Beside) -> Beside:
+    """Leave open what the other measurements of a run contradict: one good point is not a good fabric."""
+    comparison = beside.comparison
+    if comparison is None or beside.verdict is not Verdict.PASS:
+        return beside
+    if comparison.ratio > _TOO_FAST:
+        says = f"{beside.says}; so much more that type, nodes or numbers cannot be right, or the baseline is too low"
+        return replace(beside, verdict=Verdict.UNKNOWN, says=says)
+    large = [
+        (timing.bus_gb_s, size.bytes, timing is size.in_place)
+        for size in run.sizes
+        if size.bytes >= comparison.baseline_bytes
+        for timing in size.timings
+        if timing.bus_gb_s is not None
+    ]
+    value, size, is_in_place = min(large)
+    if value >= comparison.baseline_gb_s * baselines.TOLERANCE:
+        return beside
+    of = f"{iec(size)}{' in place' if is_in_place else ''}"
+    return replace(beside, verdict=Verdict.UNKNOWN, says=f"{beside.says}; but {of} reached only {gb_s(value)}")
 
 
 def _measured_at(sizes: Iterable[log.Size], least: int) -> log.Size | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class Verdict(StrEnum):
@@ -14,6 +15,14 @@ class Verdict(StrEnum):
     PASS = "pass"  # noqa: S105 - a verdict
     FAIL = "fail"
     UNKNOWN = "unknown"
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Give fail where one fails, else unknown where one is or there is none, else pass."""
+    found = set(verdicts)
+    if Verdict.FAIL in found:
+        return Verdict.FAIL
+    return Verdict.UNKNOWN if Verdict.UNKNOWN in found or not found else Verdict.PASS
 
 
 class _Part(BaseModel):
@@ -28,26 +37,35 @@ class Evidence(_Part):
     text: str = Field(description="The line without rank prefix and timestamp, cut after 300 characters.")
 
 
-class Check(_Part):
-    """One question that was put to the log."""
+CheckName = Literal[
+    "network",
+    "interfaces",
+    "lustre",
+    "bandwidth",
+    "results",
+    "completeness",
+    "nodes",
+    "instance type",
+    "pairs",
+    "errors",
+    "health",
+]
 
-    name: Literal[
-        "network",
-        "interfaces",
-        "lustre",
-        "bandwidth",
-        "results",
-        "completeness",
-        "nodes",
-        "instance type",
-        "pairs",
-        "errors",
-        "health",
-    ] = Field(description="What was asked.")
+
+class Check(_Part):
+    """One question that was put to the log; none passes without a line of the log that says so."""
+
+    name: CheckName = Field(description="What was asked.")
     verdict: Verdict
     says: str = Field(description="The answer, a sentence.")
     fix: str = Field(description="What to do about it; empty where there is nothing to do.")
     evidence: tuple[Evidence, ...]
+
+    @model_validator(mode="after")
+    def _passes_by_evidence(self) -> Check:
+        if self.verdict is Verdict.PASS and not self.evidence:
+            raise ValueError(f"the check {self.name} passes without a line of the log that says so")
+        return self
 
 
 class Network(_Part):
@@ -159,6 +177,12 @@ class Report(_Part):
     versions: dict[str, str] = Field(description="Program or library -> version, as the log tells.")
     files: tuple[str, ...]
     lines: int
+
+    @model_validator(mode="after")
+    def _is_the_worst_of_its_checks(self) -> Report:
+        if self.verdict is not worst(check.verdict for check in self.checks):
+            raise ValueError(f"the verdict {self.verdict} is not that of the checks")
+        return self
 
     @property
     def holds_a_test(self) -> bool:

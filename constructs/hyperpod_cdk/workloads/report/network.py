@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.workloads.report import log
-from hyperpod_cdk.workloads.report.model import Check, Evidence, Fabric, Network, Verdict
+from hyperpod_cdk.workloads.report.measures import hosts
+from hyperpod_cdk.workloads.report.model import Check, Fabric, Network, Verdict
+from hyperpod_cdk.workloads.report.weighing import Point, evidence, weighed
 
 _SPOKEN: tuple[log.Signal, ...] = ("efa", "libfabric", "socket", "infiniband", "other provider")
 _AGAINST: tuple[log.Signal, ...] = (
@@ -21,6 +23,10 @@ _NO_LINES = (
     "run it with NCCL_DEBUG=INFO (jobs of hyperpod-cdk do), and give the whole log, in which NCCL says what it uses"
 )
 _NO_PLUGIN = "use an image with aws-ofi-nccl, and let LD_LIBRARY_PATH name its folder"
+_COPIES = (
+    "let FI_EFA_USE_DEVICE_RDMA=1 reach all ranks, and use an image whose aws-ofi-nccl was built with CUDA; otherwise"
+    " the data goes through memory"
+)
 _OTHER_NODES = "see which nodes the log is of, and name their instance type (--instance-type)"
 _NO_DEVICE = "let every pod request vpc.amazonaws.com/efa, and its nodes run the EFA device plugin"
 
@@ -29,9 +35,8 @@ def network(found: log.Log, *, nodes: int | None) -> Network:
     """Tell which network was in use. On one node it is none, whatever NCCL prepared."""
     signals = found.signals
     fast = "efa" in signals or ("libfabric" in signals and "other provider" not in signals)
-    slow = "socket" in signals or (
-        "socket ready" in signals and not any(signal in signals for signal in ("efa", "libfabric", "infiniband"))
-    )
+    without = _without_plugin(found)
+    slow = "socket" in signals or bool(without)
     if nodes == 1:
         state = "unused"
     elif fast and slow:
@@ -54,10 +59,37 @@ def network(found: log.Log, *, nodes: int | None) -> Network:
             "state": state,
             "interfaces": min(found.interfaces, default=None),
             "gpudirect": "gpudirect" in signals if speaks and state in ("efa", "mixed") else None,
-            "hosts_on_tcp": tuple(sorted(signals["socket"].hosts)) if slow and "socket" in signals else (),
+            "hosts_on_tcp": tuple(sorted(_spoke(found, "socket") | without - {""})),
             "evidence": evidence(lines),
         }
     )
+
+
+def _without_plugin(found: log.Log) -> set[str]:
+    """Give the hosts that prepared TCP and nothing faster; a nameless one where no line names a host."""
+    ready = _spoke(found, "socket ready")
+    if not ready:
+        fast = any(signal in found.signals for signal in ("efa", "libfabric", "infiniband"))
+        return {""} if "socket ready" in found.signals and not fast else set()
+    return ready - _spoke(found, "efa") - _spoke(found, "libfabric") - _spoke(found, "infiniband")
+
+
+def _spoke(found: log.Log, signal: log.Signal) -> set[str]:
+    return found.signals[signal].hosts if signal in found.signals else set()
+
+
+def _silent(found: log.Log) -> list[str]:
+    """Give the hosts that took part and say nothing of their network, while others do."""
+    spoke = set().union(*(tally.hosts for tally in found.signals.values()))
+    named = {host for run in found.runs if not run.pair for host in hosts(run)}
+    return sorted(named - spoke) if spoke else []
+
+
+def _copies(found: log.Log, types: Sequence[InstanceType]) -> bool:
+    """Whether a host's channels between nodes go without GPUDirect RDMA where every type that it may be has it."""
+    if not types or not all(row.gpudirect_rdma for row in types) or "channel" not in found.signals:
+        return False
+    return "gpudirect" not in found.signals or bool(_spoke(found, "channel") - _spoke(found, "gpudirect"))
 
 
 def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> Check | None:
@@ -68,9 +100,7 @@ def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) 
         case "unused":
             return None
         case "efa":
-            verdict, says = Verdict.PASS, "EFA is in use"
-            if told.gpudirect:
-                says += ", with GPUDirect RDMA"
+            return _efa_check(found, told, types)
         case "mixed":
             verdict, says = Verdict.FAIL, f"some nodes use TCP, others EFA{_hosts(told.hosts_on_tcp)}"
             fix = "; ".join(_causes(found))
@@ -91,6 +121,23 @@ def network_check(found: log.Log, told: Network, types: Sequence[InstanceType]) 
                 says += "; whether the instance type has EFA is not known"
                 fix = "name the instance type (--instance-type)"
     return Check(name="network", verdict=verdict, says=says, fix=fix, evidence=told.evidence)
+
+
+def _efa_check(found: log.Log, told: Network, types: Sequence[InstanceType]) -> Check | None:
+    """Judge EFA: every host has to say that it uses it, and how it does where the type can do more."""
+    missing = None
+    if silent := _silent(found):
+        says = f"EFA is in use; {_plural(len(silent), 'node')} did not say what it uses ({_listed(silent)})"
+        missing = Point(says=says, fix=_NO_LINES, lines=_lines(found))
+    elif _copies(found, types):
+        says = "EFA is in use, without GPUDirect RDMA, which the instance type has"
+        missing = Point(says=says, fix=_COPIES, lines=found.signals["channel"].lines)
+    direct = ", with GPUDirect RDMA" if told.gpudirect else ""
+    return weighed("network", missing=missing, proof=Point(says=f"EFA is in use{direct}", lines=_lines(found)))
+
+
+def _lines(found: log.Log) -> list[log.Line]:
+    return [line for kind in ("efa", "libfabric") if kind in found.signals for line in found.signals[kind].lines]
 
 
 def fabrics(found: log.Log) -> tuple[Fabric, ...]:
@@ -133,11 +180,6 @@ def interfaces_check(found: log.Log, told: Network, row: InstanceType | None) ->
     else:
         says = f"all {_interfaces(expected)} found" if expected > 1 else "the EFA interface was found"
     return Check(name="interfaces", verdict=verdict, says=says, fix=fix, evidence=evidence(lines[: log.KEPT]))
-
-
-def evidence(lines: Iterable[log.Line]) -> tuple[Evidence, ...]:
-    """Give lines of the log as the report shows them."""
-    return tuple(Evidence(file=line.file, line=line.number, text=line.text) for line in lines)
 
 
 def _counted_check(found: log.Log) -> Check:
@@ -192,12 +234,16 @@ def _causes(found: log.Log) -> Iterator[str]:
 
 
 def _hosts(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    shown = ", ".join(names[:4])
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f" (TCP: {shown}{more})"
+    return f" (TCP: {_listed(names)})" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _plural(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _interfaces(count: int) -> str:
-    return f"{count} EFA interface{'' if count == 1 else 's'}"
+    return _plural(count, "EFA interface")

@@ -10,7 +10,7 @@ from hyperpod_cdk.catalog import baselines
 from hyperpod_cdk.workloads.report import log
 from hyperpod_cdk.workloads.report.measures import collective, gb_s, hosts, percent, plateau
 from hyperpod_cdk.workloads.report.model import Check, Pair, Verdict
-from hyperpod_cdk.workloads.report.network import evidence
+from hyperpod_cdk.workloads.report.weighing import evidence
 
 
 def paired(runs: Sequence[log.Run]) -> bool:
@@ -82,7 +82,8 @@ def check(runs: Sequence[log.Run], found: Sequence[Pair], bad: Sequence[str]) ->
         )
         verdict = Verdict.PASS if is_known else Verdict.UNKNOWN
         fix = "run it on three nodes or more" if len(found) == 1 else ""
-        return Check(name="pairs", verdict=verdict, says=says, fix=fix, evidence=())
+        lines = evidence(run.line for run in runs[: log.KEPT] if run.line is not None)
+        return Check(name="pairs", verdict=verdict, says=says, fix=fix, evidence=lines)
     slow.sort(key=lambda each: each[1].of_median or 0.0)
     told = "; ".join(_told(pair) for _, pair in slow[:4])
     more = f"; {len(slow) - 4} more" if len(slow) > 4 else ""

@@ -15,7 +15,10 @@ from hyperpod_cdk.workloads.report.log import (
     Interfaces,
     Line,
     Log,
+    Look,
+    LookKind,
     Marker,
+    Place,
     Problem,
     Run,
     Signal,
@@ -25,11 +28,19 @@ from hyperpod_cdk.workloads.report.log import (
 from hyperpod_cdk.workloads.report.tables import Table, columns, finite
 
 _SHOWN = 300
+_READ = 4096
+"""Characters of a line that are looked at, but for a document: no line of these programs is nearly as long."""
+
 _MOST_DEVICES = 100_000
+_MOST_RUNS = 10_000
+_MOST_LOOKS = 20_000
+_MOST_PLACES = 20_000
+_MOST_FABRICS = 20_000
 
 _TELLING = (
     *(b"# ", b"NCCL WARN", b"NCCL version", b"busbw", b"bandwidth", b"_perf", b"nccom-test"),
-    *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{', b"| Diagnostic"),
+    *(b"provider:", b"domain:", b"fi_getinfo", b'"DCGM', b'":"{', b'": "{', b"| Diagnostic", b"f bounds values"),
+    *(b"/dcgm] ", b"/efa-info] ", b"/neuron-info] ", b" dcgm ", b" efa-info ", b" neuron-info "),
 )
 """What lines have that are not NCCL's own, where they tell something; looking for these is faster than a pattern."""
 
@@ -57,9 +68,10 @@ _SIGNALS: tuple[tuple[Signal, re.Pattern[str]], ...] = (
         re.compile(r"NET/OFI (?:No eligible providers|Only EFA provider is supported|Unable to find a protocol)"),
     ),
 )
-_GPUDIRECT = re.compile(r"via NET/\S+/GDRDMA\b")
+_CHANNEL = re.compile(r"via NET/(?:AWS )?Libfabric/", re.IGNORECASE)
+_GPUDIRECT = re.compile(r"via NET/[^\s/]{1,40}(?: Libfabric)?/[^\s/]{1,40}/GDRDMA\b")
 _INTERFACES = re.compile(r"\(found (\d{1,4}) nics\)")
-_HOST = re.compile(r"([\w.-]{1,255}):\d+:\d+ \[\d+\]")
+_HOST = re.compile(r"(?:^|[\s)>\]:])([\w.-]{1,255}):\d{1,10}:\d{1,10} \[\d{1,4}\]")
 _VERSIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("NCCL", re.compile(r"NCCL version (\d[\w.+-]{0,60})")),
     ("aws-ofi-nccl", re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\d?[\w.+-]{1,60})")),
@@ -67,16 +79,16 @@ _VERSIONS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("nccl-tests", re.compile(r"# nccl-tests version (\d[\w.+-]{0,60})")),
 )
 _DEVICE = re.compile(
-    r"#\s+Rank\s+(\d{1,7})\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S{1,255})\s+device\s+\d+\s+\[[0-9a-fA-Fx:.]+\]\s+(.{1,80})"
+    r"#\s{1,20}Rank\s{1,20}(\d{1,7})\s{1,20}(?:Group\s{1,20}\d{1,7}\s{1,20})?Pid\s{1,20}\d{1,20}\s{1,20}on\s{1,20}(\S{1,255})"
+    r"\s{1,20}device\s{1,20}\d{1,7}\s{1,20}\[[0-9a-fA-Fx:.]{1,40}\]\s{1,20}(.{1,80})"
 )
-_MARKER = re.compile(r"#\s*hyperpod-cdk:\s*(.*)")
-_PAIR = re.compile(r"(?:^|\s)pair=(.+)")
+_MARK = "hyperpod-cdk:"
+_PAIR = "pair="
 _COUNT = re.compile(r"\d{1,7}")
-_VALUE = re.compile(r"(\w+)=(\S+)")
-_START = re.compile(r"#\s*(?:nThread\s+\d+ nGpus|Collective test starting:)")
-_STARTING = re.compile(r"#\s*Collective test starting:\s*(\w{1,40}?)(?:_perf)?\s*$")
+_START = re.compile(r"#\s{0,20}(?:nThread\s{1,20}\d{1,7} nGpus|Collective test starting:)")
+_STARTING = re.compile(r"#\s{0,20}Collective test starting:\s{0,20}(\w{1,40})\s{0,20}$")
 _PROGRAM = re.compile(r"\b([a-z_]{3,30})_perf\b")
-_NCCOM = re.compile(r"\bnccom-test\b(?P<rest>.*)")
+_NCCOM = re.compile(r"\bnccom-test\b")
 _NCCOM_OPERATIONS = {
     "allr": "all_reduce",
     "all_reduce": "all_reduce",
@@ -87,12 +99,18 @@ _NCCOM_OPERATIONS = {
     "sendrecv": "sendrecv",
     "alltoall": "alltoall",
 }
-_LIMIT = re.compile(r"#\s*Reducing maxBytes to (\d+) due to memory limitation")
-_OUT_OF_BOUNDS = re.compile(r"#\s*Out of bounds values\s*:\s*(\d+)")
-_AVERAGE = re.compile(r"(?:#\s*)?Avg bus bandwidth\s*:\s*([\d.]+(?:e[-+]?\d+)?|-?nan|inf)\s*(?:GB/s)?", re.IGNORECASE)
-_PROVIDER = re.compile(r"\s*provider:\s*([\w;-]{1,60})\s*$")
-_DOMAIN = re.compile(r"\s*domain:\s*(\S{1,100})\s*$")
-_NO_FABRIC = re.compile(r"fi_getinfo(?:\(\))?:? ?-?\d+|fi_getinfo.*No data available")
+_LIMIT = re.compile(r"#\s{0,20}Reducing maxBytes to (\d{1,40}) due to memory limitation")
+_OUT_OF_BOUNDS = re.compile(
+    r"(?:#\s{0,20})?Out of bounds values\s{0,20}:\s{0,20}(\d{1,40})\s{0,20}(FAILED)?", re.IGNORECASE
+)
+_AVERAGE = re.compile(
+    r"(?:#\s{0,20})?Avg bus bandwidth\s{0,20}:\s{0,20}([\d.]{1,40}(?:e[-+]?\d{1,9})?|-?nan|inf)", re.IGNORECASE
+)
+_PROVIDER = re.compile(r"provider:\s{0,20}([\w;-]{1,60})$")
+_DOMAIN = re.compile(r"domain:\s{0,20}(\S{1,100})$")
+_NO_FABRIC = re.compile(r"fi_getinfo(?:\(\))?:? ?-?\d{1,4}\b|\bret=-61\b")
+_NO_DATA = "No data available"
+_LOOKS: dict[str, LookKind] = {each: each for each in get_args(LookKind)}
 
 
 def parse(lines: Iterable[bytes | str], *, file: str = "") -> Log:
@@ -113,6 +131,8 @@ def parse_files(files: Iterable[tuple[str, Iterable[bytes | str]]]) -> Log:
 class _Stream:
     """What is open in one pod's output."""
 
+    place: Place
+    look: Look | None = None
     run: Run | None = None
     table: Table | None = None
     last: Run | None = None
@@ -141,6 +161,8 @@ def _kinds(text: str) -> Iterator[Signal]:
     for kind, pattern in _SIGNALS:
         if pattern.search(text):
             yield kind
+            if _CHANNEL.search(text):
+                yield "channel"
             if _GPUDIRECT.search(text):
                 yield "gpudirect"
             return
@@ -158,18 +180,31 @@ class _Reader:
         self._nodes: dict[str, str] = {}
 
     def read(self, lines: Iterable[bytes | str]) -> None:
-        for number, line in self._told(lines):
-            found = words(line)
+        for number, raw in self._told(lines):
+            found = words(raw)
             stream = self._streams.get(found.pod)
             if stream is None:
-                stream = self._streams[found.pod] = _Stream()
-            self._documents.feed(found, number, node=stream.node)
-            self._look(stream, found, Line(self._file, number, found.text.strip()[:_SHOWN]))
+                stream = self._streams[found.pod] = _Stream((self._file, found.pod))
+            line = Line(self._file, number, found.text[:_READ].strip()[:_SHOWN])
+            if stream.look is None and (kind := _LOOKS.get(found.pod.rpartition("/")[2])) is not None:
+                self._begin_look(stream, Look(kind, found.pod, line))
+            documents = len(self._log.health)
+            is_part = self._documents.feed(found, number, node=stream.node)
+            if len(self._log.health) > documents:
+                self._result(stream, line)
+            if not is_part:
+                self._look(stream, found._replace(text=found.text[:_READ]), line)
             if stream.table is not None and (stream.table.waits or stream.table.is_plain):
                 self._waiting.add(found.pod)
             else:
                 self._waiting.discard(found.pod)
+        documents = len(self._log.health)
         self._documents.end()
+        # a table that ends with the log is judged as cut; its pod has told something all the same
+        cut = {health.of for health in self._log.health[documents:]}
+        for stream in self._streams.values():
+            if stream.look is not None and (stream.node or stream.place[1]) in cut:
+                stream.look.results += 1
         for stream in self._streams.values():
             self._close(stream)
 
@@ -218,12 +253,13 @@ class _Reader:
             self._log.interfaces[int(match[1])] += 1
 
     def _comment(self, stream: _Stream, text: str, line: Line) -> None:
-        if match := _MARKER.match(text):
-            self._marker(stream, match[1], line)
+        said = text[1:].lstrip()
+        if said.startswith(_MARK):
+            self._marker(stream, said.removeprefix(_MARK).strip(), line)
         elif match := _START.match(text):
             self._start(stream, "starting" if "starting" in match[0] else "threads", line)
             if match := _STARTING.match(text):
-                self._run(stream, line).program = match[1]
+                self._run(stream, line).program = match[1].removesuffix("_perf")
         elif match := _DEVICE.match(text):
             run = self._run(stream, line)
             if len(run.devices) < _MOST_DEVICES:
@@ -233,47 +269,90 @@ class _Reader:
         elif match := _LIMIT.match(text):
             self._run(stream, line).memory_limit_bytes = int(match[1][:20])
         elif match := _OUT_OF_BOUNDS.match(text):
-            self._run(stream, line).out_of_bounds = int(match[1][:20])
+            self._bounds(stream, match, line)
         elif match := _AVERAGE.match(text):
             self._end(stream, match[1], line)
         elif match := _VERSIONS[3][1].match(text):
             self._log.versions["nccl-tests"] = match[1]
 
     def _marker(self, stream: _Stream, text: str, line: Line) -> None:
-        if match := _PAIR.search(text):
-            stream.pair = tuple(host.strip() for host in match[1].split(",") if host.strip())
+        start = text.find(_PAIR)
+        if start == 0 or (start > 0 and text[start - 1].isspace()):
+            stream.pair = tuple(host.strip() for host in text[start + len(_PAIR) :].split(",") if host.strip())
             return
-        values = dict(_VALUE.findall(text))
+        parts = (word.partition("=") for word in text.split())
+        values = {name: value for name, found, value in parts if found and value}
         self._log.instance_types.update(name for name in values.get("instance_type", "").split(",") if name)
         if "lustre" in values:
             self._lustre(values, line)
         elif "exit" in values:
-            self._exit(stream, values["exit"], line)
+            self._exit(stream, values["exit"], line, is_job="job" in text.split())
         elif "host" in values and "node" in values:
             self._nodes[values["host"].partition(".")[0]] = values["node"]
         elif "collective" in values:
             self._begin(stream, values, line)
         elif "node" in values:
-            stream.node = values["node"]
-            found, expected = values.get("interfaces", ""), values.get("expected", "")
-            if _COUNT.fullmatch(found) and _COUNT.fullmatch(expected):
+            self._node_header(stream, text.split(maxsplit=1)[0], values, line)
+
+    def _node_header(self, stream: _Stream, kind: str, values: dict[str, str], line: Line) -> None:
+        stream.node = values["node"]
+        nodes = values.get("nodes", "")
+        look = stream.look
+        if look is not None and not look.results and look.of == stream.place[1]:
+            # the pod was seen by its name before its header
+            look.of, look.line = stream.node, line
+        elif look is None or look.of != stream.node:
+            look = Look(_LOOKS.get(kind, "efa-info"), stream.node, line)
+            self._begin_look(stream, look)
+        look.nodes = int(nodes) if _COUNT.fullmatch(nodes) else look.nodes
+        found, expected = values.get("interfaces", ""), values.get("expected", "")
+        if _COUNT.fullmatch(found) and _COUNT.fullmatch(expected):
+            if len(self._log.counted) < _MOST_LOOKS:
                 self._log.counted.append(Interfaces(stream.node, int(found), int(expected), line))
+            self._result(stream, line)
+
+    def _begin_look(self, stream: _Stream, look: Look) -> None:
+        stream.look = look
+        if len(self._log.looks) < _MOST_LOOKS:
+            self._log.looks.append(look)
+        else:
+            self._log.left_out["nodes"] += 1
+
+    def _result(self, stream: _Stream, line: Line) -> None:
+        """Note that a look at a node found something, whatever it is."""
+        self._progress(stream, line)
+        if stream.look is not None:
+            stream.look.results += 1
+
+    def _progress(self, stream: _Stream, line: Line) -> None:
+        if stream.place in self._log.progress or len(self._log.progress) < _MOST_PLACES:
+            self._log.progress[stream.place] = line
+
+    def _bounds(self, stream: _Stream, match: re.Match[str], line: Line) -> None:
+        run = self._run(stream, line)
+        run.out_of_bounds = int(match[1][:20])
+        run.is_out_of_bounds = run.out_of_bounds > 0 or match[2] is not None
+        run.bounds = line
 
     def _lustre(self, values: dict[str, str], line: Line) -> None:
         for transport in get_args(Transport):
             if values["lustre"] == transport:
                 self._log.lustre.setdefault(transport, Tally()).add(line, values.get("of", ""))
 
-    def _exit(self, stream: _Stream, code: str, line: Line) -> None:
-        """Take what a job says of a program that failed: of the run that is open, or of the last one."""
+    def _exit(self, stream: _Stream, code: str, line: Line, *, is_job: bool) -> None:
+        """Take what a job says of its end: of the run that is open, of the last one, of its node, or of all of it."""
         if not _COUNT.fullmatch(code) or int(code) == 0:
             return
         run = stream.run if stream.run is not None and stream.run.line is not None else stream.last
-        if run is None:
-            self._log.exits.add(line)
-            return
-        run.exit_code = int(code)
-        self._close(stream)
+        if is_job:
+            self._log.exits.add(line, stream.node or stream.place[1])
+        elif run is not None:
+            run.exit_code = int(code)
+            self._close(stream)
+        else:
+            if stream.look is not None:
+                stream.look.exit_code = int(code)
+            self._log.exits.add(line, stream.node or stream.place[1])
 
     def _begin(self, stream: _Stream, values: dict[str, str], line: Line) -> None:
         self._close(stream)
@@ -315,16 +394,22 @@ class _Reader:
         return stream.table.row(text, line)
 
     def _fabric(self, stream: _Stream, found: Words, line: Line) -> bool:
-        if match := _PROVIDER.match(found.text):
+        text = found.text.strip()
+        fabrics = self._log.fabrics
+        if match := _PROVIDER.match(text):
+            if found.speaker not in fabrics and len(fabrics) >= _MOST_FABRICS:
+                self._log.left_out["lists of interfaces"] += 1
+                return True
             stream.providers[found.speaker] = match[1]
-            self._log.fabrics.setdefault(found.speaker, {}).setdefault(match[1], set())
+            fabrics.setdefault(found.speaker, {}).setdefault(match[1], set())
             self._log.fabric_lines.add(line)
             return True
-        if (match := _DOMAIN.match(found.text)) and (provider := stream.providers.get(found.speaker)):
-            device = re.sub(r"-(?:rdm|dgrm)$", "", match[1])
-            self._log.fabrics[found.speaker][provider].add(device)
+        if (match := _DOMAIN.match(text)) and (provider := stream.providers.get(found.speaker)):
+            device = match[1].removesuffix("-rdm").removesuffix("-dgrm")
+            fabrics[found.speaker][provider].add(device)
+            self._result(stream, line)
             return True
-        if _NO_FABRIC.search(found.text):
+        if _NO_FABRIC.search(text) or ("fi_getinfo" in text and _NO_DATA in text):
             self._log.no_fabric.add(line)
             return True
         return False
@@ -333,11 +418,15 @@ class _Reader:
         if match := _AVERAGE.match(text.strip()):
             self._end(stream, match[1], line)
             return
+        if match := _OUT_OF_BOUNDS.match(text.strip()):
+            self._bounds(stream, match, line)
+            return
         for name, pattern in _VERSIONS[:1]:
             if name not in self._log.versions and (match := pattern.search(text)):
                 self._log.versions[name] = match[1]
         if match := _NCCOM.search(text):
-            asked = next((_NCCOM_OPERATIONS[word] for word in match["rest"].split() if word in _NCCOM_OPERATIONS), "")
+            words_after = text[match.end() :].split()
+            asked = next((_NCCOM_OPERATIONS[word] for word in words_after if word in _NCCOM_OPERATIONS), "")
             stream.program = asked or stream.program
         elif match := _PROGRAM.search(text):
             stream.program = match[1]
@@ -350,8 +439,9 @@ class _Reader:
             self._signals(stream, text, line)
         if (name := problems.name_of(text)) is not None:
             problem = self._log.problems.setdefault(name, Problem(name))
-            problem.tally.add(line)
-            problem.last = line
+            problem.tally.add(line, stream.node or stream.place[1])
+            if stream.place in problem.last or len(problem.last) < _MOST_PLACES:
+                problem.last[stream.place] = line
 
     def _node(self, host: str) -> str:
         """Give the node of a worker pod, where the job told it; else the host's own name."""
@@ -363,6 +453,7 @@ class _Reader:
         if run.line is None:
             run.line = line
             run.pair = stream.pair
+            self._progress(stream, line)
         return run
 
     def _end(self, stream: _Stream, average: str, line: Line) -> None:
@@ -383,4 +474,7 @@ class _Reader:
             return
         run.program = run.program or stream.program
         stream.last = run
-        self._log.runs.append(run)
+        if len(self._log.runs) < _MOST_RUNS:
+            self._log.runs.append(run)
+        else:
+            self._log.left_out["runs"] += 1

@@ -5,23 +5,44 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+Steps = tuple[re.Pattern[str], ...]
+"""Patterns that a line fits one after the other: what one of them with ``.*`` would say in quadratic time."""
+
 
 @dataclass(frozen=True)
 class Known:
     """A kind of failure: the lines that tell it, what it is, what to do.
 
     ``may_pass`` says that programs try again after it: in a log without any test, where nobody sees how it ended, such
-    a line alone proves no failure.
+    a line alone proves no failure. ``is_hardware`` says that no run after it, nor any before, makes it good.
     """
 
-    pattern: re.Pattern[str]
+    patterns: tuple[Steps, ...]
     says: str
     fix: str
     may_pass: bool = False
+    is_hardware: bool = False
+
+    def fits(self, text: str) -> bool:
+        """Whether a line tells this failure."""
+        return any(_fit(steps, text) for steps in self.patterns)
 
 
-def _any(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(parts), re.IGNORECASE)
+def _fit(steps: Steps, text: str) -> bool:
+    at = 0
+    for step in steps:
+        match = step.search(text, at)
+        if match is None:
+            return False
+        at = match.end()
+    return True
+
+
+def _any(*parts: str) -> tuple[Steps, ...]:
+    """Read patterns; what stands on both sides of a ``.*`` becomes a step of its own."""
+    plain = [part for part in parts if ".*" not in part]
+    steps = [tuple(re.compile(each, re.IGNORECASE) for each in part.split(".*")) for part in parts if ".*" in part]
+    return ((re.compile("|".join(plain), re.IGNORECASE),), *steps) if plain else tuple(steps)
 
 
 KNOWN: dict[str, Known] = {
@@ -33,10 +54,77 @@ KNOWN: dict[str, Known] = {
     "killed": Known(
         _any(
             *(r"exited on signal 9\b", r"OOMKilled", r"signal: killed", r"Out of memory: Killed process"),
-            *(r"exitcode\s*: -9\b", r"Signal 9 \(SIGKILL\)"),
+            *(
+                r"exitcode\s{0,9}: -9\b",
+                r"^\S{0,99} line \d{1,6}: {1,9}\d{1,9} Killed\b",
+                r"oom-kill event",
+                r"Signal 9 \(SIGKILL\)",
+            ),
         ),
         "a process was killed, as Linux does where a pod's memory runs out",
         "give the pods more memory (memory_gib_per_node)",
+    ),
+    "gpu hardware": Known(
+        _any(
+            *(
+                r"uncorrectable ECC error",
+                r"fallen off the bus",
+                r"Xid \([^)]{1,40}\): (?:48|64|74|79|95|119|120|140)\b",
+            ),
+            *(
+                r"\bSXid.*\bFatal\b",
+                r"cudaErrorECCUncorrectable",
+                r"uncorrectable NVLink error",
+                r"CUDA_ERROR_ECC_UNCORRECTABLE",
+            ),
+            r"Row remapp(?:ing|er) fail",
+        ),
+        "the hardware of a GPU or of its switch failed",
+        "take the node out of service and replace it; the GPUs' diagnostics (kind: dcgm) may tell more",
+        is_hardware=True,
+    ),
+    "fabric manager": Known(
+        _any(
+            *(r"system not yet initialized", r"cudaErrorSystemNotReady", r"CUDA_ERROR_SYSTEM_NOT_READY"),
+            *(r"Failed to bind NVLink SHARP", r"error in the Fabric Manager", r"nvls\.cc.*Cuda failure 401\b"),
+            r"\bFabric Manager\b.*(?:not running|fail|error|not started)",
+        ),
+        "the GPUs' NVSwitches were not set up (fabric manager)",
+        "see whether nvidia-fabricmanager runs on the node, in its driver's version; restart it or replace the node",
+    ),
+    "failed diagnostic": Known(
+        _any(r'"event": ?"Test failed"'),
+        "a diagnostic of DCGM failed",
+        "see which test and GPU the line names; take the node out of service where it is the hardware",
+        is_hardware=True,
+    ),
+    "diagnostic": Known(
+        _any(
+            *(r"nv-hostengine does not answer", r"Unable to connect to host engine", r"Host engine connection invalid"),
+            *(r"unable to establish a connection to the specified host", r"Unable to complete diagnostic for group"),
+            *(r"NVVS binary was not found", r"error when communicating with the host engine"),
+        ),
+        "DCGM did not run its diagnostics",
+        "see why nv-hostengine does not answer in that pod: GPUs that other pods hold, a driver that does not fit",
+    ),
+    "neuron": Known(
+        _any(
+            *(
+                r"\bERROR {1,9}(?:NRT|TDRV|ENC|NMGR|KELF|NEURON)\w{0,10}:",
+                r"\bNrt::\w{1,30} failed",
+                r"\bNRT_(?:EXEC|FAIL|INVALID|TIME)",
+            ),
+            *(
+                r"nrt_\w{1,40}(?:\(\))? failed",
+                r"NRT:.*\bERROR\b",
+                r"NEURON_RT.*(?:fail|error)",
+                r"nd\d{1,3} nc\d{1,3} .*(?:Timeout|error)",
+            ),
+            *(r"CCOM WARN", r"neuron(?:_device|-ls|-driver).*(?:not found|fail|error)", r"No neuron device"),
+        ),
+        "the Neuron runtime failed",
+        "see its first line; driver, runtime and collectives have to fit each other, and no other process may hold the"
+        " NeuronCores",
     ),
     "shared memory": Known(
         # S108: a pattern of a path, which nobody opens
@@ -73,7 +161,12 @@ KNOWN: dict[str, Known] = {
         " nodes in one Availability Zone",
     ),
     "transfer": Known(
-        _any(r"NET/OFI Request .*completed with error", r"efa_rdm_\w+_handle_error", r"\(UNDELIVERABLE\)"),
+        _any(
+            r"NET/OFI Request .*completed with error",
+            r"efa_rdm_\w{1,60}_handle_error",
+            r"rxr_cq_(?:write_tx|handle)_error",
+            r"\(UNDELIVERABLE\)",
+        ),
         "a transfer over EFA failed",
         "see which peer the line names, and run the test in pairs, which shows a bad node",
     ),
@@ -101,7 +194,13 @@ KNOWN: dict[str, Known] = {
         " NCCL_MNNVL_ENABLE=0 does without",
     ),
     "timeout": Known(
-        _any(r"Test timeout \(\d+s\)", r"Watchdog caught collective operation timeout"),
+        _any(
+            r"Test timeout \(\d+s\)",
+            r"Watchdog caught collective operation timeout",
+            r"watchdog got stuck",
+            r"detected by watchdog",
+            r"NCCL operations have failed or timed out",
+        ),
         "a collective did not end in time",
         "run it in pairs, which shows the node that hangs",
     ),
@@ -121,21 +220,44 @@ KNOWN: dict[str, Known] = {
         "wait until all workers run; if it stays so, see whether their service exists",
         may_pass=True,
     ),
+    "program": Known(
+        _any(
+            r"(?:sshd|mpirun|orted|prted|_perf|nccom-test|neuron-ls|dcgmi|fi_info|torchrun)"
+            r": (?:No such file|(?:command )?not found)",
+            *(r"executable file not found in \$PATH", r"no [\w-]{1,40} in the image", r"could not find an executable"),
+        ),
+        "a program is missing in the image",
+        "use an image that has it, in a folder of its PATH",
+    ),
+    "fork": Known(
+        _any(r"libfabric EFA provider is operating in", r"operation involving a call to fork"),
+        "a process that uses EFA was forked",
+        "set FI_EFA_FORK_SAFE=1, or use an image with a newer EFA installer",
+    ),
     "library": Known(
         _any(r"error while loading shared libraries", r"\.so[.\d]*: cannot open shared object file"),
         "a shared library is missing",
         "install it in the image, or let LD_LIBRARY_PATH name its folder on every node",
     ),
     "xid": Known(
-        _any(r"NVRM: Xid \(", r"\bXid \d+\b", r"fallen off the bus"),
+        _any(r"NVRM: Xid \(", r"\bXid \d{1,4}\b", r"\bSXid\b"),
         "a GPU's driver reported an error (Xid)",
         "look its number up in NVIDIA's list of Xid errors, and run the GPUs' diagnostics (kind: dcgm) before the node"
         " takes work again",
     ),
+    "bus error": Known(
+        _any(
+            *(r"\bSIGBUS\b", r"Bus error \(", r"Signal: Bus error"),
+            *(r"exited on signal 7\b", r"exitcode\s{0,9}: -7\b"),
+            r"Caught signal 7\b",
+        ),
+        "a program ended with a bus error, most often because /dev/shm was full",
+        "make it larger (shared_memory_gib)",
+    ),
     "crash": Known(
         _any(
             *(r"Caught signal 11\b", r"Signal: Segmentation fault", r"exited on signal 11\b", r"\bSIGSEGV\b"),
-            *(r"Segmentation fault \(", r"exitcode\s*: -11\b"),
+            *(r"Segmentation fault \(", r"exitcode\s{0,9}: -11\b"),
         ),
         "a program crashed (segmentation fault)",
         "see which library its first frames name; NCCL, aws-ofi-nccl and MPI of the image have to fit each other",
@@ -169,7 +291,17 @@ KNOWN: dict[str, Known] = {
     "abort": Known(
         _any(
             *(r"exited on signal 6\b", r"Signal: Aborted", r"\bSIGABRT\b", r"terminate called after throwing"),
-            r"NCCL INFO comm .* - Abort COMPLETE",
+            *(
+                r"NCCL INFO comm .* - Abort COMPLETE",
+                r"exitcode\s{0,9}: -6\b",
+                r"double free (?:detected|or corruption)",
+            ),
+            *(
+                r"\*\*\* stack smashing detected",
+                r"free\(\): invalid",
+                r"Aborted \(core dumped\)",
+                r"MPI_ABORT was invoked",
+            ),
         ),
         "a program aborted",
         "see the first error before that line",
@@ -182,6 +314,23 @@ KNOWN: dict[str, Known] = {
         "NCCL gave up",
         "set NCCL_DEBUG=INFO and see the first warning",
     ),
+    "rendezvous": Known(
+        _any(
+            *(r"Rendezvous(?:Connection|Timeout|Closed|State)Error", r"The client socket has timed out after"),
+            *(r"connection to the C10d store has failed", r"\[c10d\].*(?:timed out|failed to (?:connect|bind|listen))"),
+            *(
+                r"TCPStore.*(?:timed out|timeout|Broken pipe|Connection reset)",
+                r"DistStoreError",
+                r"store->get\(.*got error",
+                r"Timeout waiting for key",
+                r"waitForInput.*timed? ?out",
+            ),
+            r"failed to recv, got 0 bytes",
+        ),
+        "the processes of a training did not find each other (rendezvous)",
+        "see whether the first pod runs and its name resolves, that all pods name the same endpoint and port, and that"
+        " nothing between them refuses it",
+    ),
     "mpi": Known(
         _any(
             *(r"(?:mpirun|mpiexec) (?:noticed that|detected that one or more)", r"prterun (?:noticed|detected)"),
@@ -190,11 +339,39 @@ KNOWN: dict[str, Known] = {
                 r"ORTE was unable to reliably start",
                 r"ORTE daemon has unexpectedly failed",
             ),
-            *(r"(?:ORTE|PRTE) has lost communication", r"Primary job +terminated normally, but"),
-            r"unable to complete a TCP connection",
+            *(r"(?:ORTE|PRTE) has lost communication", r"Primary job {1,4}terminated normally, but"),
+            *(r"unable to complete a TCP connection", r"MPI_ERRORS_ARE_FATAL", r"An error occurred in MPI_"),
+            *(r"Fatal error in \w{0,3}MPI_", r"prted? .*(?:failed|unable)", r"PRTE has lost", r"UCX {1,4}ERROR"),
+            *(r"It looks like (?:MPI_INIT|orte_init|prte_init) failed", r"does not answer, see the log of its pod"),
         ),
         "a process of the job ended before the others",
         "see that rank's last lines",
+    ),
+    "scheduler": Known(
+        _any(
+            *(r"srun: error:", r"slurmstepd: error:", r"srun: Job step aborted"),
+            *(r"DUE TO (?:TIME LIMIT|NODE FAILURE)",),
+            *(r"\bEvicted\b", r"node was low on resource", r"ImagePullBackOff", r"ErrImagePull", r"CrashLoopBackOff"),
+            r"No valid EFA devices found",
+        ),
+        "what started the job says that it failed",
+        "see the first error before that line, and the job's or pod's events",
+    ),
+    "exit": Known(
+        _any(
+            *(
+                r"\bChildFailedError\b",
+                r"exitcode\s{0,9}: -?[1-9]\d{0,2}\b",
+                r"exited? with (?:exit )?code -?[1-9]\d{0,2}\b",
+            ),
+            *(
+                r"command terminated with exit code [1-9]",
+                r"exit(?:ed with)? status [1-9]\d{0,2}\b",
+                r"non-zero exit (?:code|status)",
+            ),
+        ),
+        "a process ended with an error code",
+        "see its own error before that line",
     ),
     "warning": Known(
         _any(r"NCCL WARN\b"),
@@ -211,19 +388,24 @@ WARNING = "NCCL WARN"
 UNKNOWN = "warning"
 """The failure that a warning of NCCL is where nothing more is known of it."""
 
-WORDS = (
-    *(b"fail", b"error", b"killed", b"timeout", b"timed out", b"refused", b"unable", b"out of memory", b"not enough"),
-    *(b"could not resolve", b"not known", b"memlock", b"shared memory", b"/dev/shm/nccl", b"no space left"),
-    *(b"noticed that", b"detected that", b"unresponsive", b"lost communication", b"no cuda-capable", b"insufficient"),
-    *(b"connection reset", b"connection closed", b"call to connect", b"remote process exited", b"unhandled", b"cannot"),
-    *(b"nccl warn", b"warn: function", b"no socket interface", b"ifname interface", b"af_inet", b"ssh: connect"),
-    *(b"permission denied", b"kex_exchange", b"xid", b"off the bus", b"signal", b"sigsegv", b"sigabrt", b"exitcode"),
-    *(b"terminate called", b"primary job", b"duplicate gpu", b"ncclinvalidusage", b"undeliverable", b"shareablehandle"),
-    *(b"name resolution",),
+_WORDS = (
+    "fail|error|killed|timeout|timed out|refused|unable|out of memory|not enough|could not resolve"
+    "|not known|memlock|shared memory|/dev/shm/nccl|no space left|noticed that|detected that|unresponsive"
+    "|lost communication|no cuda-capable|insufficient|connection reset|connection closed|call to connect"
+    "|remote process exited|unhandled|cannot|nccl warn|warn: function|no socket interface|ifname interface"
+    "|af_inet|ssh: connect|permission denied|kex_exchange|xid|off the bus|signal|sigsegv|sigabrt|exitcode"
+    "|terminate called|primary job|duplicate gpu|ncclinvalidusage|undeliverable|shareablehandle"
+    "|name resolution|ecc|sxid|system not|notready|not_ready|fabric manager|does not answer|host engine"
+    "|row remapp|nvvs|nrt|neuron|ccom warn|sigbus|core dumped|double free|smashing|free()|aborted"
+    "|mpi_abort|rendezvous|c10d|tcpstore|got 0 bytes|mpi_err|prted|looks like|in the image|due to|evicted"
+    "|low on resource|backoff|no valid efa|exit code|exit status|exited with|oom-kill|watchdog"
+    "|waiting for key|nvlink|nvls|no such file|not found|efa provider|could not find|a call to fork|ucx"
+    "|unable to complete|specified host|job step"
 )
+WORDS = tuple(word.encode() for word in _WORDS.split("|"))
 """What a line has at least one of, in small letters, if any failure fits it."""
 
 
 def name_of(text: str) -> str | None:
     """Return the name of the failure that a line tells, or None."""
-    return next((name for name, known in KNOWN.items() if known.pattern.search(text)), None)
+    return next((name for name, known in KNOWN.items() if known.fits(text)), None)

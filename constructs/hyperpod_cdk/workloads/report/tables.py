@@ -11,8 +11,17 @@ from typing import Literal
 from hyperpod_cdk.workloads.report.log import Line, Run, Size, Timing
 
 _TYPE = re.compile(r"float|half|double|u?int(?:8|16|32|64)|bfloat16|fp?8_?e\dm\d|fp(?:8|16|32)|bf16")
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|[-+]?nan|[-+]?inf|N/A", re.IGNORECASE)
-_ROOT = re.compile(r"-?\d+")
+_NUMBER = re.compile(
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,9})?|[-+]?nan|[-+]?inf|N/A", re.IGNORECASE
+)
+_ROOT = re.compile(r"-?\d{1,20}")
+_MOST_TOKENS = 64
+_MOST_SIZES = 1000
+_ALIKE = {"bytes": "size", "n": "count", "op": "redop", "res": "error"}
+"""Columns that the first nccl-tests called otherwise."""
+
+_ALLOWED_ERROR = {"half": 1e-2, "bfloat16": 1e-2, "float": 1e-5, "double": 1e-12}
+"""The largest error by which old nccl-tests called a result right (deltaMaxValue in src/common.cu, 2.0 to 2.11)."""
 _LARGEST = 2**62
 
 _LABELS = frozenset({"size", "count", "type", "redop", "root"})
@@ -24,7 +33,7 @@ _COMMON = ("time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong
 
 def columns(text: str) -> tuple[str, ...] | None:
     """Give the names in a table's head, or None where the line is no head."""
-    names = text.lstrip("# ").split()
+    names = [_ALIKE.get(name.lower(), name) for name in text.lstrip("# ").split(maxsplit=_MOST_TOKENS)[:_MOST_TOKENS]]
     if not names or not re.match(r"size\b", names[0]):
         return None
     return tuple(names) if any(name.startswith("busbw") for name in names) else None
@@ -35,6 +44,7 @@ class _Open:
     """A row of which numbers may still come."""
 
     size: Size
+    type: str = ""
     numbers: list[str] = field(default_factory=list)
 
 
@@ -66,7 +76,7 @@ class Table:
 
     def row(self, text: str, line: Line) -> bool:
         """Take a row, or what is missing of the one before; False where the line is neither."""
-        tokens = text.split()
+        tokens = text.split(maxsplit=_MOST_TOKENS)
         before, kind = tokens[: self._type_at], tokens[self._type_at : self._type_at + 1]
         if kind and _TYPE.fullmatch(kind[0]) and all(token.isdecimal() for token in before):
             self.end()
@@ -89,10 +99,16 @@ class Table:
         timings: list[Timing | None] = []
         for group in self._groups[:2]:
             part, numbers = numbers[: len(group)], numbers[len(group) :]
-            timings.append(self._timing(group, part, opened.size.line) if len(part) == len(group) else None)
+            timings.append(self._timing(group, part, opened) if len(part) == len(group) else None)
+            if timings[-1] is None:
+                # half a row is not the result of its size
+                self._run.bad_rows.append(opened.size.line)
         opened.size.out_of_place = timings[0]
         opened.size.in_place = timings[1] if len(timings) > 1 else None
-        self._run.sizes.append(opened.size)
+        if len(self._run.sizes) < _MOST_SIZES:
+            self._run.sizes.append(opened.size)
+        else:
+            self._run.sizes_left_out += 1
 
     def _plain(self, tokens: Sequence[str], line: Line) -> bool:
         """Take a row of a table that has no column of types: as many numbers as its head has names."""
@@ -120,7 +136,7 @@ class Table:
             root = int(match[0][:20])
             rest = rest[1:] if match.end() == len(rest[0]) else []
         size = min(int(tokens[0][:20]), _LARGEST)
-        self._open = _Open(Size(bytes=size, operation=operation, root=root, line=line))
+        self._open = _Open(Size(bytes=size, operation=operation, root=root, line=line), tokens[self._type_at])
         self._add(rest)
 
     def _add(self, tokens: Sequence[str]) -> None:
@@ -133,15 +149,24 @@ class Table:
         if len(self._open.numbers) >= sum(len(group) for group in self._groups[:2]):
             self.end()
 
-    def _timing(self, names: Sequence[str], tokens: Sequence[str], line: Line) -> Timing:
+    def _timing(self, names: Sequence[str], tokens: Sequence[str], opened: _Open) -> Timing:
         values = dict(zip((name.partition("(")[0] for name in names), tokens, strict=True))
         bus = finite(values.get("busbw", ""))
         if bus is None:
-            self._run.bad_rows.append(line)
-        wrong = finite(values.get("#wrong", ""))
+            self._run.bad_rows.append(opened.size.line)
+        wrong, error = finite(values.get("#wrong", "")), values.get("error", "N/A")
         return Timing(
-            algorithm_gb_s=finite(values.get("algbw", "")), bus_gb_s=bus, wrong=None if wrong is None else int(wrong)
+            algorithm_gb_s=finite(values.get("algbw", "")),
+            bus_gb_s=bus,
+            wrong=None if wrong is None else int(wrong),
+            is_off=error.upper() != "N/A" and not _is_right(finite(error), opened.type),
+            is_compared=wrong is not None or error.upper() != "N/A",
         )
+
+
+def _is_right(error: float | None, kind: str) -> bool:
+    """Whether a result with this largest error is right; whole numbers have none."""
+    return error is not None and error <= _ALLOWED_ERROR.get(kind, 0.0)
 
 
 def _base(name: str) -> str:

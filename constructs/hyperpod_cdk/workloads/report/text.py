@@ -13,6 +13,7 @@ _NARROWEST = 40
 _WORD = 8
 _NAME = 14
 _PAIRS_SHOWN = 20
+_RUNS_SHOWN = 40
 _TYPES_SHOWN = 4
 
 
@@ -65,7 +66,7 @@ def _runs(runs: Sequence[Run], width: int) -> Iterator[str]:
     if not runs:
         return
     rows = [("", "collective", "nodes", "ranks", "up to", "plateau", "average", "of published")]
-    for run in runs:
+    for run in runs[:_RUNS_SHOWN]:
         largest = max((size.bytes for size in run.sizes), default=None)
         rows.append(
             (
@@ -80,6 +81,8 @@ def _runs(runs: Sequence[Run], width: int) -> Iterator[str]:
             )
         )
     yield from _table(rows, width)
+    if len(runs) > _RUNS_SHOWN:
+        yield f"{len(runs) - _RUNS_SHOWN} more runs not shown"
     limits = {run.memory_limit_bytes for run in runs if run.memory_limit_bytes is not None}
     if limits:
         yield f"the GPUs' memory allows no larger message than {iec(min(limits))}"
