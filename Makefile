@@ -14,10 +14,10 @@ export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 export NPM_CONFIG_UPDATE_NOTIFIER := false
 
-.PHONY: help setup rehearse synth test examples faults fuzz lint audit training format docs lock bench clean
+.PHONY: help setup rehearse synth test test-slow examples faults fuzz lint audit training format docs lock bench clean
 
 help: ## say what each target does
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: $(READY) ## install everything into .venv and node_modules
 
@@ -37,12 +37,19 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 # three workers and a hundred child processes import the same: compiled once, whatever the shell has set
-test examples faults: export PYTHONDONTWRITEBYTECODE :=
+test test-slow examples faults: export PYTHONDONTWRITEBYTECODE :=
+TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(READY) ## run the tests
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(TEST)
 
-examples: $(READY) ## the tests that 'make test' leaves out: every other example deployed, changed, destroyed, and linted; the pipelines on a fake forge
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist load -m examples tests/test_strangers_app.py tests/rehearsal/test_examples.py tests/rehearsal/test_faults.py tests/rehearsal/test_file_system_left.py tests/stacks/test_templates.py tests/ci/test_fake_forge.py
+test-slow: $(READY) ## the same, and list the twenty slowest
+	$(TEST) --durations 20
+
+# one test at a time: some take minutes
+examples: export ACCEPTED := $(or $(ACCEPTED),100)
+examples: export DEPLOYED := $(or $(DEPLOYED),10)
+examples: $(READY) ## the tests that 'make test' leaves out: every other example's life, the pipelines, files drawn at random (ACCEPTED=N synthesized, default 100; DEPLOYED=N deployed, default 10)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m examples
 
 faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
 ifneq ($(SAMPLE),0)

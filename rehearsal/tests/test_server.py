@@ -378,6 +378,7 @@ def synthesised(tmp_path: Path) -> Callable[..., Path]:
     return synthesise
 
 
+@pytest.mark.examples
 @pytest.mark.slow
 def test_the_real_cli(project: Path, tmp_path: Path, synthesised: Callable[..., Path]) -> None:
     cli = project / "node_modules" / "aws-cdk" / "bin" / "cdk"

@@ -270,7 +270,9 @@ def test_sources_are_addresses_or_files_of_this_project() -> None:
         assert updates.address(key).startswith(("https://", "docs/decisions/", "constructs/hyperpod_cdk/handlers")), key
 
 
-SAID: list[list[Any]] = yaml.safe_load((Path(__file__).parent / "update_rows.yaml").read_text(encoding="utf-8"))
+SAID: list[list[Any]] = yaml.load(
+    (Path(__file__).parent / "update_rows.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 
 
 @pytest.mark.parametrize("row", SAID, ids=lambda row: "-".join(row[:3]))

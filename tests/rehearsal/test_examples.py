@@ -25,12 +25,15 @@ from hyperpod_cdk_rehearsal.inventory import Inventory
 from hyperpod_cdk_rehearsal.left_over import snapshot
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from hyperpod_cdk_rehearsal.report import Report
-from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, few_and_others, shipped
+from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
 LIVED = [name for name in ENVIRONMENTS if name != "prod"]
 """Every environment but prod, which the real CDK CLI takes through the same (test_rehearse.py)."""
+
+IN_MAKE_TEST = "two-teams"
+"""The life that `make test` leads beside prod's, the shortest; `make examples` leads all others, minutes of them."""
 
 UPDATES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "example_updates.yaml").read_text(encoding="utf-8")
@@ -100,7 +103,10 @@ def test_every_environment_has_a_row_of_updates() -> None:
     assert not unknown, f"example_updates.yaml: {', '.join(unknown)}: no environment that ships has this name"
 
 
-@pytest.mark.parametrize("name", [each for each in few_and_others() if each != "prod"])
+@pytest.mark.parametrize(
+    "name",
+    [name if name == IN_MAKE_TEST else pytest.param(name, marks=pytest.mark.examples) for name in LIVED],
+)
 def test_it_is_made_stays_changes_and_goes(name: str, assemblies: Path, tmp_path: Path) -> None:
     assert name in UPDATES, f"example_updates.yaml: {name}: no row; write what changes while it stands"
     synthesized, assembly = shipped(assemblies, name), assemblies / name

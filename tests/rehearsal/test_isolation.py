@@ -88,8 +88,8 @@ def _assembly(folder: Path, account: str) -> Path:
     return folder
 
 
+@pytest.mark.examples
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("home")
 def test_two_accounts_one_after_the_other(
     project: Path, tmp_path: Path, state: Callable[[], dict[str, tuple[int, str]]]

@@ -30,7 +30,9 @@ from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from tests.review.judged import changed, judged, resource
 
-ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"))
+ROWS: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 BLAST_RADIUS = (
     ReasonKind.REPLACEMENT,
     ReasonKind.DELETION,

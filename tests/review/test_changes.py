@@ -18,7 +18,9 @@ from hyperpod_cdk.templates.assembly import Assembly, read_assembly
 from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 
-CHANGES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "changes.yaml").read_text(encoding="utf-8"))
+CHANGES: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "changes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 GRAVE = ("AWS::SageMaker::Cluster", "AWS::FSx::FileSystem", "AWS::EKS::Cluster", "AWS::EC2::VPC")
 
 

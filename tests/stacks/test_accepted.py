@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +25,16 @@ from tests.support.in_process_cdk import Aws, InProcessCdk
 FOUND = Path(__file__).parent / "found_files.yaml"
 """Files that were accepted once and did not work, shrunk; or that are refused since."""
 
-SHARDS = range(15)
+FEW = 6
+"""Files that `make test` synthesizes."""
+
 EACH = 20
-DEPLOYED = range(8)
+SHARDS = range(int(os.environ.get("ACCEPTED", "100")) // EACH)
+"""`make examples ACCEPTED=N` synthesizes N files, in shards that workers share."""
+
 DEPLOYED_EACH = 5
+DEPLOYED = range(int(os.environ.get("DEPLOYED", "10")) // DEPLOYED_EACH)
+"""`make examples DEPLOYED=N` deploys N files, in shards as above."""
 
 # hypothesis would shrink by synthesizing for an hour: a file that fails is made smaller by `legal.shrunk`
 _SETTINGS = settings(
@@ -39,7 +46,7 @@ _SETTINGS = settings(
 
 
 def test_what_is_accepted_works() -> None:
-    works(1, EACH, synthesizes)
+    works(1, FEW, synthesizes)
 
 
 @pytest.mark.examples
@@ -56,9 +63,9 @@ def test_whatever_is_accepted_deploys(shard: int) -> None:
     works(2000 + shard, DEPLOYED_EACH, deploys)
 
 
-@pytest.mark.parametrize("name", yaml.safe_load(FOUND.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("name", yaml.load(FOUND.read_text(encoding="utf-8"), yaml.CSafeLoader))
 def test_what_was_found_works_or_is_refused(name: str) -> None:
-    row = yaml.safe_load(FOUND.read_text(encoding="utf-8"))[name]
+    row = yaml.load(FOUND.read_text(encoding="utf-8"), yaml.CSafeLoader)[name]
     answer = legal.asked(row["file"])
     if isinstance(answer, LoadedEnvironment):
         assert "refused" not in row

@@ -27,7 +27,7 @@ FOLDERS = ("environments", "examples")
 
 def _files() -> dict[str, dict[str, Any]]:
     return {
-        path.relative_to(PROJECT).as_posix(): yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.relative_to(PROJECT).as_posix(): yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
         for folder in FOLDERS
         for path in sorted((PROJECT / folder).glob("*.yaml"))
     }

@@ -12,8 +12,8 @@ from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
 
-TABLE: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parents[1] / "property_changes.yaml").read_text(encoding="utf-8")
+TABLE: dict[str, Any] = yaml.load(
+    (Path(__file__).parents[1] / "property_changes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
 CHANGES: list[dict[str, Any]] = TABLE["changes"]
 

@@ -11,7 +11,9 @@ import yaml
 from hyperpod_cdk.workloads.report import judge, parse
 from hyperpod_cdk.workloads.report.problems import KNOWN, WORDS
 
-ROWS: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "public_logs.yaml").read_text(encoding="utf-8"))
+ROWS: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "public_logs.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["source"] for row in ROWS])
