@@ -85,6 +85,22 @@ class PlatformStack(cdk.Stack):
         self._checkpoint_access()
         self._claims(foundation, storage)
         self._wait_for_nodes(hyperpod)
+        self._kueue_comes_last()
+
+    def _kueue_comes_last(self) -> None:
+        """Let task governance wait for every other add-on: Kueue's webhooks refuse workloads until its own pod runs."""
+        kueue = self.governance.addon if self.governance is not None else None
+        if kueue is None:
+            return
+        others = [
+            node
+            for node in self.node.find_all()
+            if isinstance(node, cdk.CfnResource)
+            and node.cfn_resource_type == "AWS::EKS::Addon"
+            and node not in kueue.node.find_all()
+        ]
+        for node in others:
+            kueue.node.add_dependency(node)
 
     def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
         """Let all that runs on nodes wait for one; where no group can have one there is nothing to wait for."""

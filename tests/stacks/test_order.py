@@ -35,6 +35,7 @@ NEEDS_A_NODE = (
     "metrics-server",
 )
 NEEDS_NO_NODE = ("eks-pod-identity-agent", "kube-proxy", "vpc-cni")
+GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 DRIVERS = {"fsx.csi.aws.com": "aws-fsx-csi-driver", "s3.csi.aws.com": "aws-mountpoint-s3-csi-driver"}
 SCHEDULER = ("AWS::SageMaker::ClusterSchedulerConfig", "Custom::ClusterSchedulerConfig")
 QUOTA = ("AWS::SageMaker::ComputeQuota", "Custom::ComputeQuota")
@@ -187,6 +188,14 @@ def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized
     assert created.waits_for(cluster(created), created.addon(name))
 
 
+def test_no_addon_meets_a_kueue_that_is_not_ready(synthesized: Synthesized) -> None:
+    # awsome-distributed-ai, task_governance/main.tf: what comes after the add-on waits for kueue-controller-manager
+    kueue = [node for node in synthesized.of_type("AWS::EKS::Addon") if _addon_name(synthesized, node) == GOVERNANCE]
+    for node in kueue:
+        beside = {other for other in synthesized.of_type("AWS::EKS::Addon") if other[0] == node[0]} - {node}
+        assert beside <= nx.descendants(synthesized.graph, node)
+
+
 def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized) -> None:
     if synthesized.environment.task_governance is None:
         assert synthesized.of_type(*SCHEDULER, *QUOTA) == []
@@ -292,6 +301,10 @@ def _exporter(synthesized: Synthesized, value: dict[str, str]) -> Node:
 def _roles(synthesized: Synthesized, node: Node) -> list[object]:
     properties = synthesized.resource(node)["Properties"]
     return [*properties.get("Roles", []), properties.get("RoleName")]
+
+
+def _addon_name(synthesized: Synthesized, node: Node) -> str:
+    return str(synthesized.resource(node)["Properties"]["AddonName"])
 
 
 def _addons(synthesized: Synthesized) -> set[str]:

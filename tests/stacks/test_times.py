@@ -32,11 +32,10 @@ STACK = 15
 TO_CREATE_CLUSTER = 860
 """Prod's network beside its gate, EKS, kubectl's access, chart and two stacks: 760 are necessary."""
 
-TO_THE_QUOTAS = 2277
-"""1.1 times what network, EKS, chart, cluster, governance add-on, policy and quota take one after another: 2,070."""
-
-TO_THE_END = 2354
-"""1.1 times the same with the longer way after the cluster, cert-manager and the training operator: 2,140."""
+TO_THE_END = 2475
+"""1.1 times what network, EKS, chart, cluster, cert-manager, training operator, governance add-on, policy and quota
+take one after another: 2,250. 180 of them are what it costs that no add-on meets the webhooks of a Kueue that is not
+ready (docs/decisions/0016)."""
 
 
 def seconds(resource: dict[str, Any]) -> int:
@@ -128,8 +127,6 @@ def test_the_cluster_of_prod_is_asked_for_in_time(prod: Synthesized) -> None:
 
 def test_prod_stands_in_time(prod: Synthesized) -> None:
     times = Times(prod)
-    quotas = prod.of_type("AWS::SageMaker::ComputeQuota")
-    assert times.end(*quotas) <= TO_THE_QUOTAS, f"this chain is too long:\n{times.chain(quotas[-1])}"
     assert times.end() <= TO_THE_END, f"this chain is too long:\n{times.chain(times.last())}"
 
 
