@@ -53,7 +53,7 @@ def test_every_call_of_the_command_is_one_it_understands(file: Path) -> None:
             command = command.commands[verb]
         known = {"--help", *(name for parameter in command.params for name in parameter.opts)}
         assert [each for each in words if each.startswith("--") and each not in known] == [], file.name
-    assert calls or file.name == "deploy.yaml"
+    assert calls or file.name in {"deploy.yaml", "verify.yaml"}
 
 
 def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
@@ -103,6 +103,16 @@ def test_who_runs_code_of_the_pull_request_has_no_secret() -> None:
     assert pipeline["comment"]["environment"] == {"name": "review-comments", "action": "access"}
     assert "environment" not in pipeline["synthesize"]
     assert "id_tokens" not in pipeline["synthesize"]
+
+
+def test_who_verifies_a_pull_request_has_no_secret_and_writes_nowhere() -> None:
+    (job,) = yaml.safe_load((PROJECT / ".github" / "workflows" / "verify.yaml").read_text(encoding="utf-8"))[
+        "jobs"
+    ].values()
+    assert job["permissions"] == {"contents": "read"}
+    assert "secrets." not in str(job)
+    assert "environment" not in job
+    assert job["steps"][-1]["run"] == ".ci/run"
 
 
 def test_a_deployment_begins_with_the_question_whether_its_review_still_holds() -> None:
