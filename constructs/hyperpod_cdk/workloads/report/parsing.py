@@ -54,7 +54,7 @@ _ABORT = "Abort COMPLETE"
 
 _SIGNALS: tuple[tuple[Signal, re.Pattern[str]], ...] = (
     ("efa", re.compile(r"NET/OFI Selected [Pp]rovider is efa\b")),
-    ("other provider", re.compile(r"NET/OFI Selected [Pp]rovider is (?!efa\b)\S+")),
+    ("other provider", re.compile(r"NET/OFI Selected [Pp]rovider is (?!efa\b)\S")),
     ("libfabric", re.compile(r"Using network (?:AWS )?Libfabric|via NET/(?:AWS )?Libfabric/", re.IGNORECASE)),
     ("socket", re.compile(r"Using network Socket\b|via NET/Socket/")),
     ("infiniband", re.compile(r"Using network IB\b|via NET/IB/")),

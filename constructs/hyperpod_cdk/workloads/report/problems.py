@@ -134,7 +134,7 @@ KNOWN: dict[str, Known] = {
     ),
     "memory registration": Known(
         _any(
-            *(r"NET/OFI Unable to register memory", r"Unable to register MR\b", r"efa_\d+: Failed to register mr"),
+            *(r"NET/OFI Unable to register memory", r"Unable to register MR\b", r"efa_\d{1,9}: Failed to register mr"),
             *(r"cannot allocate memory for EFA's", r"NET/OFI .*(?:RC: -12|Cannot allocate memory)"),
         ),
         "memory could not be registered for EFA",
@@ -195,7 +195,7 @@ KNOWN: dict[str, Known] = {
     ),
     "timeout": Known(
         _any(
-            r"Test timeout \(\d+s\)",
+            r"Test timeout \(\d{1,9}s\)",
             r"Watchdog caught collective operation timeout",
             r"watchdog got stuck",
             r"detected by watchdog",
@@ -235,7 +235,7 @@ KNOWN: dict[str, Known] = {
         "set FI_EFA_FORK_SAFE=1, or use an image with a newer EFA installer",
     ),
     "library": Known(
-        _any(r"error while loading shared libraries", r"\.so[.\d]*: cannot open shared object file"),
+        _any(r"error while loading shared libraries", r"\.so[.\d]{0,40}: cannot open shared object file"),
         "a shared library is missing",
         "install it in the image, or let LD_LIBRARY_PATH name its folder on every node",
     ),
@@ -268,7 +268,7 @@ KNOWN: dict[str, Known] = {
                 r"Test CUDA failure",
                 r"NCCL WARN Cuda failure",
                 r"CUDA error",
-                r"CUDA_ERROR_\w+",
+                r"CUDA_ERROR_\w{1,60}",
                 r"unhandled cuda error",
             ),
             *(r"ncclUnhandledCudaError", r"CUDA driver version is insufficient", r"no CUDA-capable device"),
@@ -279,8 +279,8 @@ KNOWN: dict[str, Known] = {
     "connection": Known(
         _any(
             r"NCCL WARN.*(?:Connection (?:refused|reset|timed out|closed)|remote process exited|Call to connect"
-            r"|Call to recv|Connect to \S+ failed|Socket recv failed|wrong type)",
-            *(r"socket(?:Poll|Start)?Connect.*(?:failed|timed out)", r"socketProgress\w*: Connection closed"),
+            r"|Call to recv|Connect to \S{1,255} failed|Socket recv failed|wrong type)",
+            *(r"socket(?:Poll|Start)?Connect.*(?:failed|timed out)", r"socketProgress\w{0,60}: Connection closed"),
             *(r"ncclRemoteError", r"remote process exited or there was a network error"),
             r"socketProgressOpt: Call to recv",
         ),
