@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from hyperpod_cdk.checks.answers import (
     EksClusterAnswer,
     HyperPodClusterAnswer,
     NotAnswered,
+    Partial,
     StackAnswer,
+    Undescribed,
 )
 from hyperpod_cdk.checks.model import Result, Status
 from tests.support.fake_aws import FakeAws
@@ -308,6 +311,67 @@ def test_a_hyperpod_cluster_that_was_left(run: Run, fake_aws: FakeAws) -> None:
             " list-tags --resource-arn arn:aws:sagemaker:us-east-1:111122223333:cluster/abc'"
         )
     ]
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "fails")
+@pytest.mark.parametrize("is_described", [True, False])
+@pytest.mark.parametrize(
+    ("status", "said_of_it"),
+    [
+        (
+            "Deleting",
+            (
+                "error: name: needs the HyperPod cluster prod to be InService, got Deleting: it is being deleted; see"
+                " 'aws sagemaker describe-cluster --cluster-name prod', and deploy when it is gone and its stack, too"
+            ),
+        ),
+        (
+            "Failed",
+            (
+                "warning: name: the HyperPod cluster prod is Failed, and a deployment may not repair it; see why with"
+                " 'aws sagemaker describe-cluster --cluster-name prod' first"
+            ),
+        ),
+        *(
+            (
+                busy,
+                (
+                    f"error: name: needs the HyperPod cluster prod to be InService, got {busy}, in which AWS refuses to"
+                    " change it; wait until 'aws sagemaker describe-cluster --cluster-name prod' shows InService"
+                ),
+            )
+            # ClusterStatus of botocore's sagemaker model, but for those above and InService
+            for busy in ("Creating", "RollingBack", "SystemUpdating", "Updating")
+        ),
+    ],
+)
+def test_an_own_hyperpod_cluster_that_cannot_be_updated(
+    run: Run, fake_aws: FakeAws, status: str, said_of_it: str, *, is_described: bool
+) -> None:
+    """The list of clusters has the status already."""
+    own = replace(hyperpod_cluster("prod"), status=status)
+    fake_aws.answers.hyperpod_clusters = (
+        Partial(read=(own,))
+        if is_described
+        else Partial(unread=(Undescribed(name="prod", arn=own.arn, status=status, why=DENIED),))
+    )
+    fake_aws.answers.stack = {"prod-hyperpod": stack("prod-hyperpod", "CREATE_COMPLETE")}
+    assert said(run(HYPERPOD)) == [said_of_it]
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "fails")
+def test_the_list_alone_proves_that_a_name_is_taken(run: Run, fake_aws: FakeAws) -> None:
+    listed = Undescribed(name="prod", arn="arn", status="InService", why=DENIED)
+    fake_aws.answers.hyperpod_clusters = Partial(unread=(listed,), broken_off=DENIED)
+    fake_aws.answers.stack = {"prod-hyperpod": None}
+    assert run(HYPERPOD).status is Status.FAILED
+
+
+@pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "skips")
+def test_a_list_of_clusters_that_broke_off(run: Run, fake_aws: FakeAws) -> None:
+    fake_aws.answers.hyperpod_clusters = Partial(read=(hyperpod_cluster("other"),), broken_off=DENIED)
+    fake_aws.answers.stack = {"prod-hyperpod": None}
+    assert run(HYPERPOD).status is Status.SKIPPED
 
 
 @pytest.mark.check("hyperpod_cluster_name_is_free_or_ours", "skips")

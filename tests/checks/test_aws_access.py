@@ -242,7 +242,7 @@ def test_who_needs_the_account_needs_its_credentials(answer: object, said: str) 
 def test_another_account_is_asked_nothing() -> None:
     aws = open_with(WHO, account="999988887777")
     assert aws.caller().account == ACCOUNT
-    for ask in (aws.zones, aws.hyperpod_clusters, lambda: aws.request_quota("ec2", "L-1", 2.0)):
+    for ask in (aws.zones, lambda: aws.hyperpod_clusters().whole(), lambda: aws.request_quota("ec2", "L-1", 2.0)):
         with pytest.raises(NotAnswered) as caught:
             ask()
         assert caught.value.reason == (f"the credentials belong to account {ACCOUNT}, the environment to 999988887777")

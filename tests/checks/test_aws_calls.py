@@ -190,7 +190,7 @@ class TestPages:
             return {"ClusterSummaries": [summary(f"c{number}")], **more}
 
         aws = opened({CLUSTERS: page, "sagemaker:DescribeCluster": cluster})
-        assert [each.name for each in aws.hyperpod_clusters()] == ["c1", "c2", "c3"]
+        assert [each.name for each in aws.hyperpod_clusters().whole()] == ["c1", "c2", "c3"]
         assert tokens == [None, "t1", "t2"]
 
     def test_pages_are_large(self) -> None:
@@ -206,7 +206,7 @@ class TestPages:
     @pytest.mark.parametrize("tokens", [["a", "a"], ["a", "b", "a"]], ids=["the same", "in a circle"])
     def test_a_page_that_comes_again_is_no_endless_loop(self, tokens: list[str]) -> None:
         aws = opened({CLUSTERS: [{"ClusterSummaries": [], "NextToken": token} for token in tokens]})
-        assert refusal(aws.hyperpod_clusters) == (
+        assert refusal(lambda: aws.hyperpod_clusters().whole()) == (
             "the answer to sagemaker:ListClusters goes in circles: the same page comes again",
             "",
         )
@@ -214,14 +214,40 @@ class TestPages:
     def test_pages_that_never_end_are_no_answer(self) -> None:
         count = iter(range(MOST_PAGES + 1))
         aws = opened({CLUSTERS: lambda _: {"ClusterSummaries": [], "NextToken": str(next(count))}})
-        assert refusal(aws.hyperpod_clusters) == (
+        assert refusal(lambda: aws.hyperpod_clusters().whole()) == (
             f"the answer to sagemaker:ListClusters does not end after {MOST_PAGES} pages",
             "",
         )
 
+    def test_what_was_read_of_a_list_that_broke_off_is_kept(self) -> None:
+        """A cluster that is denied, one that is gone, and a second page that does not come."""
+        named: dict[str, Mapping[str, Any] | Fails] = {
+            "kept": cluster({}),
+            "denied": Fails("AccessDeniedException", "no"),
+            "gone": Fails("ResourceNotFound", "Cluster not found"),
+        }
+        first = {"ClusterSummaries": [{**summary(each), "ClusterStatus": "InService"} for each in named]}
+        pages = iter([{**first, "NextToken": "1"}, {}])
+        found = opened(
+            {
+                CLUSTERS: lambda _: next(pages),
+                "sagemaker:DescribeCluster": lambda params: named[params["ClusterName"]],
+            }
+        ).hyperpod_clusters()
+        assert [each.name for each in found.read] == ["kept"]
+        assert [(each.name, each.status, each.why.action) for each in found.unread] == [
+            ("denied", "InService", "sagemaker:DescribeCluster")
+        ]
+        assert found.broken_off is not None
+        assert found.names == {"kept", "denied"}
+        assert found.named("kept") is not None
+        for ask in (lambda: found.named("denied"), lambda: found.named("other"), found.whole):
+            with pytest.raises(NotAnswered):
+                ask()
+
     def test_a_page_without_its_items_is_no_answer(self) -> None:
         aws = opened({CLUSTERS: [{"ClusterSummaries": [], "NextToken": "1"}, {}]})
-        assert refusal(aws.hyperpod_clusters) == (
+        assert refusal(lambda: aws.hyperpod_clusters().whole()) == (
             "the answer to sagemaker:ListClusters cannot be read: 'ClusterSummaries' is missing",
             "",
         )
@@ -368,7 +394,7 @@ CODES = st.one_of(
 )
 QUESTIONS_ASKED: dict[str, Callable[[LiveAws], object]] = {
     ZONES: lambda aws: aws.zones(),
-    CLUSTERS: lambda aws: aws.hyperpod_clusters(),
+    CLUSTERS: lambda aws: aws.hyperpod_clusters().whole(),
     "iam:GetRole": lambda aws: aws.role("r"),
     "eks:DescribeCluster": lambda aws: aws.eks_cluster("c"),
     "s3:HeadBucket": lambda aws: aws.bucket("b"),

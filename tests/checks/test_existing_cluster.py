@@ -15,7 +15,9 @@ from hyperpod_cdk.checks.answers import (
     HyperPodClusterAnswer,
     InstalledAddon,
     NotAnswered,
+    Partial,
     StackAnswer,
+    Undescribed,
 )
 from hyperpod_cdk.checks.model import Result, Status
 from tests.support.fake_aws import Answers, FakeAws
@@ -409,6 +411,14 @@ def test_a_pod_identity_agent_that_is_missing(run: Run, cluster: Answers) -> Non
             " --cluster-name platform --addon-name eks-pod-identity-agent'"
         )
     ]
+
+
+def test_another_hyperpod_cluster_is_found_beside_one_that_was_not_read(run: Run, cluster: Answers) -> None:
+    denied = Undescribed(name="b", why=NotAnswered("no permission"))
+    cluster.hyperpod_clusters = Partial(read=(hyperpod_cluster("first-try", ARN),), unread=(denied,))
+    result = run("existing_cluster_serves_no_other_hyperpod_cluster")
+    assert len(said(result)) == 1
+    assert [each.reason for each in result.skipped] == ["b: no permission"]
 
 
 @pytest.mark.check("existing_cluster_can_be_reached", "fails")

@@ -206,6 +206,34 @@ def test_a_capacity_that_shrinks(case_of: CaseOf, run_check: RunCheck, fake_aws:
     ]
 
 
+@pytest.mark.check("file_systems_only_grow", "fails")
+@pytest.mark.parametrize(
+    ("lifecycle", "severity"),
+    [
+        # FileSystemLifecycle of botocore's fsx model
+        ("AVAILABLE", ""),
+        ("UPDATING", ""),
+        ("CREATING", "error"),
+        ("DELETING", "error"),
+        ("FAILED", "warning"),
+        ("MISCONFIGURED", "warning"),
+        ("MISCONFIGURED_UNAVAILABLE", "warning"),
+    ],
+)
+def test_own_file_systems_that_are_not_available(
+    case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, lifecycle: str, severity: str
+) -> None:
+    fake_aws.answers.stack = dict(STACK_STANDS)
+    fake_aws.answers.lustre_file_systems = (replace(file_system(4800), lifecycle=lifecycle),)
+    said = (
+        f"storage.lustre[0].name: needs fs-0a1b2c3d4e5f67890, which stands, to be AVAILABLE, got {lifecycle}; see 'aws"
+        " fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890' and deploy when it is"
+    )
+    result = run_check(GROWTH, case_of(), fake_aws)
+    assert messages(result) == ([said] if severity else [])
+    assert [finding.severity.value for finding in result.findings] == ([severity] if severity else [])
+
+
 @pytest.mark.check("file_systems_only_grow", "skips")
 def test_file_systems_that_could_not_be_asked(case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws) -> None:
     fake_aws.answers.lustre_file_systems = NotAnswered("no permission", action="fsx:DescribeFileSystems")

@@ -13,8 +13,10 @@ from hyperpod_cdk.checks.answers import (
     HyperPodClusterAnswer,
     InstancesInCluster,
     NotAnswered,
+    Partial,
     ReservedCapacity,
     TrainingPlan,
+    Undescribed,
     Zone,
 )
 from hyperpod_cdk.checks.model import REGISTER, Case, Result, Status
@@ -441,6 +443,18 @@ def test_an_unhealthy_instance_that_is_counted_as_available(check_plan: Callable
             " come late"
         )
     ]
+
+
+def test_a_cluster_that_was_read_proves_a_shortage_whoever_else_was_not(
+    check_plan: Callable[..., Result], aws: FakeAws
+) -> None:
+    denied = NotAnswered("no permission", action="sagemaker:DescribeCluster")
+    aws.answers.hyperpod_clusters = Partial(
+        read=(cluster("other", 3),), unread=(Undescribed(name="b", why=denied),), broken_off=None
+    )
+    assert check_plan(CHECKS[5], plan()).status is Status.FAILED
+    aws.answers.hyperpod_clusters = Partial(read=(), unread=(Undescribed(name="b", why=denied),))
+    assert check_plan(CHECKS[5], plan()).status is Status.SKIPPED
 
 
 def test_clusters_that_are_not_known(check_plan: Callable[..., Result], aws: FakeAws) -> None:

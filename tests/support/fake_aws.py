@@ -24,6 +24,7 @@ from hyperpod_cdk.checks.answers import (
     LustreAnswer,
     NotAnswered,
     Offering,
+    Partial,
     QuotaRequest,
     QuotaValue,
     RoleAnswer,
@@ -65,7 +66,10 @@ class Answers:
     training_plan: By[str, TrainingPlan | None] = field(default_factory=dict)  # ARN
     # all there are; those of the type, count and duration that was asked for are given
     training_plan_offerings: Whole[tuple[Offering, ...]] = field(default_factory=_unset)
-    hyperpod_clusters: Whole[tuple[HyperPodClusterAnswer, ...]] = field(default_factory=_unset)
+    # all there are, or as much as was read of them
+    hyperpod_clusters: Whole[tuple[HyperPodClusterAnswer, ...] | Partial[HyperPodClusterAnswer]] = field(
+        default_factory=_unset
+    )
     zones: Whole[tuple[Zone, ...]] = field(default_factory=_unset)
     # all there are, by ID; one that is missing does not exist
     images: Whole[Mapping[str, ImageAnswer]] = field(default_factory=_unset)
@@ -84,7 +88,9 @@ class Answers:
     kubernetes_versions: Whole[tuple[KubernetesVersionAnswer, ...]] = field(default_factory=_unset)
     addon_versions: By[tuple[str, str], AddonVersions | None] = field(default_factory=dict)  # (add-on, Kubernetes)
     eks_cluster: By[str, EksClusterAnswer | None] = field(default_factory=dict)  # name
-    installed_addons: By[str, tuple[InstalledAddon, ...]] = field(default_factory=dict)  # cluster
+    installed_addons: By[str, tuple[InstalledAddon, ...] | Partial[InstalledAddon]] = field(
+        default_factory=dict
+    )  # cluster
     kubernetes_api_groups: By[str, frozenset[str]] = field(default_factory=dict)  # cluster
     # by cluster and namespace
     kubernetes_daemon_sets: By[tuple[str, str], Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -156,9 +162,12 @@ class FakeAws:
             if (each.instance_type, each.count, each.duration_hours) == wanted
         )
 
-    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
+    def hyperpod_clusters(self) -> Partial[HyperPodClusterAnswer]:
         self.asked.append(("hyperpod_clusters",))
-        return _whole(self.answers.hyperpod_clusters)
+        found = self.answers.hyperpod_clusters
+        if isinstance(found, Partial):
+            return found
+        return Partial(broken_off=found) if isinstance(found, NotAnswered) else Partial(read=found)
 
     def zones(self) -> tuple[Zone, ...]:
         self.asked.append(("zones",))
@@ -218,9 +227,15 @@ class FakeAws:
         self.asked.append(("eks_cluster", name))
         return _by_key(self.answers.eks_cluster, name)
 
-    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
+    def installed_addons(self, cluster: str) -> Partial[InstalledAddon]:
         self.asked.append(("installed_addons", cluster))
-        return _by_key(self.answers.installed_addons, cluster)
+        try:
+            found = cast(
+                "tuple[InstalledAddon, ...] | Partial[InstalledAddon]", _by_key(self.answers.installed_addons, cluster)
+            )
+        except NotAnswered as missing:
+            return Partial(broken_off=missing)
+        return found if isinstance(found, Partial) else Partial(read=found)
 
     def kubernetes_api_groups(self, cluster: str) -> frozenset[str]:
         self.asked.append(("kubernetes_api_groups", cluster))

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
-from hyperpod_cdk.checks.answers import Aws, NotAnswered, StackAnswer
+from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, NotAnswered, StackAnswer, Undescribed
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.findings import Finding
 from hyperpod_cdk.quotas.needs import FOUNDATION, HYPERPOD, STACKS, STORAGE
 
 # the stack is only a plan: a deployment makes it as if there were none (CDK CLI, performDeployment)
 _ONLY_PLANNED = "REVIEW_IN_PROGRESS"
 _FIRST_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
+_HYPERPOD_READY, _EKS_READY = "InService", "ACTIVE"
+_GOING = frozenset({"Deleting", "DELETING"})
+_FAILED = frozenset({"Failed", "FAILED"})
 _STACK_TAG = "aws:cloudformation:stack-name"
 _TAKE_OVER = "'cdk deploy --import-existing-resources'"
 
@@ -77,9 +81,9 @@ def stacks_are_ready_to_deploy(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("eks_cluster", "stack"),
     may_lack=("eks_cluster", "stack"),
     inputs="name; the EKS cluster <name>-eks and the stack <name>-foundation. Nothing with eks.existing.",
-    passes="There is no such cluster, or the stack exists and the cluster's tags name it or no stack.",
+    passes="There is no such cluster, or the stack exists, the cluster's tags name it or no stack and it is ACTIVE.",
     fails="There is one and the stack does not exist, or the cluster's tags name another stack or none: EKS refuses a"
-    " second one of the name.",
+    " second one of the name. Or the cluster is being changed or deleted; one that FAILED is a warning.",
     skips="AWS does not answer about the cluster or the stack.",
     by_hand="aws eks describe-cluster --name prod-eks --query cluster.tags",
 )
@@ -91,7 +95,12 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     name, stack_name = environment.eks_cluster_name, f"{environment.name}-{FOUNDATION}"
     cluster, stack = _both(lambda: aws.eks_cluster(name), lambda: aws.stack(stack_name))
     owner = cluster.tags.get(_STACK_TAG) if cluster is not None else None
-    if cluster is None or (_stands(stack) and owner in {None, stack_name}):
+    if cluster is None:
+        return
+    if _stands(stack) and owner in {None, stack_name}:
+        if cluster.status != _EKS_READY:
+            see = f"'aws eks describe-cluster --name {name}'"
+            yield _not_ready("name", f"the EKS cluster {name}", cluster.status, _EKS_READY, see)
         return
     if owner == stack_name:
         yield error(
@@ -114,9 +123,10 @@ def eks_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("hyperpod_clusters", "stack"),
     may_lack=("stack",),
     inputs="hyperpod.cluster_name (default: name); the stack <name>-hyperpod.",
-    passes="There is no HyperPod cluster of that name, or the stack exists. The list of clusters does not say which"
-    " stack made one: where the stack exists, its cluster is taken for the stack's.",
-    fails="There is one and the stack does not exist: SageMaker refuses a second one of the name.",
+    passes="There is no HyperPod cluster of that name, or the stack exists and the cluster is InService. The list of"
+    " clusters does not say which stack made one: where the stack exists, its cluster is taken for the stack's.",
+    fails="There is one and the stack does not exist: SageMaker refuses a second one of the name. Or the stack exists"
+    " and its cluster is being changed, rolled back or deleted; one that Failed is a warning.",
     skips="AWS does not answer about the clusters or the stack.",
     by_hand="aws sagemaker list-clusters --name-contains prod",
 )
@@ -126,14 +136,39 @@ def hyperpod_cluster_name_is_free_or_ours(case: Case, aws: Aws) -> Iterator[Foun
     environment = case.environment
     name, stack_name = environment.hyperpod_cluster_name, f"{environment.name}-{HYPERPOD}"
     clusters, stack = _both(aws.hyperpod_clusters, lambda: aws.stack(stack_name))
-    for cluster in clusters:
-        if cluster.name == name and not _stands(stack):
-            yield error(
-                _cluster_path(environment),
-                f"needs the HyperPod cluster {name} to be made by {stack_name}, got one that is {cluster.status}"
-                " already; set hyperpod.cluster_name to another name, and see whose this one is with"
-                f" 'aws sagemaker list-tags --resource-arn {cluster.arn}'",
-            )
+    # what the list says of a cluster is enough here
+    there: list[HyperPodClusterAnswer | Undescribed] = [*clusters.read, *clusters.unread]
+    own = next((each for each in there if each.name == name), None)
+    if own is None:
+        if clusters.broken_off is not None:
+            yield unanswered(clusters.broken_off, _cluster_path(environment), about=name)
+    elif not _stands(stack):
+        yield error(
+            _cluster_path(environment),
+            f"needs the HyperPod cluster {name} to be made by {stack_name}, got one that is {own.status}"
+            " already; set hyperpod.cluster_name to another name, and see whose this one is with"
+            f" 'aws sagemaker list-tags --resource-arn {own.arn}'",
+        )
+    elif own.status != _HYPERPOD_READY:
+        see = f"'aws sagemaker describe-cluster --cluster-name {name}'"
+        yield _not_ready(_cluster_path(environment), f"the HyperPod cluster {name}", own.status, _HYPERPOD_READY, see)
+
+
+def _not_ready(path: str, what: str, status: str, ready: str, see: str) -> Finding:
+    """Say that what a deployment changes is in a state in which AWS refuses, or may refuse, to change it."""
+    if status in _FAILED:
+        # a change may repair it, and AWS does not say that it does
+        return warning(path, f"{what} is {status}, and a deployment may not repair it; see why with {see} first")
+    if status in _GOING:
+        return error(
+            path,
+            f"needs {what} to be {ready}, got {status}: it is being deleted; see {see}, and deploy when"
+            " it is gone and its stack, too",
+        )
+    return error(
+        path,
+        f"needs {what} to be {ready}, got {status}, in which AWS refuses to change it; wait until {see} shows {ready}",
+    )
 
 
 def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:

@@ -5,10 +5,81 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
+
+MemberT = TypeVar("MemberT", bound="Named")
+
+
+class Named(Protocol):
+    """What AWS lists by name and describes one by one."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is listed."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undescribed:
+    """A member of a list that AWS names and did not describe; ``arn`` and ``status`` only where the list has them."""
+
+    name: str
+    why: NotAnswered
+    arn: str = ""
+    status: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partial(Generic[MemberT]):
+    """A list whose members AWS describes one by one: what was read of it, and what was not and why.
+
+    There is no going through it as if it were all there is. ``read`` are the members that were described, ``unread``
+    those that were listed alone, ``broken_off`` says why the list itself did not come, or not whole. A member that is
+    gone since it was listed is in neither.
+    """
+
+    read: tuple[MemberT, ...] = ()
+    unread: tuple[Undescribed, ...] = ()
+    broken_off: NotAnswered | None = None
+
+    @property
+    def gaps(self) -> tuple[NotAnswered, ...]:
+        """Why there may be more than ``read``; empty where everything was read."""
+        return (*([self.broken_off] if self.broken_off is not None else []), *(each.why for each in self.unread))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all that is certainly there, described or not."""
+        return frozenset([*(each.name for each in self.read), *(each.name for each in self.unread)])
+
+    def whole(self) -> tuple[MemberT, ...]:
+        """Give everything; raises the first NotAnswered where something was not read."""
+        for gap in self.gaps:
+            raise gap
+        return self.read
+
+    def named(self, name: str) -> MemberT | None:
+        """Give one member, or None where there is none; raises NotAnswered where that one was not read."""
+        for member in self.read:
+            if member.name == name:
+                return member
+        for listed in self.unread:
+            if listed.name == name:
+                raise listed.why
+        if self.broken_off is not None:
+            raise self.broken_off
+        return None
+
+    def has(self, name: str) -> bool:
+        """Say whether there is one of this name, described or not; raises NotAnswered where the list broke off."""
+        if name in self.names:
+            return True
+        if self.broken_off is not None:
+            raise self.broken_off
+        return False
 
 
 class AwsAccessError(Exception):
@@ -417,8 +488,8 @@ class Aws(Protocol):
         """Plans on offer for HyperPod clusters, for exactly this duration."""
         ...
 
-    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
-        """Every HyperPod cluster of the account in the region."""
+    def hyperpod_clusters(self) -> Partial[HyperPodClusterAnswer]:
+        """The HyperPod clusters of the account in the region."""
         ...
 
     def zones(self) -> tuple[Zone, ...]:
@@ -473,7 +544,7 @@ class Aws(Protocol):
         """An EKS cluster of the account in the region."""
         ...
 
-    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
+    def installed_addons(self, cluster: str) -> Partial[InstalledAddon]:
         """The EKS add-ons of a cluster."""
         ...
 

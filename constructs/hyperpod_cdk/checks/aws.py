@@ -43,8 +43,10 @@ from hyperpod_cdk.checks.answers import (
     KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
+    MemberT,
     NotAnswered,
     Offering,
+    Partial,
     QuotaRequest,
     QuotaValue,
     RoleAnswer,
@@ -53,6 +55,7 @@ from hyperpod_cdk.checks.answers import (
     StackAnswer,
     SubnetAnswer,
     TrainingPlan,
+    Undescribed,
     VpcAnswer,
     Zone,
 )
@@ -450,23 +453,20 @@ class LiveAws:
             rows = answer["TrainingPlanOfferings"]
             return tuple(aws_shapes.offering(row, instance_type=instance_type, count=count) for row in rows)
 
-    def hyperpod_clusters(self) -> tuple[HyperPodClusterAnswer, ...]:
-        rows = self.pages("sagemaker", "list_clusters", "ClusterSummaries")
+    def hyperpod_clusters(self) -> Partial[HyperPodClusterAnswer]:
+        listed = self.listed("sagemaker", "list_clusters", "ClusterSummaries")
         with _read("sagemaker:ListClusters"):
-            names = [row["ClusterName"] for row in rows]
-        # a cluster that was deleted between the two calls is not there
-        clusters = self.each(
-            lambda name: self._found(
-                "sagemaker", "describe_cluster", {"ClusterName": name}, _is_missing_from_sagemaker
-            ),
-            names,
-        )
-        with _read("sagemaker:DescribeCluster"):
-            return tuple(
-                aws_shapes.hyperpod_cluster(name, cluster)
-                for name, cluster in zip(names, clusters, strict=True)
-                if cluster is not None
-            )
+            rows = [
+                _Row(name=row["ClusterName"], arn=row.get("ClusterArn", ""), status=row.get("ClusterStatus", ""))
+                for row in listed.items
+            ]
+
+        def describe(name: str) -> HyperPodClusterAnswer | None:
+            cluster = self._found("sagemaker", "describe_cluster", {"ClusterName": name}, _is_missing_from_sagemaker)
+            with _read("sagemaker:DescribeCluster"):
+                return None if cluster is None else aws_shapes.hyperpod_cluster(name, cluster)
+
+        return _partial(listed, rows, describe)
 
     def zones(self) -> tuple[Zone, ...]:
         answer = self._asked("ec2", "describe_availability_zones", {"AllAvailabilityZones": True})
@@ -573,17 +573,16 @@ class LiveAws:
         with _read("eks:DescribeCluster"):
             return None if answer is None else aws_shapes.eks_cluster(answer["cluster"])
 
-    def installed_addons(self, cluster: str) -> tuple[InstalledAddon, ...]:
-        names = self.pages("eks", "list_addons", "addons", clusterName=cluster)
-        # an add-on that was removed between the two calls is not there
-        addons = self.each(
-            lambda name: self._found(
-                "eks", "describe_addon", {"clusterName": cluster, "addonName": name}, _is_missing_from_eks
-            ),
-            names,
-        )
-        with _read("eks:DescribeAddon"):
-            return tuple(aws_shapes.installed_addon(each["addon"]) for each in addons if each is not None)
+    def installed_addons(self, cluster: str) -> Partial[InstalledAddon]:
+        listed = self.listed("eks", "list_addons", "addons", clusterName=cluster)
+
+        def describe(name: str) -> InstalledAddon | None:
+            asked = {"clusterName": cluster, "addonName": name}
+            addon = self._found("eks", "describe_addon", asked, _is_missing_from_eks)
+            with _read("eks:DescribeAddon"):
+                return None if addon is None else aws_shapes.installed_addon(addon["addon"])
+
+        return _partial(listed, [_Row(name=str(name)) for name in listed.items], describe)
 
     def kubernetes_api_groups(self, cluster: str) -> frozenset[str]:
         answer = self._from_api_server(cluster, api_server.API_GROUPS)
@@ -1074,6 +1073,29 @@ class _Pagination:
     output_token: str = "NextToken"  # noqa: S105 - the name of a parameter
     more_results: str = ""
     page_size: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """What a list says of one member."""
+
+    name: str
+    arn: str = ""
+    status: str = ""
+
+
+def _partial(listed: Listed, rows: Sequence[_Row], describe: Callable[[str], MemberT | None]) -> Partial[MemberT]:
+    """Describe what was listed side by side; a member that is gone meanwhile is not there."""
+    answers = together(describe, [row.name for row in rows])
+    return Partial(
+        read=tuple(each for each in answers if each is not None and not isinstance(each, NotAnswered)),
+        unread=tuple(
+            Undescribed(name=row.name, arn=row.arn, status=row.status, why=answer)
+            for row, answer in zip(rows, answers, strict=True)
+            if isinstance(answer, NotAnswered)
+        ),
+        broken_off=listed.missing,
+    )
 
 
 @contextmanager

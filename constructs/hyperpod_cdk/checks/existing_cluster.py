@@ -14,10 +14,11 @@ from hyperpod_cdk.checks.answers import (
     HyperPodClusterAnswer,
     InstalledAddon,
     NotAnswered,
+    Partial,
     StackAnswer,
 )
 from hyperpod_cdk.checks.eks import wanted_addons
-from hyperpod_cdk.checks.model import Case, Found, check, error, warning
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered
 from hyperpod_cdk.config.eks import ExistingEks
 from hyperpod_cdk.quotas.needs import FOUNDATION, PLATFORM
@@ -164,8 +165,7 @@ def existing_cluster_has_a_new_enough_vpc_cni(case: Case, aws: Aws) -> Iterator[
     cluster = _cluster(case.environment.eks.existing, aws)
     if cluster is None:
         return
-    installed = {addon.name: addon for addon in aws.installed_addons(cluster.name)}
-    addon = installed.get(addons.VPC_CNI)
+    addon = aws.installed_addons(cluster.name).named(addons.VPC_CNI)
     version = _self_managed_cni(cluster.name, aws) if addon is None else addon.version
     least = addons.row(addons.VPC_CNI).minimum_version or ""
     if version is None:
@@ -204,9 +204,9 @@ def existing_cluster_has_no_kueue_of_its_own(case: Case, aws: Aws) -> Iterator[F
     if cluster is None:
         return
     answers = answered(lambda: aws.installed_addons(cluster.name), lambda: aws.kubernetes_api_groups(cluster.name))
-    installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
+    installed = cast("Partial[InstalledAddon]", answers[0])
     groups = cast("frozenset[str]", answers[1])
-    if KUEUE_GROUP in groups and addons.TASK_GOVERNANCE not in installed:
+    if KUEUE_GROUP in groups and not installed.has(addons.TASK_GOVERNANCE):
         yield error(
             "task_governance",
             f"needs {cluster.name} without a Kueue of its own, got the API group {KUEUE_GROUP}; leave out"
@@ -237,7 +237,8 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
         return
     names = [f"{environment.name}-{stack}" for stack in (PLATFORM, FOUNDATION)]
     answers = answered(lambda: aws.installed_addons(cluster.name), *(_stack(name, aws) for name in names))
-    installed = {addon.name for addon in cast("tuple[InstalledAddon, ...]", answers[0])}
+    found = cast("Partial[InstalledAddon]", answers[0])
+    installed = found.names
     is_deployed = any(answer is not None for answer in answers[1:])
     wanted = wanted_addons(environment)
     for name, path in wanted.items():
@@ -248,6 +249,10 @@ def existing_addons_are_told_apart(case: Case, aws: Aws) -> Iterator[Found]:
                 f" it to"
                 f" {_HERE}.installed_addons to use it as it is",
             )
+    if found.broken_off is not None:
+        # whatever is there was named above; what is not there cannot be known
+        yield unanswered(found.broken_off, f"{_HERE}.installed_addons")
+        return
     for index, name in enumerate(existing.installed_addons):
         if name not in installed:
             yield error(
@@ -280,7 +285,14 @@ def installed_addons_suit_the_operators(case: Case, aws: Aws) -> Iterator[Found]
     cluster = _cluster(existing, aws)
     if existing is None or cluster is None or not existing.installed_addons:
         return
-    versions = {addon.name: addon.version for addon in aws.installed_addons(cluster.name)}
+    found = aws.installed_addons(cluster.name)
+    if found.broken_off is not None:
+        yield unanswered(found.broken_off, f"{_HERE}.installed_addons")
+    for listed in found.unread:
+        if listed.name in existing.installed_addons:
+            index = existing.installed_addons.index(listed.name)
+            yield unanswered(listed.why, f"{_HERE}.installed_addons[{index}]", about=listed.name)
+    versions = {addon.name: addon.version for addon in found.read}
     for operator in wanted_addons(case.environment):
         for name, least in addons.row(operator).requires.items():
             version = versions.get(name, "")
@@ -377,7 +389,13 @@ def existing_cluster_serves_no_other_hyperpod_cluster(case: Case, aws: Aws) -> I
     cluster = cast("EksClusterAnswer | None", answers[0])
     if cluster is None:
         return
-    for other in cast("tuple[HyperPodClusterAnswer, ...]", answers[1]):
+    clusters = cast("Partial[HyperPodClusterAnswer]", answers[1])
+    if clusters.broken_off is not None:
+        yield unanswered(clusters.broken_off, _NAME)
+    for listed in clusters.unread:
+        if listed.name != case.environment.hyperpod_cluster_name:
+            yield unanswered(listed.why, _NAME, about=listed.name)
+    for other in clusters.read:
         if other.eks_cluster_arn == cluster.arn and other.name != case.environment.hyperpod_cluster_name:
             yield error(
                 _NAME,

@@ -106,10 +106,7 @@ def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
 def autoscaled_nodes_are_kept(case: Case, aws: Aws) -> Iterator[Found]:
     """Counts of the file and counts of the cluster differ where Karpenter scales: see docs/decisions/0011."""
     environment = case.environment
-    cluster = next(
-        (each for each in aws.hyperpod_clusters() if each.name == environment.hyperpod_cluster_name),
-        None,
-    )
+    cluster = aws.hyperpod_clusters().named(environment.hyperpod_cluster_name)
     if cluster is None:
         return
     targets = {group.group: group.target for group in cluster.groups}
@@ -136,7 +133,7 @@ def what_is_left_out_is_off(case: Case, aws: Aws) -> Iterator[Found]:
     """Find what stays on unless it is turned off by name."""
     section = case.environment.hyperpod
     wanted = case.environment.hyperpod_cluster_name
-    cluster = next((each for each in aws.hyperpod_clusters() if each.name == wanted), None)
+    cluster = aws.hyperpod_clusters().named(wanted)
     if cluster is None:
         return
     if cluster.autoscaled and section.autoscaling == "none":

@@ -115,20 +115,23 @@ class _Own:
 
 def _own(environment: Environment, aws: Aws) -> _Own:
     questions: list[Callable[[], object]] = [
-        aws.hyperpod_clusters,
+        lambda: aws.hyperpod_clusters().named(environment.hyperpod_cluster_name),
         lambda: aws.eks_cluster(environment.eks_cluster_name),
         aws.lustre_file_systems,
     ]
-    answers = together(lambda ask: ask(), questions)
-    missing = next((each for each in answers if isinstance(each, NotAnswered)), None)
-    if missing is not None:
-        return _Own(missing=missing)
-    clusters = cast("tuple[HyperPodClusterAnswer, ...]", answers[0])
-    systems = cast("tuple[LustreAnswer, ...]", answers[2])
+    cluster, eks, systems = together(lambda ask: ask(), questions)
+    # what was read of it reduces what is still to come, also where something else was not read
     return _Own(
-        cluster=next((each for each in clusters if each.name == environment.hyperpod_cluster_name), None),
-        eks=answers[1] is not None,
-        file_systems=tuple(each for each in systems if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"),
+        cluster=None if isinstance(cluster, NotAnswered) else cast("HyperPodClusterAnswer | None", cluster),
+        eks=not isinstance(eks, NotAnswered) and eks is not None,
+        file_systems=()
+        if isinstance(systems, NotAnswered)
+        else tuple(
+            each
+            for each in cast("tuple[LustreAnswer, ...]", systems)
+            if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"
+        ),
+        missing=next((each for each in (cluster, eks, systems) if isinstance(each, NotAnswered)), None),
     )
 
 

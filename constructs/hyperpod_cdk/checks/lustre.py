@@ -19,6 +19,7 @@ AREA = "lustre"
 _STACK_TAG = "aws:cloudformation:stack-name"
 _NAME_TAG = "Name"
 _AVAILABLE = frozenset({"AVAILABLE", "UPDATING"})
+_CHANGING = frozenset({"CREATING", "DELETING"})
 _TCP = frozenset({"tcp", "6"})
 _ALL = "-1"
 # states of a stack in which a deployment makes it as if there were none
@@ -68,9 +69,10 @@ def data_repositories_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]
     may_lack=("stack",),
     inputs="capacity_gib, throughput_capacity_mbps, metadata_iops and name of every file system that the environment"
     " makes; the stack <name>-storage and what it has made already.",
-    passes="No file system that stands has more than the file says. One that was retained when an earlier environment"
-    " of the name was destroyed does not count: the stack makes another.",
-    fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back.",
+    passes="Every file system that stands is AVAILABLE, and none has more than the file says. One that was retained"
+    " when an earlier environment of the name was destroyed does not count: the stack makes another.",
+    fails="The file says less than a file system has: FSx only lets it grow, and the update would be rolled back. Or"
+    " one is still being made, or is being deleted; one that FAILED or is MISCONFIGURED is a warning.",
     skips="AWS gives no answer about the file systems of the account or the stack.",
     by_hand="aws fsx describe-file-systems --query 'FileSystems[].[FileSystemId,StorageCapacity,Tags]'",
 )
@@ -84,6 +86,13 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
         present = None if system.existing else standing.get(f"{environment.name}-{system.name}")
         if present is None:
             continue
+        if present.lifecycle not in _AVAILABLE:
+            say = error if present.lifecycle in _CHANGING else warning
+            yield say(
+                f"storage.lustre[{index}].name",
+                f"needs {present.file_system_id}, which stands, to be AVAILABLE, got {present.lifecycle}; see 'aws fsx"
+                f" describe-file-systems --file-system-ids {present.file_system_id}' and deploy when it is",
+            )
         for key, what, wanted, has in (
             ("capacity_gib", "capacity", system.capacity_gib, present.capacity_gib),
             (

@@ -83,4 +83,5 @@ def _installed(environment: Environment, aws: Aws) -> str | None:
         if environment.eks.is_existing:
             raise NotAnswered(f"there is no EKS cluster {environment.eks_cluster_name}")
         return None
-    return next((addon.version for addon in aws.installed_addons(cluster.name) if addon.name == _ADDON), None)
+    addon = aws.installed_addons(cluster.name).named(_ADDON)
+    return None if addon is None else addon.version

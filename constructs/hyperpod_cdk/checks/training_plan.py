@@ -13,6 +13,7 @@ from hyperpod_cdk.checks.answers import (
     HyperPodClusterAnswer,
     InstancesInCluster,
     NotAnswered,
+    Partial,
     ReservedCapacity,
     TrainingPlan,
 )
@@ -21,6 +22,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import AnyGroup
 from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan, moment, zone_to_add
 from hyperpod_cdk.config.source import DataPath, render_path
+from hyperpod_cdk.findings import Finding, Severity
 
 AREA = "training-plan"
 
@@ -30,7 +32,7 @@ SOON = timedelta(hours=24)
 _ENDING = frozenset({"Deleting", "Failed"})
 """States of a cluster to which no node comes any more."""
 
-Clusters = tuple[HyperPodClusterAnswer, ...] | NotAnswered
+Clusters = Partial[HyperPodClusterAnswer]
 
 _BY_HAND = "aws sagemaker describe-training-plan --training-plan-name h100-april"
 _SKIPS = "When DescribeTrainingPlan gives no answer: no permission, throttled, offline."
@@ -219,14 +221,14 @@ def _of_each_plan(case: Case, aws: Aws, judge: Callable[[_Use, TrainingPlan], It
 def _clusters(case: Case, aws: Aws) -> Clusters:
     """Ask for the account's clusters beside the plans, whose answers stay in the run's cache."""
     if not groups_by_plan(case.environment):
-        return ()
+        return Partial()
     found: list[Clusters] = []
 
     def ask_clusters() -> None:
         try:
             found.append(aws.hyperpod_clusters())
         except NotAnswered as missing:
-            found.append(missing)
+            found.append(Partial(broken_off=missing))
 
     def ask_plans() -> None:
         list(_uses(case, aws))
@@ -322,10 +324,12 @@ def _count(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Ite
             f"needs {use.needed} instances of plan {use.name} for {names}, which has {total}; lower count by"
             f" {use.needed - total} or name another plan",
         )
-    elif isinstance(clusters, NotAnswered):
-        yield unanswered(clusters, path)
     else:
-        yield from _room(case, use, plan, _shares(case, use, plan, clusters))
+        found = list(_room(case, use, plan, _shares(case, use, plan, clusters)))
+        yield from found
+        # who was not read can only leave less, so that what is too little already is certain
+        if not any(isinstance(each, Finding) and each.severity is Severity.ERROR for each in found):
+            yield from (unanswered(gap, path) for gap in clusters.gaps[:1])
 
 
 def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iterator[Found]:
@@ -334,8 +338,8 @@ def _idle(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> Iter
     total, path = _seats(plan, case.now), use.path("count", of=use.groups[-1][0])
     idle = 0
     if use.needed < total:
-        if isinstance(clusters, NotAnswered):
-            yield unanswered(clusters, path)
+        if clusters.gaps:
+            yield unanswered(clusters.gaps[0], path)
             return
         idle = max(total - use.needed - _shares(case, use, plan, clusters).others - plan.unhealthy, 0)
     yield Detail(
@@ -381,13 +385,18 @@ def _seats(plan: TrainingPlan, now: datetime) -> int:
     return max(left or [block.count for block in plan.blocks], default=plan.total)
 
 
-def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: tuple[HyperPodClusterAnswer, ...]) -> _Shares:
+def _shares(case: Case, use: _Use, plan: TrainingPlan, clusters: Clusters) -> _Shares:
+    """Say who has the plan's instances; where clusters were not read, the least that others have."""
     taken = {
         cluster.name: sum(_taken(cluster, group) for group in cluster.groups if group.training_plan_arn == use.arn)
-        for cluster in clusters
+        for cluster in clusters.read
     }
-    own = taken.pop(case.environment.hyperpod_cluster_name, 0)
+    name = case.environment.hyperpod_cluster_name
+    own = taken.pop(name, 0)
     known = sum(taken.values())
+    if any(each.name == name for each in clusters.unread) or (clusters.broken_off is not None and not own):
+        # all that the plan counts may be the environment's own
+        own = max(plan.in_use + plan.unhealthy - known, 0)
     return _Shares(
         own=own,
         # the plan's own counter may know users whom nobody lists, and lags behind groups whose nodes have yet to come
