@@ -121,7 +121,8 @@ class TestProcess:
         with pytest.raises(ClientError) as caught:
             server.client("ec2").describe_mac_hosts()
         assert code_of(caught.value) == "NotImplemented"
-        assert time.monotonic() - start < 5
+        # an SDK repeats what it takes for a fault for a minute
+        assert time.monotonic() - start < 40
 
     def test_two_regions_do_not_share_stacks(self, server: Server) -> None:
         body = json.dumps({"Resources": {"A": {"Type": "AWS::CloudFormation::WaitConditionHandle"}}})

@@ -126,7 +126,8 @@ class TestHowItEnds:
     def test_the_time_runs_out_for_the_children_too(self, run: Callable[..., Invocation]) -> None:
         started = time.monotonic()
         invocation = run("import subprocess; subprocess.run(['sleep', '60'])", Timeout=1)
-        assert time.monotonic() - started < 5
+        # far from the minute that the child would sleep, however busy the machine
+        assert time.monotonic() - started < 40
         assert invocation.result == {
             "errorType": "Sandbox.Timedout",
             "errorMessage": f"RequestId: {invocation.request_id} Error: Task timed out after 1.00 seconds",
