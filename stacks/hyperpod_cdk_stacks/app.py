@@ -16,6 +16,7 @@ from hyperpod_cdk.config import (
     LoadedEnvironment,
     UsageError,
     environment_files,
+    judged_by,
     load_environment,
     missing_scripts,
     resolve_environment_file,
@@ -81,7 +82,13 @@ def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path
         # files of the project that the user can mend, not a fault of this program
         sys.exit(str(error))
     stages = [
-        add_environment(app, each, chart=chart, lifecycle_scripts=scripts if scripts.is_dir() else None)
+        add_environment(
+            app,
+            each,
+            chart=chart,
+            lifecycle_scripts=scripts if scripts.is_dir() else None,
+            reviewed_by=judged_by.said_of(root, each.environment.name),
+        )
         for each in environments
     ]
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), TemplateChecks())
@@ -89,15 +96,24 @@ def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path
 
 
 def add_environment(
-    app: cdk.App, loaded: LoadedEnvironment, *, chart: HyperPodChart, lifecycle_scripts: Path | None
+    app: cdk.App,
+    loaded: LoadedEnvironment,
+    *,
+    chart: HyperPodChart,
+    lifecycle_scripts: Path | None,
+    reviewed_by: str = "",
 ) -> HyperPodEnvironment:
-    """Add one environment as a stage named like it; its warnings become annotations that the CDK CLI prints."""
+    """Add one environment as a stage named like it; its warnings become annotations that the CDK CLI prints.
+
+    ``reviewed_by`` says by which files its reviews are judged (``config.judged_by.said_of``), empty without any.
+    """
     stage = HyperPodEnvironment(
         app,
         loaded.environment.name,
         environment=loaded.environment,
         chart=chart,
         lifecycle_scripts=lifecycle_scripts,
+        reviewed_by=reviewed_by,
     )
     notes = cdk.Annotations.of(stage.foundation)
     for warning in loaded.warnings:

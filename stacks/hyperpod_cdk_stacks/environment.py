@@ -34,6 +34,7 @@ class HyperPodEnvironment(cdk.Stage):
         environment: Environment,
         chart: HyperPodChart,
         lifecycle_scripts: Path | None = None,
+        reviewed_by: str = "",
     ) -> None:
         super().__init__(
             scope,
@@ -42,7 +43,12 @@ class HyperPodEnvironment(cdk.Stage):
         )
         protected = environment.deletion_protection
         self.foundation = FoundationStack(
-            self, "foundation", environment=environment, chart=chart, lifecycle_scripts=lifecycle_scripts
+            self,
+            "foundation",
+            environment=environment,
+            chart=chart,
+            lifecycle_scripts=lifecycle_scripts,
+            reviewed_by=reviewed_by,
         )
         # CloudFormation refuses a stack without resources, which storage and platform may be
         self.storage = (

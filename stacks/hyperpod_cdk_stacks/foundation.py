@@ -22,7 +22,7 @@ from hyperpod_cdk import (
     QuotaGate,
     RestrictedExecutionRole,
 )
-from hyperpod_cdk.config import Environment, lustre_clients
+from hyperpod_cdk.config import Environment, judged_by, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
 from hyperpod_cdk.quotas.needs import own, required_quotas
 from hyperpod_cdk_stacks.encryption import encryption_key
@@ -50,6 +50,7 @@ class FoundationStack(cdk.Stack):
         environment: Environment,
         chart: HyperPodChart,
         lifecycle_scripts: Path | None,
+        reviewed_by: str = "",
     ) -> None:
         super().__init__(scope, construct_id)
         self._environment = environment
@@ -81,6 +82,9 @@ class FoundationStack(cdk.Stack):
             description=_who_may_enter(environment),
             value=f"aws eks update-kubeconfig --region {self.region} --name {environment.eks_cluster_name}",
         )
+        if reviewed_by:
+            said = "SHA-256 of the files by which reviews are judged, as they were at this deployment"
+            cdk.CfnOutput(self, judged_by.OUTPUT, value=reviewed_by, description=said)
 
     def _quota_gate(self) -> QuotaGate | None:
         environment = self._environment

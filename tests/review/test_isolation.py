@@ -163,6 +163,29 @@ def test_a_strangers_app_finds_nothing(
     assert (isolated.code, json.loads(isolated.output)) == (0, [])
 
 
+FORGER = """
+import os
+for number in range(3, 64):
+    try:
+        os.write(number, b"FORGED")
+    except OSError:
+        pass
+print(sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2"}))
+"""
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+def test_no_app_writes_into_the_report(tmp_path: Path, *, is_trusted: bool) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "app.py").write_text(FORGER, "utf-8")
+    with scratch_folder() as scratch:
+        ran = run(scratch, folder, [sys.executable, "app.py"], Limits(is_trusted=is_trusted))
+    assert ran.code == 0
+    assert "FORGED" not in ran.exposed
+    assert (ran.exposed == "it was asked for") is is_trusted
+
+
 def test_only_the_listed_variables_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYPERPOD_ANYTHING", "x")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

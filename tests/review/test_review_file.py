@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import get_args
 
@@ -12,6 +13,8 @@ import jsonschema
 import pytest
 import yaml
 
+from hyperpod_cdk.catalog.prices import PricesError, parse_prices
+from hyperpod_cdk.config import judged_by
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.review.model import ReasonKind
 from hyperpod_cdk.review.review_file import (
@@ -149,10 +152,123 @@ def test_the_base_decides(project: Path, base: str | None, head: str | None, thr
         assert bool(found.notes) == (base == "nonsense: true\n")
 
 
-def test_without_a_revision_the_project_decides(project: Path) -> None:
-    assert decided(project, base=None, head=None).rules is NO_RULES
-    (project / "review.yaml").write_text(STRICT, encoding="utf-8")
-    assert decided(project, base=None, head=None).rules.thresholds.monthly_increase_usd == 1
+FILES = {
+    "review.yaml": STRICT,
+    "prices.json": (Path(judged_by.__file__).parents[1] / "catalog" / "data" / "prices.json").read_text("utf-8"),
+}
+
+
+def with_files(project: Path, files: dict[str, str]) -> dict[str, str]:
+    """Write the files and give what a deployment of them states."""
+    for name, text in files.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(text, encoding="utf-8")
+    template = {"Outputs": {judged_by.OUTPUT: {"Value": judged_by.said_of(project, "dev")}}}
+    return judged_by.recorded(template)
+
+
+def test_without_a_revision_only_what_is_deployed_counts(project: Path) -> None:
+    nothing = decided(project, base=None, head=None)
+    assert (nothing.rules, nothing.prices, nothing.reasons) == (NO_RULES, None, ())
+    stated = with_files(project, FILES)
+    assert list(stated) == ["review.yaml", "prices.json"]
+    until = "and it counts once it is deployed with approval"
+    # never deployed, so nobody has approved them: whoever brings them along would write the verdict
+    new = decided(project, base=None, head=None, deployed={}, stated=stated)
+    assert (new.rules, new.prices) == (NO_RULES, None)
+    assert [(each.kind, each.resource, each.sentence) for each in new.reasons] == [
+        (
+            ReasonKind.REVIEW_FILE,
+            name,
+            f"{name} is not the one of the last deployment: this review is judged by what is built in, {until}.",
+        )
+        for name in ("review.yaml", "prices.json")
+    ]
+    known = decided(project, base=None, head=None, deployed=stated, stated=stated)
+    assert (known.rules.thresholds.monthly_increase_usd, known.reasons) == (1, ())
+    assert known.prices is not None
+
+
+@pytest.mark.parametrize("name", ["review.yaml", "prices.json"])
+def test_a_file_that_is_deleted_since_the_deployment_is_a_reason(project: Path, name: str) -> None:
+    deployed = with_files(project, FILES)
+    (project / name).unlink()
+    stated = {key: each for key, each in deployed.items() if key != name}
+    found = decided(project, base=None, head=None, deployed=deployed, stated=stated)
+    assert [each.resource for each in found.reasons] == [name]
+
+
+def test_templates_that_state_what_the_project_does_not_hold_are_a_reason(project: Path) -> None:
+    deployed = with_files(project, FILES)
+    planted = {**deployed, "review.yaml": judged_by.digest(LOOSE.encode())}
+    found = decided(project, base=None, head=None, deployed=deployed, stated=planted)
+    assert [each.resource for each in found.reasons] == ["ReviewedBy"]
+    assert found.rules is NO_RULES
+
+
+def test_a_changed_record_is_named(project: Path) -> None:
+    deployed = with_files(project, {"environments/dev.quotas.json": "{}", "environments/dev.plans.json": "{}"})
+    assert len(deployed) == 2
+    stated = with_files(project, {"environments/dev.quotas.json": "[]"})
+    found = decided(project, base=None, head=None, environment="dev", deployed=deployed, stated=stated)
+    assert (found.records, found.reasons) == (("environments/dev.quotas.json",), ())
+
+
+def test_the_bases_prices_decide(project: Path) -> None:
+    with_files(project, FILES)
+    first = committed(project, STRICT)
+    (project / "prices.json").write_text("{", encoding="utf-8")
+    # one that cannot be read is refused, whichever side would count
+    with pytest.raises(PricesError):
+        decided(project, base=first, head=None)
+    (project / "prices.json").unlink()
+    found = decided(project, base=first, head=None)
+    assert found.prices == parse_prices(FILES["prices.json"], where="prices.json")
+    (reason,) = found.reasons
+    until = "what the head's says counts once it is merged"
+    assert reason.sentence == f"prices.json is deleted: this review is judged by the base's, and {until}."
+
+
+DAY = date(2026, 11, 22)
+
+
+@pytest.mark.parametrize(
+    ("last", "is_refused"), [("2027-11-22", False), ("2027-11-23", False), ("2027-11-24", True), ("9999-12-31", True)]
+)
+def test_an_exception_lasts_a_year_at_most(last: str, *, is_refused: bool) -> None:
+    text = ENTRY.format(last)
+    assert read_rules(Path("review.yaml"), text=text).exceptions
+    if not is_refused:
+        assert read_rules(Path("review.yaml"), text=text, on=DAY).exceptions
+        return
+    with pytest.raises(DocumentError) as refused:
+        read_rules(Path("review.yaml"), text=text, on=DAY)
+    (finding,) = refused.value.findings
+    assert finding.line == 7
+    assert finding.message == f"must be at most 366 days away, 2027-11-23 or before, got {last}"
+
+
+@pytest.mark.parametrize(
+    ("resource", "sentence", "is_refused"),
+    [
+        ("*", "*", True),
+        ("**", "* ", True),
+        ("*a*", "*e*", True),
+        ("*", "*in*", True),
+        ("*", "Costs *", True),
+        ("prod-*", "*", True),
+        ("prod-foundation / *", "*", False),
+        ("*", "* may be taken on by codebuild.amazonaws.com", False),
+        ("x", "*", False),
+    ],
+)
+def test_an_exception_names_something(resource: str, sentence: str, *, is_refused: bool) -> None:
+    text = ENTRY.replace("resource: a", f"resource: '{resource}'").replace("sentence: b", f"sentence: '{sentence}'")
+    if is_refused:
+        with pytest.raises(DocumentError, match="would except every reason of its kind"):
+            read_rules(Path("review.yaml"), text=text.format("2027-03-31"))
+    else:
+        assert read_rules(Path("review.yaml"), text=text.format("2027-03-31")).exceptions
 
 
 def test_a_file_of_the_head_that_is_wrong_is_refused(project: Path) -> None:

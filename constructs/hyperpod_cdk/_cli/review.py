@@ -369,17 +369,28 @@ def _day(given: str | None) -> date:
 
 
 def _compared(base: Source, head: Source, project: Path, day: date, witnesses: Sequence[Witness]) -> Report:
-    from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
+    from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import judged_by  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.review_file import decided  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.run import review as reviewed  # noqa: PLC0415 - as above
 
+    deployed, stated = (
+        {key: each for stack in side.assembly.stacks for key, each in judged_by.recorded(stack.template).items()}
+        for side in (base, head)
+    )
     try:
-        prices = of_project(project)
+        rules = decided(
+            project,
+            base=base.side.commit,
+            head=head.side.commit,
+            environment=head.assembly.environment or base.assembly.environment,
+            deployed=deployed,
+            stated=stated,
+            on=day,
+        )
     except PricesError as error:
         usage(str(error))
-    try:
-        rules = decided(project, base=base.side.commit, head=head.side.commit)
     except DocumentError as error:
         print(error, file=sys.stderr)
         raise typer.Exit(USAGE) from None
@@ -390,7 +401,7 @@ def _compared(base: Source, head: Source, project: Path, day: date, witnesses: S
         head_side=head.side,
         base_environment=base.environment,
         head_environment=head.environment,
-        prices=prices,
+        prices=rules.prices,
         notes=(*base.notes, *head.notes),
         rules=rules,
         on=day,

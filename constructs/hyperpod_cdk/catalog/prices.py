@@ -179,6 +179,11 @@ def read_prices(file: Path, *, where: str) -> Prices:
         raw = file.read_bytes()
     except OSError as error:
         _refuse(where, f"cannot be read: {error.strerror or error}")
+    return read_content(raw, where=where)
+
+
+def read_content(raw: bytes, *, where: str) -> Prices:
+    """Read the content of a price file; ``where`` is how messages call it. Raises PricesError."""
     if len(raw) > MAX_BYTES:
         _refuse(where, f"must have at most {MAX_BYTES} bytes, got {len(raw)}")
     try:

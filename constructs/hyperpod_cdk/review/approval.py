@@ -25,7 +25,7 @@ _NOUNS: Final[dict[ReasonKind, tuple[str, str]]] = {
     ReasonKind.QUOTA: ("quota that is short", "quotas that are short"),
     ReasonKind.PLAN: ("training plan", "training plans"),
     ReasonKind.ADDRESSES: ("block without enough addresses", "blocks without enough addresses"),
-    ReasonKind.REVIEW_FILE: ("change of review.yaml", "changes of review.yaml"),
+    ReasonKind.REVIEW_FILE: ("change of what reviews are judged by", "changes of what reviews are judged by"),
 }
 _ABOUT: Final = {ReasonKind.COST: "cost", ReasonKind.ACCESS: "access"}
 

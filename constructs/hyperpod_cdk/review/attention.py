@@ -445,7 +445,7 @@ def _of_capacity(capacity: Capacity) -> Iterator[Found]:
                 after=_number(quota.needed.after),
                 message=f"{_number(quota.needed.after)} are needed, the quota is {_number(quota.recorded)} ({when}).",
             )
-            yield Found(item=item, kind=ReasonKind.QUOTA if _grows(quota.needed) else None)
+            yield Found(item=item, kind=ReasonKind.QUOTA if grows(quota.needed) else None)
     for plan in capacity.plans:
         if (message := _of_plan(plan)) is not None:
             item = Attention(
@@ -456,7 +456,7 @@ def _of_capacity(capacity: Capacity) -> Iterator[Found]:
                 after=_number(plan.used.after),
                 message=message,
             )
-            yield Found(item=item, kind=ReasonKind.PLAN if _grows(plan.used) else None)
+            yield Found(item=item, kind=ReasonKind.PLAN if grows(plan.used) else None)
     for block in capacity.blocks:
         used = block.used.after
         if block.usable is not None and used is not None and used > block.usable:
@@ -468,7 +468,7 @@ def _of_capacity(capacity: Capacity) -> Iterator[Found]:
                 after=_number(used),
                 message=f"{_number(used)} addresses are needed in {block.cidr}, which has {block.usable}.",
             )
-            yield Found(item=item, kind=ReasonKind.ADDRESSES if _grows(block.used) else None)
+            yield Found(item=item, kind=ReasonKind.ADDRESSES if grows(block.used) else None)
 
 
 def _of_plan(plan: PlanSeats) -> str | None:
@@ -481,7 +481,7 @@ def _of_plan(plan: PlanSeats) -> str | None:
         )
     if plan.problem:
         return _ended(plan.problem)
-    if seats is None and _grows(plan.used):
+    if seats is None and grows(plan.used):
         return (
             f"The groups take {_number(used)} {plan.instance_type} of the plan, before {_number(plan.used.before)}: "
             "how many it has is not recorded; run 'hyperpod-cdk plans record'."
@@ -489,7 +489,7 @@ def _of_plan(plan: PlanSeats) -> str | None:
     return None
 
 
-def _grows(change: Change) -> bool:
+def grows(change: Change) -> bool:
     """Whether a number grows, or is not known to stay."""
     if change.after is None or change.before is None:
         return change.before != change.after
@@ -565,7 +565,7 @@ def _of_policy(policy: Policy) -> Iterator[Found]:
 
 
 def _of_cost(cost: Cost, threshold: float) -> Iterator[Found]:
-    yield from (_of_unpriced(each) for each in cost.unpriced if each.kind in _WEIGHTY and _grows(each.quantity))
+    yield from (_of_unpriced(each) for each in cost.unpriced if each.kind in _WEIGHTY and grows(each.quantity))
     for plan in cost.plans:
         more = (plan.fee.after or 0) - (plan.fee.before or 0)
         if more >= threshold:

@@ -4,8 +4,8 @@
 
 ``PLAN`` is JSON: ``command``, ``folder`` (where it runs), ``home``, ``writable`` and ``readable`` paths, ``masked``
 paths, ``overlays`` (paths that the command may write to and that keep nothing), ``scratch``, ``memory`` in bytes,
-``is_isolated``. STATUS is the number of an open file that gets one line: empty where the command runs in namespaces of
-its own, else why it does not.
+``is_isolated``. STATUS is the number of a pipe that gets one line before the command could write to it: empty where the
+command runs in namespaces of its own, else why it does not.
 
 On Linux the command gets namespaces of its own for users, files, processes, the network and IPC (user_namespaces(7),
 mount_namespaces(7), network_namespaces(7)): its root is an empty tmpfs with the paths of the plan, and its network has
@@ -72,6 +72,8 @@ def main(arguments: list[str]) -> int:
     """Run the plan's command and give its exit code; 128 and the signal's number where a signal ended it."""
     plan: dict[str, Any] = json.loads(arguments[0])
     status = int(arguments[1])
+    # it is this program's alone: the command would write into the report
+    os.set_inheritable(status, False)  # noqa: FBT003 - the standard library's own parameter
     parent = os.getppid()
     is_linux = sys.platform == "linux"
     if is_linux:
@@ -93,6 +95,8 @@ def main(arguments: list[str]) -> int:
         child = os.fork()
         if not child:
             os.close(said)
+            # nor does any process keep it that the command could find in its own /proc
+            os.close(status)
             with _or_tell(told):
                 _in_namespaces(plan, told)
         os.close(told)

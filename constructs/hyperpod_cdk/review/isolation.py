@@ -37,6 +37,7 @@ NEVER: Final = ("AWS_", "CDK_", "GIT_")
 _LAUNCHER: Final = Path(__file__).with_name("isolated_app.py")
 _POLL_SECONDS: Final = 0.1
 _MOST_OUTPUT: Final = 2**20
+_MOST_STATUS: Final = 4096
 _JANITOR: Final = """\
 import shutil, sys, time
 sys.stdin.buffer.read()
@@ -132,25 +133,28 @@ def run_isolated(
         # jsii unpacks CDK once; unpacking it into an empty home would take seconds each time
         places["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(cache)
     environment = {**_kept(is_trusted=limits.is_trusted), **({} if limits.is_trusted else places), **variables}
-    with (scratch / "system" / "output").open("w+b") as output, tempfile.TemporaryFile() as status:
+    said_by_launcher, status = os.pipe()
+    with (scratch / "system" / "output").open("w+b") as output, os.fdopen(said_by_launcher, "rb", 0) as line:
         running = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(plan), str(status.fileno())],
+            [sys.executable, "-I", "-S", str(_LAUNCHER), json.dumps(plan), str(status)],
             env=environment,
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            pass_fds=[status.fileno()],
+            pass_fds=[status],
             start_new_session=True,
         )
+        os.close(status)
         try:
             stopped = _watch(running, limits)
         finally:
             _stop(running)
         output.seek(0)
         said = output.read(_MOST_OUTPUT).decode(errors="backslashreplace")
-        status.seek(0)
-        exposed = status.read().decode(errors="replace").strip()
+        # the first line was written before the command ran; whatever else is there is none of the launcher's
+        os.set_blocking(said_by_launcher, False)
+        exposed = (line.read(_MOST_STATUS) or b"").decode(errors="replace").partition("\n")[0].strip()
     return Ran(code=running.returncode, output=said, stopped=stopped, exposed=exposed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from hyperpod_cdk.config import documents
+from hyperpod_cdk.catalog.prices import Prices, PricesError, read_content
+from hyperpod_cdk.config import documents, judged_by
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import MAX_BYTES, Ambiguous, Wording
 from hyperpod_cdk.findings import Severity
@@ -21,8 +22,17 @@ from hyperpod_cdk.json_schema import as_text, schema_of_file
 from hyperpod_cdk.review.attention import MONTHLY_INCREASE_USD
 from hyperpod_cdk.review.model import Reason, ReasonKind
 
-FILE: Final = "review.yaml"
+FILE: Final = judged_by.REVIEW
 """Name of the file, in the project's root."""
+
+LONGEST_DAYS: Final = 366
+"""An exception counts for at most so many days from the day of the review on: somebody looks at it once a year."""
+
+_LEAST_NAMED: Final = 8
+"""So many characters beside ``*`` an exception names of a resource or a sentence, else it answers a whole kind."""
+
+_ALWAYS: Final = (judged_by.REVIEW, judged_by.PRICES)
+"""What counts in every review; records of plans and quotas count where something grows."""
 
 WORDING: Final = Wording(
     noun="review",
@@ -104,7 +114,7 @@ class Exception_(_Section):  # noqa: N801 - "Exception" is Python's
     """One reason that need not be asked about again, until a day."""
 
     kind: Kind
-    """The kind of the reason, as the report says it. A change of review.yaml itself cannot be excepted."""
+    """The kind of the reason, as the report says it. A change of what reviews are judged by cannot be."""
     resource: Text
     """The resource as the report says it (``prod-hyperpod / Cluster``); ``*`` stands for any text."""
     sentence: Text
@@ -156,25 +166,33 @@ NO_RULES: Final = ReviewRules()
 
 @dataclass(frozen=True, kw_only=True)
 class Decided:
-    """The rules that decide, and what the two sides' files say about themselves.
+    """By what a review is judged, and what the two sides' files say about themselves.
 
-    ``reasons`` need approval whatever the rules say: that the file changes, or that the base's cannot be read.
+    ``reasons`` need approval whatever the rules say: that a file changes, or that the base's cannot be read. ``prices``
+    are those that count, None for those that ship. ``records`` are the changed records of plans and quotas, by which
+    what grows is not known to fit.
     """
 
     rules: ReviewRules
+    prices: Prices | None = None
     reasons: tuple[Reason, ...] = ()
     notes: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
 
 
-def read_rules(path: Path, *, text: str | None = None) -> ReviewRules:
-    """Read a ``review.yaml``; ``text`` is read in place of its content. Raises DocumentError with all that is wrong."""
+def read_rules(path: Path, *, text: str | None = None, on: date | None = None) -> ReviewRules:
+    """Read a ``review.yaml``; ``text`` is read in place of its content.
+
+    ``on`` is the day from which on an exception may count for at most ``LONGEST_DAYS``. Raises DocumentError with all
+    that is wrong.
+    """
     source = documents.open_source(path, WORDING, text=text)
     rules, said = documents.validated(ReviewRules, source)
     said += [
         Said(severity=Severity.ERROR, path=("exceptions", index, key), message=message, rule="exceptions")
         for index, each in enumerate(rules.exceptions)
         if not said
-        for key, message in _wrong(each)
+        for key, message in _wrong(each, on)
     ]
     found = documents.in_order([*source.findings, *(each.found_in(source) for each in said)])
     if any(each.severity is Severity.ERROR for each in found):
@@ -182,65 +200,148 @@ def read_rules(path: Path, *, text: str | None = None) -> ReviewRules:
     return rules
 
 
-def _wrong(each: Exception_) -> Iterator[tuple[str, str]]:
+def _wrong(each: Exception_, on: date | None) -> Iterator[tuple[str, str]]:
     if each.kind == ReasonKind.REVIEW_FILE.value:
-        yield "kind", "a change of review.yaml itself cannot be excepted; leave this exception out"
+        yield "kind", "a change of what a review is judged by cannot be excepted; leave this exception out"
+    if _is_any(each.resource) and _is_any(each.sentence):
+        said = f"the resource or the sentence must have {_LEAST_NAMED} characters or more beside *"
+        got = f"got {each.resource!r} and {each.sentence!r}; write what the report says"
+        yield "resource", f"would except every reason of its kind: {said}, {got}"
     try:
-        _ = each.last_day
+        last = each.last_day
     except ValueError:
         yield "expires", f"must be a day that the calendar has, such as 2027-03-31, got {each.expires}"
+        return
+    if on is not None and (last - on).days > LONGEST_DAYS:
+        latest = date.fromordinal(on.toordinal() + LONGEST_DAYS).isoformat()
+        yield "expires", f"must be at most {LONGEST_DAYS} days away, {latest} or before, got {each.expires}"
 
 
-def decided(project: Path, *, base: str | None, head: str | None) -> Decided:
-    """Give the rules by which a review is judged: the base's, so that no change lifts its own approval.
+def _is_any(pattern: str) -> bool:
+    return "*" in pattern and len(pattern.replace("*", "").strip()) < _LEAST_NAMED
 
-    ``base`` and ``head`` are commits, None for the project as it lies there. Raises DocumentError where the file of the
-    head, or the only one, is wrong.
+
+def decided(
+    project: Path,
+    *,
+    base: str | None,
+    head: str | None,
+    environment: str = "",
+    deployed: Mapping[str, str] | None = None,
+    stated: Mapping[str, str] | None = None,
+    on: date | None = None,
+) -> Decided:
+    """Give by what a review is judged: nothing that the head brings along, so that no change writes its own verdict.
+
+    ``base`` and ``head`` are commits, None for the project as it lies there. The base's files decide. Where it is no
+    commit, a file of the head counts only where it is the one that what is deployed was deployed with: ``deployed`` is
+    what the base's templates say of that, ``stated`` what the head's do (``config.judged_by.recorded``). What is new or
+    changed is a reason itself, until it is merged or deployed. ``environment`` is the name whose records are looked at,
+    ``on`` the day on which exceptions are judged. Raises DocumentError where the head's review.yaml is wrong, and
+    PricesError where its prices.json is.
     """
-    new = _bytes(project, head)
-    rules = NO_RULES if new is None else _rules(project, new)
-    if base is None:
-        return Decided(rules=rules)
-    old = _bytes(project, base)
-    if old == new:
-        return Decided(rules=rules)
-    what = "is new" if old is None else "is deleted" if new is None else "changes"
-    said = f"{FILE} {what}: this review is judged by the base's, and what the head's says counts once it is merged."
-    changed = Reason(kind=ReasonKind.REVIEW_FILE, resource=FILE, sentence=said)
-    if old is None:
-        return Decided(rules=NO_RULES, reasons=(changed,))
+    names = judged_by.names(environment)
+    new = {name: _bytes(project, head, name) for name in names}
+    rules, prices = _rules(project, new[judged_by.REVIEW], on), _prices(new[judged_by.PRICES])
+    if base is not None:
+        old = {name: _committed(project, base, name) for name in names}
+        known = {name: old[name] == new[name] for name in names}
+        until = "what the head's says counts once it is merged"
+        by = "the base's"
+    else:
+        now = {name: judged_by.digest(content) for name, content in new.items() if content is not None}
+        then = dict(deployed or {})
+        old = {name: content if then.get(name) == now.get(name) else None for name, content in new.items()}
+        known = {name: then.get(name) == now.get(name) for name in names}
+        until = "it counts once it is deployed with approval"
+        by = "what is built in"
+        if any((stated or {}).get(name) != now.get(name) for name in names if known[name]):
+            said = (
+                "The templates state other files by which reviews are judged than the project holds: whoever deploys "
+                "them lets those count from then on."
+            )
+            found = Reason(kind=ReasonKind.REVIEW_FILE, resource=judged_by.OUTPUT, sentence=said)
+            return Decided(rules=NO_RULES, reasons=(found, *_changed(known, old, new, by=by, until=until)))
+    notes: list[str] = []
+    if not known[judged_by.REVIEW]:
+        rules = _of_base(project, old[judged_by.REVIEW], on, notes)
+    if not known[judged_by.PRICES]:
+        prices = _prices_of_base(old[judged_by.PRICES], notes)
+    return Decided(
+        rules=rules,
+        prices=prices,
+        reasons=_changed(known, old, new, by=by, until=until),
+        notes=tuple(notes),
+        records=tuple(name for name in names if not known[name] and name not in _ALWAYS),
+    )
+
+
+def _changed(
+    known: Mapping[str, bool],
+    old: Mapping[str, bytes | None],
+    new: Mapping[str, bytes | None],
+    *,
+    by: str,
+    until: str,
+) -> tuple[Reason, ...]:
+    found = []
+    for name in _ALWAYS:
+        if known[name]:
+            continue
+        what = "is deleted" if new[name] is None else "changes" if old[name] is not None else "is new"
+        if by != "the base's":
+            what = "is not the one of the last deployment"
+        said = f"{name} {what}: this review is judged by {by}, and {until}."
+        found.append(Reason(kind=ReasonKind.REVIEW_FILE, resource=name, sentence=said))
+    return tuple(found)
+
+
+def _of_base(project: Path, raw: bytes | None, on: date | None, notes: list[str]) -> ReviewRules:
     try:
-        return Decided(rules=_rules(project, old), reasons=(changed,))
+        return _rules(project, raw, on)
     except DocumentError as error:
         lines = "; ".join(each.render() for each in error.findings[:_SHOWN])
-        note = f"The base's {FILE} is wrong, so that no threshold, approver or exception of it counts: {lines}"
-        return Decided(rules=NO_RULES, reasons=(changed,), notes=(note,))
+        notes.append(f"The base's {FILE} is wrong, so that no threshold, approver or exception of it counts: {lines}")
+        return NO_RULES
 
 
-def _rules(project: Path, raw: bytes) -> ReviewRules:
+def _prices(raw: bytes | None) -> Prices | None:
+    return None if raw is None else read_content(raw, where=judged_by.PRICES)
+
+
+def _prices_of_base(raw: bytes | None, notes: list[str]) -> Prices | None:
+    try:
+        return _prices(raw)
+    except PricesError as error:
+        notes.append(f"The base's {judged_by.PRICES} is wrong, so that the prices that ship count: {error}")
+        return None
+
+
+def _rules(project: Path, raw: bytes | None, on: date | None) -> ReviewRules:
+    if raw is None:
+        return NO_RULES
     path = project / FILE
     if len(raw) > MAX_BYTES:
         # refused with the size, before it is parsed
         return read_rules(path, text=" " * len(raw))
-    return read_rules(path, text=documents.decoded(raw, documents.shown(path)))
+    return read_rules(path, text=documents.decoded(raw, documents.shown(path)), on=on)
 
 
-def _bytes(project: Path, commit: str | None) -> bytes | None:
+def _bytes(project: Path, commit: str | None, name: str) -> bytes | None:
     """Give the file of one side as it is, None where it is not there. Raises DocumentError where it cannot be read."""
     if commit is not None:
-        return _committed(project, commit)
-    file = project / FILE
+        return _committed(project, commit, name)
+    file = project / name
     if not file.exists() and not file.is_symlink():
         return None
     if not file.is_file():
         # a folder or a link that leads nowhere: refused in the house's words
         documents.open_source(file, WORDING)
-    with file.open("rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+    return file.read_bytes()
 
 
-def _committed(project: Path, commit: str) -> bytes | None:
-    asked: Sequence[str] = ("git", "-C", str(project), "show", "--end-of-options", f"{commit}:./{FILE}")
+def _committed(project: Path, commit: str, name: str) -> bytes | None:
+    asked: Sequence[str] = ("git", "-C", str(project), "show", "--end-of-options", f"{commit}:./{name}")
     variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(asked, capture_output=True, check=False, timeout=_GIT_SECONDS, env=variables)
     return done.stdout if done.returncode == 0 else None

@@ -7,16 +7,17 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from hyperpod_cdk.review.attention import lifted_protection
+from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
+from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
-from hyperpod_cdk.review.model import Reason, ReasonKind, Report, Side
+from hyperpod_cdk.review.model import Capacity, Reason, ReasonKind, Report, Side
 from hyperpod_cdk.review.network.fabric import fabric
-from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
@@ -94,7 +95,7 @@ def review(
             policy=of_policy,
             protection=lifted_protection(base, head, changes, radius.resources),
             rules=rules.rules,
-            reasons=[*opaque(base, head), *unheard, *rules.reasons],
+            reasons=[*opaque(base, head), *unheard, *rules.reasons, *_by_records(rules.records, of_capacity)],
             on=on,
         ),
         blast_radius=radius,
@@ -122,6 +123,24 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
     return found
+
+
+def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:
+    """Say that a record changes with what it lets grow: it would be the head's own word for what fits."""
+    grown = [each.name for each in found.quotas if each.result != "short" and grows(each.needed)]
+    plans = [each.plan for each in found.plans if each.seats is not None and grows(each.used)]
+    by_suffix = ((QUOTAS_SUFFIX, grown, "quota"), (PLANS_SUFFIX, plans, "training plan"))
+    return [
+        Reason(
+            kind=ReasonKind.REVIEW_FILE,
+            resource=record,
+            sentence=f"{record} changes together with what is compared with it: more is needed of "
+            f"{count(len(names), noun)}, and whether it suffices only the changed record says.",
+        )
+        for record in records
+        for suffix, names, noun in by_suffix
+        if record.endswith(suffix) and names
+    ]
 
 
 def _going_on(base: Assembly, stays: Sequence[Stack], prices: Prices | None) -> list[str]:

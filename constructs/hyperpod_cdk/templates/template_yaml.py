@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from hyperpod_cdk.config import judged_by
 from hyperpod_cdk.templates.assembly import Assembly
 
 _WIDTH = 120
@@ -33,8 +34,8 @@ def template_yaml(template: Mapping[str, Any]) -> str:
 
 
 def environment_yaml(assembly: Assembly) -> dict[str, str]:
-    """Give each stack's template as the text of a file, by the file's name."""
-    return {f"{stack.name}.yaml": template_yaml(stack.template) for stack in assembly.stacks}
+    """Give each stack's template as the text of a file, by the file's name; without what it says of other files."""
+    return {f"{stack.name}.yaml": template_yaml(judged_by.without(stack.template)) for stack in assembly.stacks}
 
 
 def differing_files(folder: Path, texts: Mapping[str, str]) -> list[str]:

@@ -1,0 +1,58 @@
+"""The files of a project by which its reviews are judged, and what a deployment says of them.
+
+Whoever changes one of them changes what a review says. So the foundation's template states which ones there were when
+it was deployed: what is deployed was approved, and a file that is another one since then does not count by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hyperpod_cdk.config.loading import FOLDER, PLANS_SUFFIX, QUOTAS_SUFFIX
+
+REVIEW: Final = "review.yaml"
+PRICES: Final = "prices.json"
+
+OUTPUT: Final = "ReviewedBy"
+"""The output of a stack with the SHA-256 of each file. CloudFormation updates a stack for an output alone."""
+
+_ONE: Final = re.compile(r"(\S+)=([0-9a-f]{64})")
+
+
+def names(environment: str) -> tuple[str, ...]:
+    """Give the files, relative to the project's root: review.yaml, prices.json, the environment's records."""
+    records = [f"{FOLDER}/{environment}{suffix}" for suffix in (PLANS_SUFFIX, QUOTAS_SUFFIX)] if environment else []
+    return (REVIEW, PRICES, *records)
+
+
+def digest(content: bytes) -> str:
+    """Give the SHA-256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def said_of(project: Path, environment: str) -> str:
+    """Give the output's value: ``name=sha256`` of each file that is there, one after the other; empty without any."""
+    files = ((name, project / name) for name in names(environment))
+    return " ".join(f"{name}={digest(file.read_bytes())}" for name, file in files if file.is_file())
+
+
+def recorded(template: Mapping[str, Any]) -> dict[str, str]:
+    """Give the SHA-256 by name that a template states, empty where it states none."""
+    outputs = template.get("Outputs")
+    output = outputs.get(OUTPUT) if isinstance(outputs, dict) else None
+    value = output.get("Value") if isinstance(output, dict) else None
+    found = [_ONE.fullmatch(each) for each in value.split()] if isinstance(value, str) else []
+    return {each[1]: each[2] for each in found if each}
+
+
+def without(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give a template without that output, for those who compare templates: a new price is no change of one."""
+    outputs = template.get("Outputs")
+    if not isinstance(outputs, dict) or OUTPUT not in outputs:
+        return template
+    rest = {name: output for name, output in outputs.items() if name != OUTPUT}
+    return {**template, "Outputs": rest} if rest else {key: each for key, each in template.items() if key != "Outputs"}
