@@ -313,6 +313,29 @@ def test_the_first_line_says_who_has_to_look_at_what() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("effect", "kind", "claims"),
+    [
+        (Effect.REPLACED, "replacement", "nothing is deleted or interrupted, nothing is unknown"),
+        (Effect.INTERRUPTED, "interruption", "nothing is replaced or deleted, nothing is unknown"),
+        (Effect.DELETED, "deletion", "nothing is replaced or interrupted, nothing is unknown"),
+    ],
+)
+def test_the_first_line_does_not_claim_what_an_exception_answers(effect: Effect, kind: str, claims: str) -> None:
+    rules = ReviewRules(exceptions=(exception(kind=kind, resource="dev-x / It", sentence="*"),))
+    found = judged(resource(effect), rules=rules, on=DAY)
+    assert found.needs_approval == ()
+    assert found.approval.startswith(f"Needs nobody's approval, because {claims}")
+
+
+def test_the_first_line_claims_no_lost_access_or_known_cost() -> None:
+    rules = ReviewRules(exceptions=(exception(),))
+    cost = Cost(region="us-east-1", prices_as_of="2026-01-01", is_lower_bound=True)
+    found = judged(resource(Effect.IN_PLACE), access=Access(grants=(ADMIN,)), cost=cost, rules=rules, on=DAY)
+    assert "no grave access" not in found.approval
+    assert "and it costs less than $1,000 more a month, as far as prices are known. 1 reason is" in found.approval
+
+
 def test_what_no_template_tells_asks_whatever_the_exceptions_say() -> None:
     told = Reason(kind=ReasonKind.REVIEW_FILE, resource="review.yaml", sentence="It changes.")
     rules = ReviewRules(

@@ -27,7 +27,18 @@ _NOUNS: Final[dict[ReasonKind, tuple[str, str]]] = {
     ReasonKind.ADDRESSES: ("block without enough addresses", "blocks without enough addresses"),
     ReasonKind.REVIEW_FILE: ("change of what reviews are judged by", "changes of what reviews are judged by"),
 }
-_ABOUT: Final = {ReasonKind.COST: "cost", ReasonKind.ACCESS: "access"}
+_DONE: Final = {
+    ReasonKind.REPLACEMENT: "replaced",
+    ReasonKind.DELETION: "deleted",
+    ReasonKind.INTERRUPTION: "interrupted",
+}
+_NONE: Final = {
+    ReasonKind.UNKNOWN: "nothing is unknown about what holds data, nodes or an address",
+    ReasonKind.ACCESS: "no grave access is gained",
+    ReasonKind.PROTECTION: "no protection is lifted",
+    ReasonKind.PROOF: "no proof is lost",
+}
+"""What the first line says where nothing of a kind was found, excepted or not."""
 
 
 def judged(
@@ -73,8 +84,18 @@ def _exception(
     )
 
 
-def first_line(asked: Sequence[Reason], excepted: Sequence[Excepted], *, changes: bool, rules: ReviewRules) -> str:
-    """Say who has to look at what, or why nobody has to."""
+def first_line(
+    asked: Sequence[Reason],
+    excepted: Sequence[Excepted],
+    *,
+    changes: bool,
+    rules: ReviewRules,
+    costs_are_known: bool = True,
+) -> str:
+    """Say who has to look at what, or why nobody has to: of each kind only what was found not to be.
+
+    ``costs_are_known`` says whether everything that costs money has a known price.
+    """
     if asked:
         by_approvers: dict[tuple[str, ...], list[Reason]] = {}
         for each in asked:
@@ -90,11 +111,14 @@ def first_line(asked: Sequence[Reason], excepted: Sequence[Excepted], *, changes
         last = min(each.expires for each in excepted)
         answered = f" {count(len(excepted), 'reason')} {'is' if len(excepted) == 1 else 'are'} excepted by {owners}, "
         answered += f"until {last}."
-    return (
-        "Needs nobody's approval, because nothing is replaced, deleted or interrupted, nothing is unknown about what "
-        "holds data, nodes or an address, no grave access is gained, no protection is lifted, no proof is lost, "
-        f"and it costs less than {amount} more a month.{answered}"
-    )
+    left = {each.reason.kind for each in excepted}
+    done = [text for kind, text in _DONE.items() if kind not in left]
+    parts = [f"nothing is {joined(done).replace(' and ', ' or ')}"] if done else []
+    parts += [text for kind, text in _NONE.items() if kind not in left]
+    if ReasonKind.COST not in left:
+        priced = "" if costs_are_known else ", as far as prices are known"
+        parts.append(f"it costs less than {amount} more a month{priced}")
+    return f"Needs nobody's approval, because {', '.join(parts[:-1])}, and {parts[-1]}.{answered}"
 
 
 def _counted(reasons: Iterable[Reason]) -> str:

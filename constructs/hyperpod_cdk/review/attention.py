@@ -107,17 +107,20 @@ def findings(
     fabric: Fabric,
     policy: Policy,
     protection: Sequence[Attention] = (),
+    settings: Sequence[Found] = (),
     monthly_increase_usd: float = MONTHLY_INCREASE_USD,
 ) -> tuple[Found, ...]:
     """List what to look at, gravest first, and say of each whether a person must approve it.
 
     What merely follows from another change, and holds neither data nor nodes, is one line for all together.
-    ``monthly_increase_usd`` is how many US dollars a month more need approval.
+    ``settings`` are those of the deployment itself (``review.delivery``). ``monthly_increase_usd`` is how many US
+    dollars a month more need approval.
     """
     is_first = _is_first(radius)
     found = [
         *_of_resources(radius.resources),
         *(Found(item=each, kind=ReasonKind.PROTECTION) for each in protection),
+        *settings,
         *_left_behind(radius),
         *_of_fabric(fabric),
         *_of_capacity(capacity),

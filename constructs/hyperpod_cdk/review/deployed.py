@@ -86,6 +86,11 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
         region=region or head.region,
         termination_protection=bool(described.get("EnableTerminationProtection")),
         tags={str(tag["Key"]): str(tag["Value"]) for tag in described.get("Tags", ())},
+        settings={
+            "cloudFormationExecutionRoleArn": str(described.get("RoleARN", "")),
+            "notificationArns": "; ".join(described.get("NotificationARNs", ())),
+        },
+        settings_are_whole=False,
     )
 
 

@@ -12,6 +12,7 @@ from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
+from hyperpod_cdk.review.delivery import changed_settings
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
@@ -94,6 +95,7 @@ def review(
             fabric=of_fabric,
             policy=of_policy,
             protection=lifted_protection(base, head, changes, radius.resources),
+            settings=changed_settings(base, head),
             rules=rules.rules,
             reasons=[*opaque(base, head), *unheard, *rules.reasons, *_by_records(rules.records, of_capacity)],
             on=on,

@@ -15,12 +15,13 @@ from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 
 
 def fingerprints(assembly: Assembly) -> dict[str, str]:
-    """Give the SHA-256 of each stack's template, which holds the values of its parameters, by the stack's name."""
+    """Give the SHA-256 of each stack by name: its template, with the values of its parameters, and its settings."""
+    compared = {
+        stack.name: [stack.account, stack.region, stack.template, dict(stack.settings)] for stack in assembly.stacks
+    }
     return {
-        stack.name: hashlib.sha256(
-            json.dumps([stack.account, stack.region, stack.template], sort_keys=True, default=str).encode()
-        ).hexdigest()
-        for stack in assembly.stacks
+        name: hashlib.sha256(json.dumps(each, sort_keys=True, default=str).encode()).hexdigest()
+        for name, each in compared.items()
     }
 
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Final
 
 from hyperpod_cdk.review.approval import first_line, judged
-from hyperpod_cdk.review.attention import counted_as, findings, policy_errors
+from hyperpod_cdk.review.attention import Found, counted_as, findings, policy_errors
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.model import (
     Access,
@@ -42,6 +42,7 @@ def verdict(
     fabric: Fabric,
     policy: Policy,
     protection: Sequence[Attention] = (),
+    settings: Sequence[Found] = (),
     rules: ReviewRules = NO_RULES,
     reasons: Sequence[Reason] = (),
     on: date | None = None,
@@ -54,7 +55,7 @@ def verdict(
     exceptions are judged; without a day none counts.
     """
     # a stack's own protection stands in no template, and is deployed all the same
-    least = Level.IN_PLACE if protection else Level.NONE
+    least = Level.IN_PLACE if protection or settings else Level.NONE
     level = min([least, *(_level(each) for each in radius.resources)], key=_LEVELS.index)
     wrong = _wrong(radius, fabric, policy)
     found = findings(
@@ -65,13 +66,20 @@ def verdict(
         fabric=fabric,
         policy=policy,
         protection=protection,
+        settings=settings,
         monthly_increase_usd=rules.thresholds.monthly_increase_usd,
     )
     asked, excepted = judged(found, reasons, rules, on)
     return Verdict(
         level=level,
-        approval=first_line(asked, excepted, changes=level is not Level.NONE, rules=rules),
-        sentence=" ".join([*_said(radius, protection), *wrong]),
+        approval=first_line(
+            asked,
+            excepted,
+            changes=level is not Level.NONE or bool(reasons),
+            rules=rules,
+            costs_are_known=not cost.unpriced and not cost.is_lower_bound,
+        ),
+        sentence=" ".join([*_said(radius, protection), *_said_of_settings(settings), *wrong]),
         needs_approval=asked,
         excepted=excepted,
         reviewed_on=None if on is None else on.isoformat(),
@@ -88,6 +96,12 @@ def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     if len(added) == len(radius.resources):
         return [f"Adds {count(len(added), 'resource')}.", lifted] if added else [lifted]
     return [sentence(radius.resources), lifted]
+
+
+def _said_of_settings(settings: Sequence[Found]) -> list[str]:
+    stacks = list(dict.fromkeys(each.item.resource for each in settings))
+    verb = "is" if len(stacks) == 1 else "are"
+    return [f"How {count(len(stacks), 'stack')} {verb} deployed changes."] if stacks else []
 
 
 def sentence(resources: Sequence[ResourceEffect]) -> str:

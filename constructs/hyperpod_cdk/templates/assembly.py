@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from hyperpod_cdk.templates import deployment
 
 STACK = "aws:cloudformation:stack"
 NESTED = "cdk:cloud-assembly"
@@ -84,7 +87,8 @@ class Stack:
     """One stack: ``template`` as written, ``dependencies`` the names of the stacks that are deployed before it.
 
     ``account`` and ``region`` are empty where the assembly leaves them to the deployment. ``paths`` are the construct
-    paths by logical id, where the template's own metadata has none.
+    paths by logical id, where the template's own metadata has none. ``settings`` are what 'cdk deploy' takes beside the
+    template (``templates.deployment``); what is deployed tells some of them, and then ``settings_are_whole`` is False.
     """
 
     name: str
@@ -96,6 +100,8 @@ class Stack:
     tags: Mapping[str, str] = field(default_factory=dict)
     file: Path | None = None
     paths: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    settings_are_whole: bool = True
 
     @cached_property
     def resources(self) -> dict[str, Resource]:
@@ -199,11 +205,14 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
     if not folder.is_dir():
         raise AssemblyError(f"{folder}: no such folder; want a cloud assembly as 'cdk synth --output' writes it")
     artifacts = _artifacts(folder)
-    nested = {
-        str(properties.get("displayName") or properties["directoryName"]): _inside(folder, properties["directoryName"])
+    stages = [
+        (str(properties.get("displayName") or properties["directoryName"]), properties["directoryName"])
         for artifact in artifacts.values()
         if artifact.get("type") == NESTED and isinstance(properties := artifact.get("properties"), dict)
-    }
+    ]
+    nested = {name: _inside(folder, inner) for name, inner in stages}
+    if len(nested) < len(stages):
+        raise AssemblyError(f"{folder}: holds two environments of one name; 'cdk deploy' would deploy both")
     if not nested:
         stacks = _stacks(folder, artifacts)
         if not stacks:
@@ -218,7 +227,8 @@ def read_assembly(folder: Path, environment: str | None = None) -> Assembly:
     if name not in nested:
         raise AssemblyError(f"{folder}: holds no environment {name!r}; there are {', '.join(sorted(nested))}")
     inner = nested[name]
-    return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner)), folder=folder)
+    _refuse_unread(folder, name, inner)
+    return Assembly(environment=name, stacks=_stacks(inner, _artifacts(inner), top=folder), folder=folder)
 
 
 def read_template(file: Path, *, region: str = "", account: str = "") -> Assembly:
@@ -232,7 +242,12 @@ def read_template(file: Path, *, region: str = "", account: str = "") -> Assembl
 def parse_template(text: str, where: str) -> dict[str, Any]:
     """Parse a template's text; ``where`` is its name in messages. Raises AssemblyError."""
     try:
-        document = json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
+        if text.lstrip().startswith("{"):
+            document = json.loads(text, object_pairs_hook=_once)
+        else:
+            document = yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
+    except _TwiceError as twice:
+        raise AssemblyError(f"{where}: {twice}") from None
     except json.JSONDecodeError as error:
         raise AssemblyError(f"{where}:{error.lineno}: not JSON: {error.msg}; is the file half-written?") from None
     except yaml.YAMLError as error:
@@ -280,9 +295,23 @@ def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
     return dict(artifacts)
 
 
+class _TwiceError(Exception):
+    """A key stands twice: who reads the first and who reads the last deploy two different things."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
+        raise _TwiceError(f"has the key {key!r} twice in one object; which of both counts is not certain")
+    return found
+
+
 def _json(file: Path) -> dict[str, Any]:
     try:
-        document = json.loads(_text(file))
+        document = json.loads(_text(file), object_pairs_hook=_once)
+    except _TwiceError as twice:
+        raise AssemblyError(f"{file}: {twice}") from None
     except json.JSONDecodeError as error:
         raise AssemblyError(f"{file}:{error.lineno}: not JSON: {error.msg}; is the file half-written?") from None
     except RecursionError:
@@ -292,11 +321,32 @@ def _json(file: Path) -> dict[str, Any]:
     return document
 
 
-def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stack, ...]:
+def _refuse_unread(top: Path, environment: str, read: Path) -> None:
+    """Refuse stacks elsewhere in the assembly that 'cdk deploy "ENV/*"' selects by their display names."""
+    pending, seen = [top], set[Path]()
+    while pending:
+        folder = pending.pop()
+        if folder.resolve() in seen:
+            continue
+        seen.add(folder.resolve())
+        for key, artifact in _artifacts(folder).items():
+            if artifact.get("type") == NESTED:
+                pending.append(_inside(folder, artifact["properties"]["directoryName"]))
+            shown = str(artifact.get("displayName") or key)
+            is_other = folder.resolve() != read.resolve()
+            if artifact.get("type") == STACK and is_other and shown.startswith(f"{environment}/"):
+                said = f"{shown} would be deployed with {environment}, and is none of its stacks"
+                raise AssemblyError(f"{folder / 'manifest.json'}: {said}")
+
+
+def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path | None = None) -> tuple[Stack, ...]:
     of_stacks = {key: each for key, each in artifacts.items() if each.get("type") == STACK}
     properties = {key: each.get("properties") or {} for key, each in of_stacks.items()}
     names = {key: str(properties[key].get("stackName") or key) for key in of_stacks}
     stacks = []
+    places = Counter((names[key], str(each.get("environment", ""))) for key, each in of_stacks.items())
+    if twice := [name for (name, _), number in places.items() if number > 1]:
+        raise AssemblyError(f"{folder / 'manifest.json'}: holds the stack {twice[0]} twice; one would be unread")
     needed = {
         key: [each for each in _listed(stack.get("dependencies")) if each in names] for key, stack in of_stacks.items()
     }
@@ -304,6 +354,10 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stac
         file = _inside(folder, properties[key].get("templateFile", ""))
         template = parse_template(_template_text(file), str(file))
         account, region = _target(str(of_stacks[key].get("environment", "")))
+        try:
+            settings = deployment.settings(folder, top or folder, artifacts, key)
+        except deployment.DeploymentError as error:
+            raise AssemblyError(str(error)) from None
         stacks.append(
             Stack(
                 name=names[key],
@@ -315,6 +369,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]]) -> tuple[Stac
                 tags={str(k): str(v) for k, v in _mapped(properties[key].get("tags")).items()},
                 file=file,
                 paths=_construct_paths(folder, of_stacks[key], template),
+                settings=settings,
             )
         )
     return tuple(stacks)

@@ -1,0 +1,59 @@
+"""What changes in how stacks are deployed, beside what their templates say: as whom, from where, and who is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hyperpod_cdk.review.attention import Found
+from hyperpod_cdk.review.model import Attention, ReasonKind
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.deployment import comparable, is_usual
+
+_WHAT: Final = {
+    "assumeRoleArn": "the role as which it is deployed",
+    "cloudFormationExecutionRoleArn": "the role as which CloudFormation makes every change",
+    "notificationArns": "the topics that are told of everything that happens to the stack",
+    "lookupRole.arn": "the role as which what it needs is looked up",
+    "assets": "where its code and template are put, and as whom",
+    "parameters": "values that stand for the template's defaults",
+    "dockerImages": "what its images are built with beside their folder",
+}
+
+
+def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
+    """Find what 'cdk deploy' takes of the head's assembly that the base's has not, each as a gain of access.
+
+    Where the base does not tell (a stack that is new, or deployed: CloudFormation knows of two of them), what 'cdk
+    bootstrap' makes in the stack's own account is as it should be, and anything else needs approval.
+    """
+    return [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]
+
+
+def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:
+    told = {} if old is None else old.settings
+    names = [*new.settings, *(name for name in told if name not in new.settings)]
+    where = {"account": new.account, "region": new.region}
+    for name in names:
+        after = new.settings.get(name, "")
+        is_told = old is not None and (old.settings_are_whole or name in told)
+        before = told.get(name, "")
+        if is_told and comparable(before, **where) == comparable(after, **where):
+            continue
+        # a stack that gets its first image has another bucket or repository of the same bootstrap
+        if (name == "assets" or not (is_told and before)) and is_usual(name, after, **where):
+            continue
+        if old is not None and not old.settings_are_whole and not after and not is_told:
+            continue
+        what = _WHAT.get(name, "a setting by which it is deployed")
+        until = f"until now {before or 'none'}" if is_told else "which is not what 'cdk bootstrap' makes"
+        item = Attention(
+            effect=None,
+            about="access",
+            resource=new.name,
+            property=name,
+            before=before or None,
+            after=after or None,
+            message=f"The cloud assembly sets {what}: {after or 'none'}, {until}. No template says so.",
+        )
+        yield Found(item=item, kind=ReasonKind.ACCESS)

@@ -1,0 +1,180 @@
+"""What 'cdk deploy' takes of a cloud assembly beside a stack's template: roles, assets, and who is told of it.
+
+None of it stands in a template, and all of it decides what is deployed, and as whom (aws-cdk 2.1148: the properties of
+``aws:cloudformation:stack``, the manifests of assets, and how it selects stacks and uploads templates).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ASSETS: Final = "cdk:asset-manifest"
+
+_READ: Final = (
+    *("templateFile", "stackName", "displayName", "tags", "terminationProtection", "stackTemplateAssetObjectUrl"),
+    *("additionalDependencies", "requiresBootstrapStackVersion", "validateOnSynth"),
+)
+"""What a stack's artifact has and needs no comparison here: read elsewhere, or only asked of by the CDK CLI."""
+
+_OF_AN_IMAGE: Final = ("directory", "dockerFile", "dockerBuildTarget", "dockerBuildArgs", "platform")
+"""What of an image's source leads nowhere but into the assembly and the image."""
+
+_ROLES: Final = {
+    "assumeRoleArn": "deploy",
+    "cloudFormationExecutionRoleArn": "cfn-exec",
+    "lookupRole.arn": "lookup",
+}
+_PARTITION: Final = re.compile(r"\barn:(?:aws[a-z-]*|\$\{AWS::Partition\}):")
+
+
+class DeploymentError(Exception):
+    """What is deployed is not what the templates of the assembly say; the text is one line."""
+
+
+def settings(folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
+    """Give the settings of one stack's artifact by name, each as text, without those that are empty.
+
+    ``folder`` holds its manifest, ``top`` is the whole assembly. Raises DeploymentError where what is uploaded as its
+    template is another file, or an asset is made by a command or of files outside of the assembly.
+    """
+    artifact = artifacts[key]
+    properties = dict(artifact.get("properties") or {})
+    found = {
+        name: value
+        for name, value in properties.items()
+        if name not in _READ and value not in (None, "", [], {}) and name != "lookupRole"
+    }
+    role = properties.get("lookupRole")
+    if isinstance(role, dict):
+        found |= {
+            f"lookupRole.{name}": value for name, value in role.items() if name != "requiresBootstrapStackVersion"
+        }
+    manifests = [_manifest(folder, name, each) for name, each in artifacts.items() if each.get("type") == ASSETS]
+    needed = {*_listed(artifact.get("dependencies")), *_listed(properties.get("additionalDependencies"))}
+    own = [
+        _manifest(folder, name, each)
+        for name, each in artifacts.items()
+        if each.get("type") == ASSETS and (name in needed or not needed)
+    ]
+    for manifest in manifests:
+        _refuse_foreign_sources(folder, top, manifest)
+    url = properties.get("stackTemplateAssetObjectUrl")
+    if url:
+        _refuse_another_template(folder, key, str(properties.get("templateFile")), str(url), manifests)
+    if destinations := sorted({each for manifest in own for each in _destinations(manifest)}):
+        found["assets"] = destinations
+    images = [each.get("source") for manifest in own for each in _mapped(manifest.get("dockerImages")).values()]
+    if more := [rest for each in images if (rest := {k: v for k, v in _mapped(each).items() if k not in _OF_AN_IMAGE})]:
+        found["dockerImages"] = more
+    return {name: _text(value) for name, value in found.items()}
+
+
+def is_usual(name: str, value: str, *, account: str, region: str) -> bool:
+    """Whether a setting is what 'cdk bootstrap' makes in the stack's own account and region, by its names.
+
+    The names are those of the bootstrap template (aws-cdk, lib/api/bootstrap/bootstrap-template.yaml), of any
+    qualifier.
+    """
+    own = f"{re.escape(account) if account else '[^-]+'}-{re.escape(region) if region else '.+'}"
+    role = rf"arn:\*:iam::{re.escape(account) if account else '[^:]+'}:role/cdk-[a-z0-9]{{1,10}}-{{}}-role-{own}"
+    text = comparable(value, account=account, region=region)
+    if name in _ROLES:
+        return re.fullmatch(role.replace("{}", _ROLES[name]), text) is not None
+    if name in ("bootstrapStackVersionSsmParameter", "lookupRole.bootstrapStackVersionSsmParameter"):
+        return re.fullmatch(r"/cdk-bootstrap/[a-z0-9]{1,10}/version", text) is not None
+    if name != "assets":
+        return False
+    place = rf"cdk-[a-z0-9]{{1,10}}-(?:container-)?assets-{own}"
+    by = role.replace("{}", "(?:file|image)-publishing")
+    each = rf"{place} in (?:{re.escape(region) if region else '.+'}) as {by}"
+    return all(re.fullmatch(each, line) for line in text.split("; "))
+
+
+def comparable(value: str, *, account: str, region: str) -> str:
+    """Give a setting with its placeholders filled in, so that two ways to write one are the same."""
+    text = _PARTITION.sub("arn:*:", value)
+    for placeholder, own in (("${AWS::AccountId}", account), ("${AWS::Region}", region)):
+        text = text.replace(placeholder, own or placeholder)
+    return text
+
+
+def _manifest(folder: Path, name: str, artifact: Mapping[str, Any]) -> dict[str, Any]:
+    given = _mapped(artifact.get("properties")).get("file")
+    if not given:
+        # the CDK CLI refuses it, and would have nothing to upload
+        return {}
+    file = folder / str(given)
+    if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
+        raise DeploymentError(f"{folder / 'manifest.json'}: the asset manifest of {name} is not a file of its folder")
+    try:
+        return _mapped(json.loads(file.read_bytes()))
+    except (ValueError, RecursionError):
+        raise DeploymentError(f"{file}: not JSON; is the file half-written?") from None
+
+
+def _refuse_foreign_sources(folder: Path, top: Path, manifest: Mapping[str, Any]) -> None:
+    for kind in ("files", "dockerImages"):
+        for name, asset in _mapped(manifest.get(kind)).items():
+            source = _mapped(_mapped(asset).get("source"))
+            if source.get("executable"):
+                raise DeploymentError(
+                    f"{folder}: 'cdk deploy' would run a command for the asset {name}: {_text(source['executable'])}; "
+                    "want an asset that is a file of the assembly"
+                )
+            path = str(source.get("path" if kind == "files" else "directory", ""))
+            paths = [folder / path, folder / path / str(source.get("dockerFile", ""))]
+            if any(not each.resolve().is_relative_to(top.resolve()) for each in paths):
+                raise DeploymentError(f"{folder}: the asset {name} is made of what is outside of the assembly: {path}")
+
+
+def _refuse_another_template(folder: Path, key: str, template: str, url: str, manifests: list[dict[str, Any]]) -> None:
+    """What is uploaded stays there under its name: only one with the file's own SHA-256 is certain to be the file."""
+    said = f"{folder / 'manifest.json'}: what is deployed of {key} is not {template}"
+    sources = [
+        _mapped(each.get("source"))
+        for manifest in manifests
+        for each in map(_mapped, _mapped(manifest.get("files")).values())
+        if any(url == _url(one) for one in _mapped(each.get("destinations")).values())
+    ]
+    if not sources:
+        raise DeploymentError(f"{said}: {url} is none of its assets")
+    if any(each.get("path") != template or each.get("packaging", "file") != "file" for each in sources):
+        raise DeploymentError(f"{said}: {url} is made of {_text([each.get('path') for each in sources])}")
+    file = folder / template
+    digest = hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+    if not digest or digest not in url.rsplit("/", 1)[-1]:
+        raise DeploymentError(f"{said}: {url} does not name its SHA-256 {digest}, so that it may be an older upload")
+
+
+def _destinations(manifest: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("files", "dockerImages"):
+        for asset in _mapped(manifest.get(kind)).values():
+            for each in map(_mapped, _mapped(_mapped(asset).get("destinations")).values()):
+                where = each.get("bucketName") or each.get("repositoryName")
+                more = {k: v for k, v in each.items() if k in ("assumeRoleExternalId", "assumeRoleAdditionalOptions")}
+                by = f"{each.get('assumeRoleArn', 'whoever deploys')}{f' with {_text(more)}' if more else ''}"
+                yield f"{where} in {each.get('region', 'its region')} as {by}"
+
+
+def _url(destination: object) -> str:
+    each = _mapped(destination)
+    return f"s3://{each.get('bucketName')}/{each.get('objectKey')}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return "; ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapped(value: object) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}

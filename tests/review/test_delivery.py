@@ -1,0 +1,254 @@
+"""What 'cdk deploy' takes of an assembly beside its templates is compared, or refused where it is another template.
+
+What the CDK CLI does with each is from its source, aws-cdk 2.1148 (lib/index.js): ``makeBodyParameter`` deploys
+``stackTemplateAssetObjectUrl`` and never reads the file; ``commonPrepareOptions`` passes NotificationARNs and RoleARN;
+``externalPackageFile`` runs ``executable``; ``selectMatchingStacks`` compares display names of all nested assemblies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.review.delivery import changed_settings
+from hyperpod_cdk.review.model import ReasonKind, Side
+from hyperpod_cdk.review.run import review
+from hyperpod_cdk.review.standing import fingerprints
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, read_assembly
+from hyperpod_cdk.templates.deployment import is_usual
+
+ACCOUNT, REGION = "111122223333", "us-west-2"
+BUCKET = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
+TEMPLATE = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+TEXT = json.dumps(TEMPLATE)
+DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
+OTHER = hashlib.sha256(b"other").hexdigest()
+
+
+def role(kind: str, account: str = ACCOUNT) -> str:
+    # the names of the bootstrap template: "Customizing AWS CDK bootstrapping" in the CDK's guide
+    return f"arn:${{AWS::Partition}}:iam::{account}:role/cdk-hnb659fds-{kind}-role-{account}-{REGION}"
+
+
+def asset(path: str, key: str, bucket: str = BUCKET, **source: Any) -> dict[str, Any]:
+    destination = {"bucketName": bucket, "objectKey": key, "region": REGION, "assumeRoleArn": role("file-publishing")}
+    return {"source": {"path": path, "packaging": "file", **source}, "destinations": {"it": destination}}
+
+
+USUAL: dict[str, Any] = {
+    "templateFile": "dev.template.json",
+    "stackName": "dev-x",
+    "terminationProtection": False,
+    "assumeRoleArn": role("deploy"),
+    "cloudFormationExecutionRoleArn": role("cfn-exec"),
+    "stackTemplateAssetObjectUrl": f"s3://{BUCKET}/{DIGEST}.json",
+    "requiresBootstrapStackVersion": 6,
+    "bootstrapStackVersionSsmParameter": "/cdk-bootstrap/hnb659fds/version",
+    "lookupRole": {
+        "arn": role("lookup"),
+        "requiresBootstrapStackVersion": 8,
+        "bootstrapStackVersionSsmParameter": "/cdk-bootstrap/hnb659fds/version",
+    },
+}
+FILES = {DIGEST: asset("dev.template.json", f"{DIGEST}.json")}
+
+
+def assembly(
+    folder: Path,
+    files: dict[str, Any] | None = None,
+    images: dict[str, Any] | None = None,
+    more: dict[str, Any] | None = None,
+    **changed: Any,
+) -> Path:
+    """Write an assembly of one stack as 'cdk synth' does."""
+    folder.mkdir()
+    artifacts = {
+        "dev.assets": {"type": "cdk:asset-manifest", "properties": {"file": "dev.assets.json"}},
+        "dev": {
+            "type": "aws:cloudformation:stack",
+            "environment": f"aws://{ACCOUNT}/{REGION}",
+            "properties": {**USUAL, **changed},
+            "dependencies": ["dev.assets"],
+            "displayName": "dev/x",
+        },
+        **(more or {}),
+    }
+    manifest = {"files": FILES if files is None else files, "dockerImages": images or {}}
+    (folder / "manifest.json").write_text(json.dumps({"version": "1", "artifacts": artifacts}), encoding="utf-8")
+    (folder / "dev.assets.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "dev.template.json").write_text(TEXT, encoding="utf-8")
+    return folder
+
+
+def deployed(head: Assembly, **settings: str) -> Assembly:
+    """Give the same as CloudFormation tells it: of the settings two."""
+    known = {"cloudFormationExecutionRoleArn": role("cfn-exec").replace("${AWS::Partition}", "aws")}
+    told = {**known, "notificationArns": "", **settings}
+    stacks = tuple(replace(stack, settings=told, settings_are_whole=False) for stack in head.stacks)
+    return replace(head, stacks=stacks)
+
+
+TOPIC = f"arn:aws:sns:{REGION}:444455556666:all"
+CHANGES: list[tuple[str, dict[str, Any], str]] = [
+    (
+        "another account's execution role",
+        {"cloudFormationExecutionRoleArn": role("cfn-exec", "444455556666")},
+        "cloudF",
+    ),
+    ("an administrator's", {"cloudFormationExecutionRoleArn": f"arn:aws:iam::{ACCOUNT}:role/Admin"}, "cloudF"),
+    ("none at all", {"cloudFormationExecutionRoleArn": None}, "cloudF"),
+    ("another role to deploy as", {"assumeRoleArn": f"arn:aws:iam::{ACCOUNT}:role/Admin"}, "assumeRoleArn"),
+    ("an external id", {"assumeRoleExternalId": "x"}, "assumeRoleExternalId"),
+    ("tags of the session", {"assumeRoleAdditionalOptions": {"Tags": []}}, "assumeRoleAdditionalOptions"),
+    ("a topic that is told", {"notificationArns": [TOPIC]}, "notificationArns"),
+    ("values of parameters", {"parameters": {"Open": "yes"}}, "parameters"),
+    ("another role to look up as", {"lookupRole": {"arn": role("deploy")}}, "lookupRole.arn"),
+    ("what no version knows yet", {"somethingNew": {"a": 1}}, "somethingNew"),
+]
+
+
+@pytest.mark.parametrize(("change", "properties", "named"), CHANGES, ids=[each[0] for each in CHANGES])
+def test_a_setting_that_changes_needs_approval(
+    tmp_path: Path, change: str, properties: dict[str, Any], named: str
+) -> None:
+    before, after = read_assembly(assembly(tmp_path / "a")), read_assembly(assembly(tmp_path / "b", **properties))
+    for base in (before, deployed(before)):
+        verdict = review(base, after, base_side=Side(label="a"), head_side=Side(label="b")).verdict
+        found = [each for each in verdict.needs_approval if str(each.property).startswith(named)]
+        assert [(each.kind, each.resource) for each in found] == [(ReasonKind.ACCESS, "dev-x")], change
+        assert found[0].sentence.startswith("The cloud assembly sets ")
+        assert verdict.sentence == "Nothing that is deployed changes. How 1 stack is deployed changes."
+        assert verdict.approval == "Needs approval by a person: 1 gain of access."
+    # a plan that was approved does not hold for another way to deploy it
+    assert fingerprints(before) != fingerprints(after)
+
+
+def test_what_bootstrap_makes_is_as_it_should_be(tmp_path: Path) -> None:
+    head = read_assembly(assembly(tmp_path / "a"))
+    nothing = Assembly(environment="", stacks=())
+    for base in (head, deployed(head), deployed(head, cloudFormationExecutionRoleArn=""), nothing):
+        assert changed_settings(base, head) == []
+    # a stack that has been told of, or deployed by another role, and is not any more
+    for name, value in (("notificationArns", TOPIC), ("cloudFormationExecutionRoleArn", "arn:aws:iam::1:role/other")):
+        (found,) = changed_settings(deployed(head, **{name: value}), head)
+        assert (found.item.property, found.item.before) == (name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("assumeRoleArn", role("deploy"), True),
+        ("assumeRoleArn", role("deploy").replace(ACCOUNT, "${AWS::AccountId}"), True),
+        ("assumeRoleArn", role("cfn-exec"), False),
+        ("assumeRoleArn", role("deploy", "444455556666"), False),
+        ("assumeRoleArn", role("deploy") + "x", False),
+        ("assets", f"{BUCKET} in {REGION} as {role('file-publishing')}", True),
+        ("assets", f"{BUCKET} in {REGION} as whoever deploys", False),
+        ("assets", f"mine in {REGION} as {role('file-publishing')}", False),
+        ("bootstrapStackVersionSsmParameter", "/other/version", False),
+        ("notificationArns", "", False),
+    ],
+)
+def test_what_is_usual(name: str, value: str, *, expected: bool) -> None:
+    assert is_usual(name, value, account=ACCOUNT, region=REGION) is expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"stackTemplateAssetObjectUrl": f"s3://{BUCKET}/{OTHER}.json"}, "is none of its assets"),
+        ({"stackTemplateAssetObjectUrl": f"https://s3.amazonaws.com/{BUCKET}/{DIGEST}.json"}, "is none of its assets"),
+        # an older upload stays in the bucket, and what is there already is not uploaded again
+        (
+            {
+                "stackTemplateAssetObjectUrl": f"s3://{BUCKET}/{OTHER}.json",
+                "files": {OTHER: asset("dev.template.json", f"{OTHER}.json")},
+            },
+            f"does not name its SHA-256 {DIGEST}, so that it may be an older upload",
+        ),
+        ({"files": {DIGEST: asset("other.json", f"{DIGEST}.json")}}, "is made of other.json"),
+        (
+            {"files": {**FILES, "x": asset("other.json", f"{DIGEST}.json")}},
+            "is made of dev.template.json; other.json",
+        ),
+        ({"files": {**FILES, "x": asset("dev.template.json", f"{DIGEST}.json", packaging="zip")}}, "is made of"),
+        (
+            {"files": {**FILES, "x": {"source": {"executable": ["sh", "-c", "env"]}, "destinations": {}}}},
+            "'cdk deploy' would run a command for the asset x: sh; -c; env",
+        ),
+        (
+            {"images": {"x": {"source": {"executable": ["true"]}, "destinations": {}}}},
+            "'cdk deploy' would run a command for the asset x: true",
+        ),
+        ({"files": {**FILES, "x": asset("../../.aws/credentials", "a")}}, "is made of what is outside of the assembly"),
+        ({"files": {**FILES, "x": asset("/etc/passwd", "a")}}, "is made of what is outside of the assembly"),
+        (
+            {"images": {"x": {"source": {"directory": ".", "dockerFile": "../../x"}, "destinations": {}}}},
+            "is made of what is outside of the assembly",
+        ),
+        (
+            {
+                "more": {
+                    "dev2": {
+                        "type": "aws:cloudformation:stack",
+                        "environment": f"aws://{ACCOUNT}/{REGION}",
+                        "properties": USUAL,
+                    }
+                }
+            },
+            "holds the stack dev-x twice",
+        ),
+    ],
+)
+def test_what_would_deploy_something_else_is_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(AssemblyError) as refused:
+        read_assembly(assembly(tmp_path / "a", **changed))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_asset_elsewhere_and_what_images_are_built_with_are_settings(tmp_path: Path) -> None:
+    before = read_assembly(assembly(tmp_path / "a"))
+    elsewhere = read_assembly(assembly(tmp_path / "b", files={**FILES, "x": asset("dev.template.json", "k", "mine")}))
+    (found,) = changed_settings(deployed(before), elsewhere)
+    assert (found.item.property, f"mine in {REGION}" in str(found.item.after)) == ("assets", True)
+    source = {"directory": ".", "dockerFile": "Dockerfile", "dockerBuildArgs": {"A": "1"}, "platform": "linux/amd64"}
+    image = {"x": {"source": source, "destinations": {}}}
+    assert changed_settings(before, read_assembly(assembly(tmp_path / "c", images=image))) == []
+    secret = {"x": {"source": {**source, "dockerBuildSecrets": {"id": "src=/root/.aws/credentials"}}}}
+    (found,) = changed_settings(before, read_assembly(assembly(tmp_path / "d", images=secret)))
+    assert found.item.property == "dockerImages"
+
+
+def test_stacks_that_would_be_deployed_unread_are_refused(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    inner = assembly(top / "assembly-dev")
+    stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
+
+    def write(**more: Any) -> Path:
+        (top / "manifest.json").write_text(json.dumps({"artifacts": {"dev": stage, **more}}), encoding="utf-8")
+        return top
+
+    assert [stack.name for stack in read_assembly(write(), "dev").stacks] == ["dev-x"]
+    (top / "evil.json").write_text(TEXT, encoding="utf-8")
+    evil = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "evil.json"}}
+    assert read_assembly(write(evil={**evil, "displayName": "other/y"}), "dev").stacks
+    with pytest.raises(AssemblyError, match=r"dev/y would be deployed with dev, and is none of its stacks$"):
+        read_assembly(write(evil={**evil, "displayName": "dev/y"}), "dev")
+    with pytest.raises(AssemblyError, match="holds two environments of one name"):
+        read_assembly(write(other=stage), "dev")
+
+
+@pytest.mark.parametrize("file", ["dev.template.json", "manifest.json"])
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, file: str) -> None:
+    folder = assembly(tmp_path / "a", stackTemplateAssetObjectUrl=None)
+    text = (folder / file).read_text(encoding="utf-8")
+    (folder / file).write_text('{"Resources": {}, "artifacts": {}, ' + text[1:], encoding="utf-8")
+    with pytest.raises(AssemblyError, match=r"twice in one object; which of both counts is not certain$"):
+        read_assembly(folder)
