@@ -137,15 +137,32 @@ def _first_sentence(text: str) -> str:
 def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None) -> str:
     word = aws_words.counterpart(str(path[-1]))
     is_of_this_file = word is not None and re.split(r"[.\[]", word.here)[0] in model.model_fields
-    if word is not None and is_of_this_file and meant in {None, (*path[:-1], word.key)}:
-        here = word.here if meant is None else word.key
+    is_this_word = meant is not None and _letters(meant[-1]) == _letters(path[-1])
+    if word is not None and is_of_this_file and not is_this_word:
+        section = model_of(type_at(model, path[:-1]))
+        is_here = section is not None and word.key in section.model_fields and _is_beside(word, path)
         form = f", {word.form}" if word.form else ""
+        here = word.key if is_here else word.here
         return f"is no key that is known here: AWS calls it {word.aws}; here: {here}{form}"
     if meant is not None:
         return f"is no key that is known here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
     names = ", ".join(section.model_fields) if section else ""
     return f"is no key that is known here; remove it, or write one of {names}"
+
+
+def _is_beside(word: aws_words.Word, path: DataPath) -> bool:
+    """Say whether a word's field is one of the section of ``path``: its last key alone means something else elsewhere.
+
+    Restricted groups have the keys of other groups, and file systems of theirs those of other file systems.
+    """
+    above = word.here.rpartition(".")[0].rpartition(".")[2].removesuffix("[]")
+    section = next((step for step in reversed(path[:-1]) if isinstance(step, str)), "")
+    return above in {"*", section.removeprefix("restricted_")} or (above == "" and len(path) == 1)
+
+
+def _letters(step: object) -> str:
+    return str(step).lower().replace("-", "").replace("_", "")
 
 
 def _choice(annotation: Any, value: object, key: str) -> str:
