@@ -118,3 +118,13 @@ def test_nothing_passes_unless_every_pod_ended_well_with_a_whole_result(codes: l
 def test_what_is_far_above_the_published_is_not_known(bus: float, verdict: str) -> None:
     report = _report(marked("all_reduce", 2, P5), *run(["a", "b"], bus, said=(EFA,)))
     assert _said(report)["bandwidth"][0] == verdict
+
+
+def test_a_first_attempt_at_the_store_that_torch_repeats_is_no_failure() -> None:
+    """Source: microsoft/vidur issue 49, whose program went on to 100 % over IPv4."""
+    tried = (
+        "[W socket.cpp:697] [c10d] The client socket cannot be initialized to connect to [x08.net]:50704 (errno: 97"
+        " - Address family not supported by protocol)."
+    )
+    report = _report(f"a:30:41 [0] {EFA}", tried)
+    assert (report.verdict, "errors" in _said(report)) == ("unknown", False)

@@ -317,7 +317,7 @@ KNOWN: dict[str, Known] = {
     "rendezvous": Known(
         _any(
             *(r"Rendezvous(?:Connection|Timeout|Closed|State)Error", r"The client socket has timed out after"),
-            *(r"connection to the C10d store has failed", r"\[c10d\].*(?:timed out|failed to (?:connect|bind|listen))"),
+            *(r"connection to the C10d store has failed", r"\[c10d\].*(?:timed out|failed to (?:bind|listen))"),
             *(
                 r"TCPStore.*(?:timed out|timeout|Broken pipe|Connection reset)",
                 r"DistStoreError",
@@ -330,6 +330,7 @@ KNOWN: dict[str, Known] = {
         "the processes of a training did not find each other (rendezvous)",
         "see whether the first pod runs and its name resolves, that all pods name the same endpoint and port, and that"
         " nothing between them refuses it",
+        may_pass=True,
     ),
     "mpi": Known(
         _any(
