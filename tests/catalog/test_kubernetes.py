@@ -65,20 +65,23 @@ def test_a_version_inside_the_range(version: str) -> None:
     assert kubernetes.version_problem(version) is None
 
 
+STEPS = ' for a new cluster; one that stands takes one minor at a time, "{}" first'
+
+
 def test_support_on_the_days_beside_its_ends() -> None:
     standard, extended = date(2025, 11, 26), date(2026, 11, 26)
     day = timedelta(days=1)
     billed = (
         "EKS bills extended support for Kubernetes 1.31 since 2025-11-26, until 2026-11-26 "
-        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"{STEPS.format("1.32")}'
     )
     ended = (
         "EKS ended extended support for Kubernetes 1.31 on 2026-11-26, so no new cluster takes it "
-        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"{STEPS.format("1.32")}'
     )
     soon = (
         "EKS bills extended support for Kubernetes 1.31 from 2025-11-26, in {} "
-        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
+        f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"{STEPS.format("1.32")}'
     )
     assert kubernetes.support_warning("1.31", on=standard - 61 * day) is None
     assert kubernetes.support_warning("1.31", on=standard - 60 * day) == soon.format("60 days")
@@ -99,7 +102,9 @@ def test_a_warning_never_advises_a_version_that_is_no_better() -> None:
         "EKS bills extended support for Kubernetes 1.34 since 2026-12-02, until 2027-12-02 "
         f'(dates as of {kubernetes.AS_OF}); set kubernetes_version: "1.35"'
     )
-    assert (kubernetes.support_warning("1.33", on=on) or "").endswith('set kubernetes_version: "1.35"')
+    assert (kubernetes.support_warning("1.33", on=on) or "").endswith(
+        f'set kubernetes_version: "1.35"{STEPS.format("1.34")}'
+    )
 
 
 def test_rows_are_found_by_version() -> None:

@@ -79,13 +79,13 @@ def test_blocks(cidr: str) -> None:
 @pytest.mark.parametrize(
     ("cidr", "problem"),
     [
-        ("ten", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "ten"; set cidr: 10.0.0.0/16'),
-        ("fd00::/64", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "fd00::/64"; set cidr: 10.0.0.0/16'),
-        ("10.0.0.0/33", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "10.0.0.0/33"; set cidr: 10.0.0.0/16'),
+        ("ten", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "ten"; correct cidr'),
+        ("fd00::/64", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "fd00::/64"; correct cidr'),
+        ("10.0.0.0/33", 'must be an IPv4 CIDR block such as 10.0.0.0/16, got "10.0.0.0/33"; correct cidr'),
         ("10.1.2.3/16", 'must be a CIDR block in its canonical form, got "10.1.2.3/16"; set cidr: 10.1.0.0/16'),
         ("10.1.0.0", 'must be a CIDR block in its canonical form, got "10.1.0.0"; set cidr: 10.1.0.0/28'),
-        ("10.0.0.0/15", "must be between /16 and /28, got /15; set cidr: 10.0.0.0/16"),
-        ("10.0.0.0/29", "must be between /16 and /28, got /29; set cidr: 10.0.0.0/28"),
+        ("10.0.0.0/15", "must be between /16 and /28, got /15; write cidr with a prefix between these"),
+        ("10.0.0.0/29", "must be between /16 and /28, got /29; write cidr with a prefix between these"),
         (
             "0.0.0.0/16",
             'must lie outside 0.0.0.0/8 ("this network"), got 0.0.0.0/16; set cidr to a block of 10.0.0.0/8',

@@ -128,9 +128,12 @@ def test_zones_of_a_region(az_id: str) -> None:
 @pytest.mark.parametrize(
     ("az_id", "problem"),
     [
-        ("az5", 'such as use1-az1, got "az5"; set zone: use1-az1'),
-        ("usw2-az1", "of us-east-1 (use1-az...), got usw2-az1 of us-west-2; set zone: use1-az1"),
-        ("zzz9-az1", "of us-east-1 (use1-az...), got zzz9-az1; set zone: use1-az1"),
+        ("az5", 'such as use1-az1, got "az5"; correct zone'),
+        (
+            "usw2-az1",
+            "of us-east-1 (use1-az...), got usw2-az1 of us-west-2; write one of us-east-1, or set region: us-west-2",
+        ),
+        ("zzz9-az1", "of us-east-1 (use1-az...), got zzz9-az1; write one of us-east-1"),
     ],
 )
 def test_what_is_no_zone_of_a_region(az_id: str, problem: str) -> None:

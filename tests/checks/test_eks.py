@@ -106,6 +106,9 @@ def test_a_version_without_dates_passes(case_of: CaseOf, run_check: RunCheck, ac
     assert run_check(VERSION, case_of(), account).status is Status.PASSED
 
 
+STEPS = ' for a new cluster; one that stands takes one minor at a time, "1.33" first'
+
+
 @pytest.mark.check("kubernetes_version_is_supported_for_long", "fails")
 @pytest.mark.parametrize("status", ["", "UNSUPPORTED"])
 def test_a_version_that_eks_does_not_offer(
@@ -121,6 +124,7 @@ def test_a_version_that_eks_does_not_offer(
             (
                 "eks.kubernetes_version: must be a version that EKS offers in us-east-1 (1.33, 1.34, 1.35, 1.36), got"
                 ' "1.31"; set kubernetes_version: "1.35"'
+                ' for a new cluster; one that stands takes one minor at a time, "1.32" first'
             )
         ],
     )
@@ -177,7 +181,7 @@ def test_support_that_ends_or_costs(
     assert isinstance(account.answers.kubernetes_versions, tuple)
     account.answers.kubernetes_versions = (*account.answers.kubernetes_versions, version)
     result = run_check(VERSION, case_of({"eks.kubernetes_version": "1.32"}), account)
-    assert (result.status, messages(result)) == (Status.WARNED, [f"eks.kubernetes_version: {says}"])
+    assert (result.status, messages(result)) == (Status.WARNED, [f"eks.kubernetes_version: {says}{STEPS}"])
 
 
 def test_an_existing_cluster_is_updated_step_by_step(case_of: CaseOf, run_check: RunCheck, account: FakeAws) -> None:

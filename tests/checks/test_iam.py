@@ -74,12 +74,18 @@ def test_a_new_enough_bootstrap_stack(run: Run, fake_aws: FakeAws, version: int)
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (None, "needs CDK's bootstrap stack in us-east-1, got none; run 'cdk bootstrap aws://111122223333/us-east-1'"),
+        (
+            None,
+            (
+                "needs CDK's bootstrap stack in us-east-1, got none; run 'hyperpod-cdk bootstrap-policy prod --out"
+                " policy.json', then the commands that it prints"
+            ),
+        ),
         (
             5,
             (
                 "needs version 6 of CDK's bootstrap stack in us-east-1, got 5;"
-                " run 'cdk bootstrap aws://111122223333/us-east-1'"
+                " run 'hyperpod-cdk bootstrap-policy prod --out policy.json', then the commands that it prints"
             ),
         ),
     ],

@@ -18,6 +18,7 @@ VERSION = Pattern(
     regex=r"v(?:(?:0|[1-9][0-9]*)\.){2}(?:0|[1-9][0-9]*)-eksbuild\.(?:0|[1-9][0-9]*)",
     maximum=64,
     describes="an add-on version as EKS writes it",
+    refers=True,
     example="v1.20.4-eksbuild.1",
     source="EKS user guide, the versions of AWS add-ons; DescribeAddonVersions has no pattern of its own",
 )

@@ -135,7 +135,18 @@ def _advice(version: str, *, on: date, key: str) -> str:
     better = DEFAULT if ends is not None and on < ends else newest
     if better == version:
         return "this is the newest version known here, look for a newer hyperpod-cdk"
-    return f'set {key}: "{better}"'
+    return step_to(better, version, key=key)
+
+
+def step_to(better: str, version: str, *, key: str) -> str:
+    """Say how to get from a version to a newer one: EKS updates a cluster that stands by one minor at a time."""
+    here, there = _number(version), _number(better)
+    if here is None or there is None or there[1] - here[1] <= 1:
+        return f'set {key}: "{better}"'
+    return (
+        f'set {key}: "{better}" for a new cluster; one that stands takes one minor at a time, "{here[0]}.{here[1] + 1}"'
+        " first"
+    )
 
 
 def _nearest(version: str) -> str:

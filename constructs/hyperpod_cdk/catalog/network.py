@@ -183,13 +183,13 @@ def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
     try:
         network = IPv4Network(cidr, strict=False)
     except ValueError:
-        return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; set {key}: 10.0.0.0/16'
+        return f'must be an IPv4 CIDR block such as 10.0.0.0/16, got "{cidr}"; correct {key}'
     if "/" not in cidr or str(network) != cidr:
         return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {_fitted(network)}'
     if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
         return (
             f"must be between /{SHORTEST_PREFIX} and /{LONGEST_PREFIX}, got /{network.prefixlen}; "
-            f"set {key}: {_fitted(network)}"
+            f"write {key} with a prefix between these"
         )
     for block, name in _DATA["forbidden"].items():
         if network.overlaps(IPv4Network(block)):

@@ -120,11 +120,12 @@ def az_id_problem(az_id: str, *, region: str, key: str = "availability_zone_id")
             f"and set {key} to it"
         )
     if not is_az_id(az_id):
-        return f'must be an availability zone ID such as {example}, got "{az_id}"; set {key}: {example}'
+        return f'must be an availability zone ID such as {example}, got "{az_id}"; correct {key}'
     if prefix is not None and not az_id.startswith(f"{prefix}-"):
         elsewhere = region_of_az_id(az_id)
         where = f" of {elsewhere}" if elsewhere else ""
-        return f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; set {key}: {example}"
+        fix = f"write one of {region}, or set region: {elsewhere}" if elsewhere else f"write one of {region}"
+        return f"must be an availability zone ID of {region} ({prefix}-az...), got {az_id}{where}; {fix}"
     return None
 
 

@@ -51,13 +51,16 @@ class Bound:
 class Pattern:
     """What a text must look like: ``regex`` matches all of it, ``maximum`` is its length in characters.
 
-    ``describes`` says the same in words; ``example`` is a text that passes.
+    ``describes`` says the same in words; ``example`` is a text that passes, and is only ever shown as one: it names
+    things that nobody has. ``refers`` says that the text names something that stands already (a bucket, a role), so
+    that no other name may be made of it than by taking away what surrounds it.
     """
 
     regex: str
     maximum: int
     describes: str
     example: str
+    refers: bool = False
     minimum: int = 1
     source: str = ""
     unsure: str = ""
@@ -70,18 +73,27 @@ class Pattern:
         """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""
         if self.matches(text):
             return None
-        return f'must be {self.describes}, got "{text}"; set {key}: {self._suggestion(text)}'
+        return f'must be {self.describes}, got "{text}"; {self._fix(text, key)}'
 
-    def _suggestion(self, text: str) -> str:
-        """Mend ``text`` where plain changes suffice; else fall back on the example."""
-        if ":" in self.example:
-            # hyphens would make another address of it, not a right one
-            return self.example
-        hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
-        for candidate in (hyphenated, hyphenated.lower()):
-            if self.matches(candidate):
-                return candidate
-        return self.example
+    def _fix(self, text: str, key: str) -> str:
+        """Correct ``text`` where plain changes suffice; else say what a right one looks like."""
+        bare = _SCHEME.sub("", text.strip()).strip("/")
+        for candidate in (bare, f"{bare}/", f"/{bare}"):
+            if bare and self.matches(candidate):
+                return f"set {key}: {candidate}"
+        head, _, rest = bare.partition("/")
+        if text.startswith("s3://") and self.refers and self.matches(head):
+            return f"set {key}: {head} ({rest} behind it is a prefix, which is written on its own)"
+        # hyphens would make another address or thing of it, not the right one
+        if not self.refers and ":" not in self.example:
+            hyphenated = re.sub(r"[^0-9A-Za-z]+", "-", text)[: self.maximum].strip("-")
+            for candidate in (hyphenated, hyphenated.lower()):
+                if self.matches(candidate):
+                    return f"set {key}: {candidate}"
+        return f"correct {key}, which has to look like {self.example}"
+
+
+_SCHEME = re.compile(r"^[A-Za-z0-9+]+://")
 
 
 def bounds(rows: dict[str, dict[str, Any]]) -> dict[str, Bound]:

@@ -219,7 +219,11 @@ def _ends_soon_by_the_table(version: str, today: date) -> Iterator[Found]:
         for each in kubernetes.VERSIONS
         if each.hyperpod and each.standard_support_ends and each.standard_support_ends - today >= SOON
     ]
-    fix = f'set kubernetes_version: "{later[-1]}"' if later else "look for a newer version that HyperPod accepts"
+    fix = (
+        kubernetes.step_to(later[-1], version, key="kubernetes_version")
+        if later
+        else "look for a newer version that HyperPod accepts"
+    )
     yield warning(
         _VERSION,
         f"standard support for Kubernetes {version} ends on {ends}, {_days(ends - today)} (dates as of"
@@ -250,7 +254,7 @@ def _better(
     newest = max(good, key=_number)
     if environment.eks.is_existing:
         return f"update the cluster {environment.eks_cluster_name}, one minor at a time, up to {newest}"
-    return f'set kubernetes_version: "{newest}"'
+    return kubernetes.step_to(newest, environment.eks.kubernetes_version, key="kubernetes_version")
 
 
 def _absent(name: str, environment: Environment, aws: Aws) -> str:

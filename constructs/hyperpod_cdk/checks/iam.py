@@ -130,7 +130,10 @@ def cdk_bootstrap_is_new_enough(case: Case, aws: Aws) -> Iterator[Found]:
     """The bucket, the roles and the version that 'cdk bootstrap' leaves in a region."""
     environment = case.environment
     version = aws.bootstrap_version(qualifier(case.project))
-    command = f"run 'cdk bootstrap aws://{environment.account}/{environment.region}'"
+    # 'cdk bootstrap' alone makes an administrator of the role as which CloudFormation works
+    command = (
+        f"run 'hyperpod-cdk bootstrap-policy {environment.name} --out policy.json', then the commands that it prints"
+    )
     if version is None:
         yield error("region", f"needs CDK's bootstrap stack in {environment.region}, got none; {command}")
     elif version < iam.MINIMUM_BOOTSTRAP_VERSION:

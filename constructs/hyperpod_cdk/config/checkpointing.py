@@ -18,6 +18,7 @@ BUCKET_OR_PREFIX = Pattern(
     minimum=3,
     maximum=1092,
     describes="the name of a bucket, or the S3 address of a bucket or a prefix without wildcards",
+    refers=True,
     example="s3://my-checkpoints/llama-70b",
     source="S3 user guide, naming rules of buckets and safe characters of keys",
 )
@@ -32,6 +33,7 @@ KEY_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}",
     maximum=2048,
     describes="the ARN of a KMS key, not of an alias",
+    refers=True,
     example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     source="IAM service authorization reference, AWS KMS",
 )

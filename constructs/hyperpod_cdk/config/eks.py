@@ -18,12 +18,14 @@ ROLE_ARN = Pattern(
     minimum=20,
     maximum=2048,
     describes="the ARN of an IAM role",
+    refers=True,
     example="arn:aws:iam::111122223333:role/platform-admin",
 )
 CLUSTER_NAME = Pattern(
     regex=r"[0-9A-Za-z][0-9A-Za-z_-]*",
     maximum=100,
     describes="the name of an EKS cluster: 1 to 100 letters, digits, hyphens and underscores",
+    refers=True,
     example="platform",
     source="CloudFormation schema AWS::EKS::Cluster",
 )
@@ -32,6 +34,7 @@ OIDC_PROVIDER_ARN = Pattern(
     minimum=20,
     maximum=2048,
     describes="the ARN of an EKS cluster's OIDC provider in IAM",
+    refers=True,
     example=(
         "arn:aws:iam::111122223333:oidc-provider/oidc.eks.us-east-1.amazonaws.com/id/0123456789ABCDEF0123456789ABCDEF"
     ),
@@ -65,6 +68,7 @@ IMAGE_REGISTRY = Pattern(
     regex=r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
     maximum=256,
     describes="a registry's host in lower case, with a path if it has one, without https:// and without a tag",
+    refers=True,
     example="111122223333.dkr.ecr.us-east-1.amazonaws.com/mirror",
 )
 
@@ -100,7 +104,7 @@ def role_arn_problem(arn: str, key: str) -> str | None:
             f"must be the ARN of an IAM role, got the session {arn}, which ends with its login; set {key}: {role}"
             " (with the role's path, if it has one)"
         )
-    return f'must be the ARN of an IAM role, got "{arn}"; set {key}: {ROLE_ARN.example}'
+    return f'must be the ARN of an IAM role, got "{arn}"; name the role that people assume, such as {ROLE_ARN.example}'
 
 
 AddonVersion = Annotated[

@@ -16,6 +16,7 @@ KMS_KEY_ARN = Pattern(
     regex=r"arn:aws[a-z-]*:kms:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
     maximum=2048,
     describes="the ARN of a KMS key, with :key/ in it",
+    refers=True,
     example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
     source="KMS developer guide, key ARN and multi-Region keys, 2026-11",
 )

@@ -55,12 +55,14 @@ ACCOUNT_ID = Pattern(
     minimum=_ACCOUNT_ID_LENGTH,
     maximum=_ACCOUNT_ID_LENGTH,
     describes="the 12 digits of an AWS account, in quotes",
+    refers=True,
     example='"111122223333"',
 )
 _BOUNDARY = Pattern(
     regex=r"arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/([\x21-\x7e]{1,511}/)?[A-Za-z0-9_+=,.@-]{1,128}|[A-Za-z0-9_+=,.@-]{1,128}",
     maximum=2048,
     describes="the name or the ARN of an IAM policy",
+    refers=True,
     example="developer-boundary",
 )
 

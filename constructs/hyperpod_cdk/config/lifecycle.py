@@ -16,6 +16,7 @@ BUCKET_NAME = Pattern(
     maximum=63,
     describes=f"a bucket whose name begins with {hyperpod.LIFECYCLE_BUCKET_PREFIX}, the only ones that HyperPod reads"
     " scripts from, of at most 63 lower-case letters, digits, hyphens and dots",
+    refers=True,
     example="sagemaker-lifecycle-scripts",
     source="SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; S3 user guide, bucket naming rules",
 )

@@ -16,10 +16,13 @@ CREATE = "create"
 
 
 def _created_or(pattern: Pattern) -> Check:
-    def problem(value: str, key: str) -> str | None:
+    def problem(value: str, key: str) -> str | None:  # noqa: ARG001 - which of the two is meant the reader decides
         if value == CREATE or pattern.matches(value):
             return None
-        return f'must be {CREATE} or {pattern.describes}, got "{value}"; set {key}: {CREATE} or {pattern.example}'
+        return (
+            f'must be {CREATE} or {pattern.describes}, got "{value}"; write {CREATE} to have one made, or the ARN of'
+            f" one that exists, such as {pattern.example}"
+        )
 
     return Check(problem, "workspace", {"pattern": f"^(?:{CREATE}|{pattern.regex})$", "maxLength": pattern.maximum})
 

@@ -97,14 +97,31 @@ def _translated(
         check = _context(error)["check"]
         about_key = error["loc"][-1] == _KEY
         message = check.problem(error["input"], "the key" if about_key else key)
-        return ValueProblem(path, message, check.name)
+        return ValueProblem(path, _of_the_file(message, source, error["input"]), check.name)
     if kind == "missing":
-        return ValueProblem(path, _missing(model, path), "missing_key")
+        return ValueProblem(path, _of_the_file(_missing(model, path), source, None), "missing_key")
     if kind == "extra_forbidden":
         return ValueProblem(path, _unknown_key(model, path, misspelt.get(path)), "unknown_key")
     if kind == "literal_error":
         return ValueProblem(path, _choice(type_at(model, path), error["input"], key), "choice")
-    return ValueProblem(path, _type_message(model, source, path, error["input"]), "type")
+    message = _type_message(model, source, path, error["input"])
+    return ValueProblem(path, _of_the_file(message, source, error["input"]), "type")
+
+
+def _of_the_file(message: str, source: Source, value: object) -> str:
+    """Write the file's own account and region into an example: another account's would be a stranger's."""
+    data = source.data if isinstance(source.data, dict) else {}
+    says, mark, example = next(
+        (parts for word in ("such as ", "look like ") if (parts := message.rpartition(word))[1]), (message, "", "")
+    )
+    for key, usual, form in (
+        ("account", "111122223333", r"[0-9]{12}"),
+        ("region", "us-east-1", r"[a-z]{2}(-[a-z]+)+-[0-9]"),
+    ):
+        own = data.get(key)
+        if isinstance(own, str) and re.fullmatch(form, own) and usual not in str(value):
+            example = example.replace(usual, own)
+    return f"{says}{mark}{example}"
 
 
 def _about_size(error: ErrorDetails) -> bool:
@@ -223,7 +240,8 @@ def _text_message(source: Source, path: DataPath, value: object, key: str, examp
         return f"must be text, got {text}, which YAML reads as {reading}; write {key}: {_quoted(text)}"
     if value is None:
         return f"must be text, got nothing; write a value after {key}:, or remove {key}"
-    return f"must be text, got {describe(value)}; write {key}: {_as_yaml(example) if example else 'text'}"
+    shown = f", such as {_as_yaml(example)}" if example else ""
+    return f"must be text, got {describe(value)}; write {key} as text{shown}"
 
 
 def _number_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:  # noqa: ARG001

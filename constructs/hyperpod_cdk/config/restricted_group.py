@@ -23,6 +23,7 @@ BUCKET_NAME = Pattern(
     minimum=3,
     maximum=63,
     describes="the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens",
+    refers=True,
     example="my-nova-data",
     source="S3 user guide, bucket naming rules",
 )

@@ -35,6 +35,7 @@ S3_URI = Pattern(
     regex=r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\x00\x85\u2028\u2029\r\n]*)?",
     maximum=4357,
     describes="the S3 address of a bucket or a prefix",
+    refers=True,
     example="s3://my-datasets/",
     source="CloudFormation schema AWS::FSx::DataRepositoryAssociation",
 )
@@ -43,6 +44,7 @@ BUCKET = Pattern(
     minimum=3,
     maximum=63,
     describes="the name of an S3 bucket, without s3://",
+    refers=True,
     example="my-checkpoints",
 )
 PREFIX = Pattern(
@@ -58,12 +60,14 @@ FILE_SYSTEM_ID = Pattern(
     minimum=11,
     maximum=20,
     describes="the ID of an FSx file system",
+    refers=True,
     example="fs-0a1b2c3d4e5f67890",
 )
 MOUNT_NAME = Pattern(
     regex=r"[A-Za-z0-9_-]+",
     maximum=8,
     describes="the mount name that FSx gave the file system, 1 to 8 letters, digits, - or _",
+    refers=True,
     example="abcdefgh",
 )
 DNS_NAME = Pattern(
@@ -71,6 +75,7 @@ DNS_NAME = Pattern(
     minimum=4,
     maximum=253,
     describes="the DNS name of the file system",
+    refers=True,
     example="fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com",
 )
 BACKUP_ID = Pattern(
@@ -78,6 +83,7 @@ BACKUP_ID = Pattern(
     minimum=15,
     maximum=128,
     describes="the ID of an FSx backup",
+    refers=True,
     example="backup-0a1b2c3d4e5f67890",
     source="botocore fsx, BackupId",
 )
@@ -225,7 +231,7 @@ class Lustre(Section):
             " throughput_capacity_mbps and read_cache. Chosen at creation for good."
         ),
     )
-    capacity_gib: Annotated[int, within(Bound(minimum=1))] | None = Field(
+    capacity_gib: Annotated[int, within(Bound(minimum=lustre.SMALLEST_CAPACITY_GIB))] | None = Field(
         default=None,
         description=(
             "Capacity in GiB, for ssd; can grow, never shrink. 1200 or a multiple of 2400; with efa a multiple of"

@@ -69,6 +69,7 @@ IMAGE = Pattern(
     maximum=512,
     minimum=2,
     describes="a container image: registry, repository in lower case, and a tag or a digest",
+    refers=True,
     example="111122223333.dkr.ecr.us-east-1.amazonaws.com/training:2026-11",
     source="OCI distribution specification",
 )

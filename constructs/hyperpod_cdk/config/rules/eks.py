@@ -238,11 +238,17 @@ def _missing_cause(environment: Environment, addon: str) -> str | None:
 
 
 def role_problems(environment: Environment, path: DataPath, arns: Sequence[str]) -> Iterator[Problem]:
-    """Find role ARNs that stand twice or belong to another partition."""
+    """Find role ARNs that stand twice or belong to another partition; warn of those of another account."""
     for index, first, arn in duplicates(arns):
         yield Problem((*path, index), f"must be named once, got {arn} again after [{first}]; remove one of the two")
     for index, arn in enumerate(arns):
-        partition = arn.split(":")[1]
+        _, partition, _, _, account, _ = arn.split(":", 5)
+        if account != environment.account:
+            yield warning(
+                (*path, index),
+                f"should be a role of account {environment.account}, got one of {account} ({arn}), whose owner decides"
+                " who gets in; correct the account unless this is meant",
+            )
         if partition != environment.partition:
             yield Problem(
                 (*path, index),
