@@ -125,8 +125,8 @@ def test_wrong_answers_write_nothing(run: Run, workspace: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
         (
-            'account: must be the 12 digits of an AWS account, in quotes, got "1111"; correct account, which has to look'
-            ' like "111122223333"'
+            'account: must be the 12 digits of an AWS account, in quotes, got "1111"; correct account, which has to'
+            ' look like "111122223333"'
         ),
         (
             "hyperpod.instance_groups[1].capacity: must say where ml.p5.48xlarge comes from (on_demand, spot or"
