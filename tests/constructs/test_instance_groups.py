@@ -436,7 +436,7 @@ class TestWords:
                 {"ami_id": "ami-1"},
                 (
                     'ami_id must be an AMI id (ami- and 8 to 17 hexadecimal digits) or "default", '
-                    'got "ami-1"; set ami_id: default'
+                    'got "ami-1"; correct ami_id, which has to look like ami-0a1b2c3d4e5f67890'
                 ),
             ),
             (
@@ -485,7 +485,10 @@ class TestWords:
             ),
             (
                 {"release_version": "1.2"},
-                ('release_version must be a release version MAJOR.MINOR.PATCH, got "1.2"; set release_version: 1.2.3'),
+                (
+                    'release_version must be a release version MAJOR.MINOR.PATCH, got "1.2"; correct release_version,'
+                    " which has to look like 1.2.3"
+                ),
             ),
             (
                 {"on_create": ""},
