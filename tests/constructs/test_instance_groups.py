@@ -393,7 +393,8 @@ class TestWords:
                 {"capacity": "training_plan", "training_plan_arn": "h100-april"},
                 (
                     'training_plan_arn must be the ARN of a training plan, got "h100-april"; '
-                    "set training_plan_arn: arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
+                    "correct training_plan_arn, which has to look like"
+                    " arn:<partition>:sagemaker:<region>:<account>:training-plan/<name>"
                 ),
             ),
             (
@@ -492,7 +493,10 @@ class TestWords:
             ),
             (
                 {"on_create": ""},
-                ('on_create must be the name of a script, 1 to 128 characters, got ""; set on_create: on_create.sh'),
+                (
+                    'on_create must be the name of a script, 1 to 128 characters, got ""; correct on_create, which has to'
+                    " look like on_create.sh"
+                ),
             ),
         ],
         ids=lambda given: " ".join(given) if isinstance(given, dict) else None,
@@ -561,7 +565,7 @@ class TestPatching:
                 Patching(schedule="cron(0 3 ? * SUN *)", rollback_alarms=[" "]),
                 (
                     "patching.rollback_alarms must be the name of a CloudWatch alarm, 1 to 256 characters, "
-                    'got " "; set patching.rollback_alarms: node-deficit'
+                    'got " "; correct patching.rollback_alarms, which has to look like node-deficit'
                 ),
             ),
         ],
