@@ -494,8 +494,8 @@ class TestWords:
             (
                 {"on_create": ""},
                 (
-                    'on_create must be the name of a script, 1 to 128 characters, got ""; correct on_create, which has to'
-                    " look like on_create.sh"
+                    'on_create must be the name of a script, 1 to 128 characters, got ""; correct on_create, which has'
+                    " to look like on_create.sh"
                 ),
             ),
         ],
