@@ -17,6 +17,9 @@ ESCALATES: Final[frozenset[str]] = frozenset(_DATA["escalates"])
 ESCALATES_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["escalates_on_any"])
 """Actions that do so where they are allowed on a pattern of resources; on a single one they are what is meant."""
 
+HARMS_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["harms_on_any"])
+"""Actions that end the record of what was done, or delete what holds data, where they are allowed on a pattern."""
+
 _GRAVE: Final = frozenset(_DATA["grave"])
 _OTHERS: Final = frozenset(_DATA["others"])
 

@@ -68,9 +68,6 @@ _WEIGHS_LIKE: Final = {
 }
 """Where among the effects on resources other things to look at are listed."""
 
-_WEIGHTY: Final = ("nodes", "storage", "control plane")
-"""What may cost more than any threshold: more of it without a known price needs approval."""
-
 _FEW: Final = 3
 """So many alike are listed one by one, more of them in one line."""
 
@@ -568,7 +565,7 @@ def _of_policy(policy: Policy) -> Iterator[Found]:
 
 
 def _of_cost(cost: Cost, threshold: float) -> Iterator[Found]:
-    yield from (_of_unpriced(each) for each in cost.unpriced if each.kind in _WEIGHTY and grows(each.quantity))
+    yield from (_of_unpriced(each) for each in cost.unpriced if grows(each.quantity))
     for plan in cost.plans:
         more = (plan.fee.after or 0) - (plan.fee.before or 0)
         if more >= threshold:

@@ -47,16 +47,52 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "EnableDeletionProtection": ("true",),
     "EnableKeyRotation": ("true",),
     "ImageTagMutability": ("IMMUTABLE", "IMMUTABLE_WITH_EXCLUSION"),
+    "ActionsEnabled": ("true",),
+    "AtRestEncryptionEnabled": ("true",),
+    "AutomaticFailoverEnabled": ("true",),
+    "EnableIAMDatabaseAuthentication": ("true",),
+    "EnableLogFileValidation": ("true",),
+    "Encrypted": ("true",),
+    "EnforceHTTPS": ("true",),
+    "FailureMode": ("FAIL",),
+    "HookStatus": ("ENABLED",),
+    "HttpTokens": ("required",),
+    "InternetGatewayBlockMode": ("block-bidirectional", "block-ingress"),
+    "IsLogging": ("true",),
+    "IsMultiRegionTrail": ("true",),
     "MfaDelete": ("Enabled",),
+    "MultiAZ": ("true",),
+    "SSEEnabled": ("true",),
+    "ScanOnPush": ("true",),
+    "StorageEncrypted": ("true",),
+    "TransitEncryptionEnabled": ("true",),
+    "TransitEncryptionMode": ("required",),
     "ObjectLockEnabled": ("true", "Enabled"),
     "PointInTimeRecoveryEnabled": ("true",),
     "TerminationProtectionEnabled": ("true",),
 }
 _STATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
+    ("EncryptionAtRestOptions", "Enabled"): ("true",),
+    ("NodeToNodeEncryptionOptions", "Enabled"): ("true",),
+    ("Detector", "Enable"): ("true",),
     ("BackupPolicy", "Status"): ("ENABLED",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
     ("DefaultRetention", "Mode"): ("COMPLIANCE",),
 }
+_KEYS: Final = frozenset(
+    {
+        *("KMSKeyArn", "KMSKeyId", "KMSMasterKeyID", "KmsKey", "KmsKeyArn", "KmsKeyId", "KmsMasterKeyId"),
+        *("SseKMSKeyId", "VolumeKmsKeyId", "EncryptionKey", "EncryptionKeyArn", "KeyArn"),
+    }
+)
+"""Properties, of whatever type, that name the customer's key: without one a key of AWS encrypts, without a policy."""
+
+_LOGS: Final = frozenset({"EnableCloudwatchLogsExports", "EnabledTypes", "LogExports", "EnabledCloudwatchLogsExports"})
+"""Lists, of whatever type, of what is logged; one that is shorter records less."""
+
+_LIMITS: Final[dict[tuple[str, str], str]] = {("BudgetLimit", "Amount"): "the budget warns from"}
+"""Numbers that warn, or stop something, from so much on; more is later."""
+
 _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteAutomatedBackups": ("true",),
     "DeleteOnTermination": ("true",),
@@ -67,6 +103,9 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
 
 def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
+    yield from _logged_no_more(change)
+    if _blocks(change, change.before) and not _blocks(change, change.after):
+        yield change.path, "Block", MISSING, "the default action no longer blocks"
     for steps, before, after in _leaves(change.steps, change.before, change.after):
         said = _said(steps, before, after)
         if said:
@@ -76,6 +115,8 @@ def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
 def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
     names = [step for step in steps if not step.startswith("[")]
     name, above = names[-1], names[-2] if len(names) > 1 else ""
+    if name in _KEYS or (above, name) in _LIMITS:
+        return _loosened(above, name, before, after)
     on = _SWITCHES.get(name) or _STATES.get((above, name))
     if on is None and name == "Value" and "deletion_protection" in "".join(steps):
         on = ("true",)
@@ -84,6 +125,10 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
     if name in _DELETES:
         was, will = _text(before) in _DELETES[name], _text(after) in _DELETES[name]
         return f"{name} is {plain(after)}" if will and not was else ""
+    return _kept_shorter(above, name, before, after)
+
+
+def _kept_shorter(above: str, name: str, before: Any, after: Any) -> str:
     if name not in _KEEPS or (name in ("Days", "Years") and above != "DefaultRetention"):
         return ""
     old, new = _length(name, before), _length(name, after)
@@ -121,6 +166,51 @@ def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[t
             yield from _leaves((*steps, f"[{index}]"), one, other)
     else:
         yield steps, before, after
+
+
+def _loosened(above: str, name: str, before: Any, after: Any) -> str:
+    if name in _KEYS:
+        return f"{name} is no longer stated: a key of AWS encrypts it" if after is MISSING else ""
+    was, will = _amount(before), _amount(after)
+    if was is None or (will is not None and will <= was):
+        return ""
+    return f"{_LIMITS[above, name]} {plain(after)}, until now {plain(before)}"
+
+
+def _blocks(change: PropertyChange, value: Any) -> bool:
+    """Whether it is, or holds, a default action that blocks: an empty object named Block."""
+    if change.steps[-2:] == ("DefaultAction", "Block"):
+        return value is not MISSING
+    return change.steps[-1] == "DefaultAction" and isinstance(value, dict) and "Block" in value
+
+
+def _amount(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _logged_no_more(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
+    """Give the lists of what is logged that lose something, in whatever order they stand."""
+    pending = [(change.steps, change.before, change.after)]
+    while pending:
+        steps, before, after = pending.pop()
+        if isinstance(before, dict):
+            new = after if isinstance(after, dict) else {}
+            pending += [((*steps, str(key)), value, new.get(key, MISSING)) for key, value in before.items()]
+        if _LOGS.isdisjoint(steps):
+            continue
+        if not isinstance(before, list):
+            if after is MISSING and not isinstance(before, dict):
+                # one item of the list less; which one only the whole list would tell
+                yield ".".join(steps).replace(".[", "["), before, after, "it logs less"
+            continue
+        left = {plain(each) for each in after} if isinstance(after, list) else set()
+        gone = [each for each in before if plain(each) not in left]
+        if gone:
+            types = [str(each.get("Type")) if isinstance(each, dict) else plain(each) for each in gone]
+            yield ".".join(steps).replace(".[", "["), before, MISSING, f"no longer logged: {', '.join(types)}"
 
 
 def _text(value: Any) -> str:

@@ -404,7 +404,10 @@ def test_lustre(properties: dict[str, Any], expected: list[tuple[str, float | No
 
 def test_other_file_systems_have_no_price() -> None:
     found = one("AWS::FSx::FileSystem", FileSystemType="OPENZFS", StorageCapacity=64)
-    assert found.unknown == ("dev-a / It (AWS::FSx::FileSystem): only FSx for Lustre has prices here",)
+    assert found.unknown == (
+        "dev-a / It (AWS::FSx::FileSystem): only FSx for Lustre has prices here",
+        "dev-a / It: what its StorageCapacity adds has no price here",
+    )
 
 
 @pytest.mark.parametrize(
@@ -450,9 +453,9 @@ def test_other_file_systems_have_no_price() -> None:
         (
             "AWS::EC2::Volume",
             {"VolumeType": "gp3", "Size": 100, "Iops": 9000},
-            [("100 GB of gp3 volume", 8.0), ("IOPS and throughput", None)],
+            [("100 GB of gp3 volume", 8.0), ("IOPS and throughput", None), ("9000 Iops", None)],
         ),
-        ("AWS::EC2::Volume", {"Size": 100}, [("1 volume", None)]),
+        ("AWS::EC2::Volume", {"Size": 100}, [("1 volume", None), ("100 Size", None)]),
         ("AWS::SSM::Parameter", {}, []),
         ("AWS::SSM::Parameter", {"Tier": "Advanced"}, [("1 parameter", None)]),
         ("AWS::EKS::Addon", {"AddonName": "vpc-cni"}, []),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.catalog import instance_types, kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Kind, Price, Prices
+from hyperpod_cdk.review.figures import quantities
 from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee, Unpriced
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
@@ -147,7 +148,32 @@ class _Side:
                 unit="",
                 monthly=None,
                 unknown=f"{name} ({count}): not known whether it costs money",
+                count=count,
+                sold=name,
+                missing="not known whether it costs money",
             )
+        yield from self._sizes()
+
+    def _sizes(self) -> Iterator[_Item]:
+        """Give every size that is paid for, of whatever type, and that no other line counts."""
+        for resource in self.assembly.resources():
+            if self._condition(resource) is False:
+                continue
+            stated = resolve(self.assembly, resource.stack, resource.properties)
+            for each in quantities.of(resource.type, stated):
+                yield _Item(
+                    key=(resource.stack, resource.logical_id, "size", each.path, each.what),
+                    resource=_name(resource),
+                    kind=each.kind,
+                    what=f"{'?' if each.number is None else f'{each.number:f}'} {each.what}",
+                    unit="",
+                    monthly=None,
+                    unknown=f"{_name(resource)}: what its {each.path} adds has no price here",
+                    count=each.number,
+                    sold=f"{each.what} of {noun(resource.type)} {resource.name}",
+                    is_accelerated=each.kind == "nodes" and is_accelerated_type(each.what),
+                    missing="not one of the prices that are kept here",
+                )
 
     def _condition(self, resource: Resource) -> bool | None:
         """Say whether the resource is made at all, None where the template does not tell."""
@@ -453,7 +479,15 @@ class _Side:
         if _at(metadata, "Mode") == "USER_PROVISIONED":
             iops = plain(_at(metadata, "Iops"))
             why = "which of its metadata IOPS come with the capacity, and cost nothing, is not documented"
-            yield self._unpriced(resource, "storage", f"{iops} metadata IOPS", why, part="metadata")
+            yield self._unpriced(
+                resource,
+                "storage",
+                f"{iops} metadata IOPS",
+                why,
+                part="metadata",
+                count=whole_number(_at(metadata, "Iops")),
+                counted_in="IOPS",
+            )
 
     def _tiering(self, resource: Resource, lustre: Any) -> Iterator[_Item]:
         throughput = whole_number(_at(lustre, "ThroughputCapacity"))

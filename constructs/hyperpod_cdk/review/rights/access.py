@@ -11,6 +11,7 @@ from hyperpod_cdk.review.model import Access, Change, Grant, Reach
 from hyperpod_cdk.review.rights import grave, words
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights.cluster_access import (
+    ACTS_AS,
     WHOLE_CLUSTER,
     ClusterAccess,
     Fact,
@@ -19,6 +20,7 @@ from hyperpod_cdk.review.rights.cluster_access import (
     is_anybody,
 )
 from hyperpod_cdk.review.rights.exposure import exposures
+from hyperpod_cdk.review.rights.power import Power, acting
 from hyperpod_cdk.review.rights.reach import Network, Opening, Path, Rule
 from hyperpod_cdk.review.rights.statements import (
     Block,
@@ -55,12 +57,14 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
     """
     before, after = views(base, head, changes)
     old, new = _Side(before), _Side(after)
-    words_ = _Sentences(before, after)
+    power = Power(after, new.permissions)
+    words_ = _Sentences(before, after, power)
     grants = [
         *words_.permissions(old.permissions, new.permissions),
         *words_.boundaries(old.permissions, new.permissions),
         *words_.entries(old.clusters, new.clusters),
-        *words_.facts(old.clusters, new.clusters, grave.powerful(after, new.permissions)),
+        *words_.facts(old.clusters, new.clusters, power),
+        *words_.acting(old.permissions),
         *words_.unread(old.permissions, new.permissions, changes),
     ]
     reach = [
@@ -68,7 +72,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.egress(old.network, new.network),
         *words_.paths(old.network, new.network),
         *words_.openings(old.network, new.network),
-        *words_.memberships(changes),
+        *words_.memberships(new.network, changes),
         *words_.blocks(changes),
         *words_.exposures(changes),
     ]
@@ -102,7 +106,8 @@ class _Found:
 
 
 class _Sentences:
-    def __init__(self, before: View, after: View) -> None:
+    def __init__(self, before: View, after: View, power: Power) -> None:
+        self.power = power
         self.before = before
         self.after = after
         self._old = {before.token(each) for each in before.resources}
@@ -202,6 +207,30 @@ class _Sentences:
                     )
                     yield self._fact(change, fact, is_grave=is_grave and change == "added")
 
+    def acting(self, old: Permissions) -> Iterator[_Found]:
+        """Tell what newly runs under a powerful role that was there; some types are told whatever their role may do."""
+        until_now = acting(self.before, old)
+        for token in self.power.acting:
+            resource = self.after.find(token)
+            if resource is None or (resource.type in ACTS_AS and self._is_on_both(token)):
+                continue
+            for role in sorted(self.power.acts(token) - until_now.get(token, frozenset())):
+                if not self._is_on_both(role[1]):
+                    continue
+                name = self._who(role)
+                who = self._as_subject(self.after.name(resource), token)
+                yield self._grant(
+                    change="added",
+                    kind="trust",
+                    sentence=f"{who} acts as {name}",
+                    who=who,
+                    what=("sts:AssumeRole",),
+                    which=(name,),
+                    place=place_of(resource),
+                    width=5,
+                    is_grave=True,
+                )
+
     def rules(self, old: Network, new: Network) -> Iterator[Reach]:
         different: dict[tuple[_Change, Rule], list[tuple[str, Place]]] = {}
         for rule in dict.fromkeys((*new.rules, *old.rules)):
@@ -243,8 +272,13 @@ class _Sentences:
         """Whether a way in or out needs approval; what a new subnet or ACL brings along opens nothing that was shut."""
         return opening.is_grave and not (opening.of in self._new and opening.of not in self._old)
 
-    def memberships(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
+    def memberships(self, new: Network, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell which security groups' rules newly hold, or no longer, for what stays."""
+        open_groups = {
+            rule.group
+            for rule in new.rules
+            if rule.direction == "in" and (reaching.is_internet(rule.peer) or reaching.is_wide(rule.peer))
+        }
         for each in changes:
             if each.before is None or each.after is None or each.before.type != each.after.type:
                 continue
@@ -254,7 +288,8 @@ class _Sentences:
             for change, groups in _both(will - was, was - will):
                 for group in sorted(groups):
                     sentence = f"{name} {_said(change, 'is', 'is no longer')} in {self._token(group, 'security group')}"
-                    yield _reach(change, sentence, place_of(each.after), is_world=False)
+                    is_open = change == "added" and group in open_groups
+                    yield _reach(change, sentence, place_of(each.after), is_world=is_open, is_grave=is_open)
 
     def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell of buckets whose block of public access leaves the template: S3 has it by default for new ones only."""
@@ -378,7 +413,17 @@ class _Sentences:
     def _is_grave(self, change: _Change, heading: Heading, block: Block, until_now: str) -> bool:
         if heading.effect == "Deny":
             return change == "removed" and self._stays(heading, block)
-        return change == "added" and (bool(until_now) or grave.is_grave(self.after, heading, block))
+        return change == "added" and (
+            bool(until_now) or grave.is_grave(self.after, heading, block) or self._leads_to_power(heading, block)
+        )
+
+    def _leads_to_power(self, heading: Heading, block: Block) -> bool:
+        """Whether it lets somebody act as an identity of which the statements are grave."""
+        if heading.kind == "permission":
+            return self.power.leads(block)
+        roles = [name for _, names in block.resources for name in names if self._is_on_both(name)]
+        # what a new role may do is told of the role
+        return heading.kind == "trust" and self.power.trusts(roles)
 
     def _stays(self, heading: Heading, block: Block) -> bool:
         """Whether what a Deny held back is still there: whoever it is about, and what it stands on."""
@@ -393,7 +438,11 @@ class _Sentences:
         """Give the condition that limited the same until now and is gone, in words."""
         if change == "removed" or heading.effect == "Deny" or heading.kind == "cluster access":
             return ""
-        same = [(each, blocks) for each, blocks in old.blocks.items() if each.who == heading.who]
+        who = {heading.who}
+        if heading.kind == "trust" and heading.who[0] == "Federated":
+            # another provider signs in others: the subjects of the old one limit it no more
+            who |= {each.who for each in old.blocks if each.kind == "trust" and each.who[0] == "Federated"}
+        same = [(each._replace(who=heading.who), blocks) for each, blocks in old.blocks.items() if each.who in who]
         return grave.dropped_condition(heading, block, same)
 
     def _permission(self, clause: str, heading: Heading, resources: str) -> str:
@@ -476,7 +525,7 @@ class _Sentences:
         peer = reaching.peer_name(self.before, rule)
         verb = _said(change, "lets", "no longer lets")
         sentence = f"{group} {verb} {rule.direction} {what} {'from' if rule.direction == 'in' else 'to'} {peer}"
-        is_world = reaching.is_internet(rule.peer)
+        is_world = reaching.is_internet(rule.peer) or reaching.is_wide(rule.peer)
         is_told = is_world or reaching.is_told(rule.peer)
         is_grave = change == "added" and rule.direction == "in" and (is_world or not is_told)
         return _reach(change, sentence, min(found)[1], is_world=is_world, is_grave=is_grave)

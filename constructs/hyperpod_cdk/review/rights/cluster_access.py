@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights.identities import sign_ins
 from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
 from hyperpod_cdk.review.rights.words import Principal
@@ -28,7 +29,7 @@ Right = tuple[str, str, str]
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AGGREGATION: Final = f"{_RBAC}/aggregate-to-"
 _ROLES: Final = ("Role", "ClusterRole")
-_ACTS_AS: Final = {
+ACTS_AS: Final = {
     "AWS::Lambda::Function": "Role",
     "AWS::SageMaker::Cluster": "ClusterRole",
     "AWS::StepFunctions::StateMachine": "RoleArn",
@@ -95,11 +96,24 @@ class _Reader:
             self._identity_provider(resource, self.view.properties(resource))
         for resource in self.view.of_type("AWS::RAM::ResourceShare"):
             self._share(resource, self.view.properties(resource))
-        for type_, name in _ACTS_AS.items():
+        for type_, name in ACTS_AS.items():
             for resource in self.view.of_type(type_):
                 if role := self.view.properties(resource).get(name):
                     self._acts_as(resource, text(role))
         self._manifests()
+        for each in sign_ins(self.view):
+            self.found.facts[("sign-in", *each.key)] = Fact(
+                kind="trust",
+                who=each.who,
+                what=(each.what,),
+                which=(),
+                is_grave=each.is_grave,
+                roles=each.identities,
+                gained=each.sentence,
+                lost=f"no longer: {each.sentence}",
+                place=place_of(each.resource),
+                needs=each.needs,
+            )
         return self.found
 
     def _identity_provider(self, resource: Resource, properties: dict[str, Any]) -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import managed_policies
 from hyperpod_cdk.catalog.iam_matching import matches_action
-from hyperpod_cdk.review.rights import words
-from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term
+from hyperpod_cdk.review.rights import conditions, words
+from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, is_any_resource
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 
-ESCALATES: Final = managed_policies.ESCALATES
-"""Actions by which whoever has them can come to have more than a policy says, on whatever resource."""
-
-ESCALATES_ON_ANY: Final = managed_policies.ESCALATES_ON_ANY
-"""The same where the resource is a pattern: on one role, function or bucket they are what is meant."""
+_OF_SERVICE_ONLY: Final = ("kms:creategrant",)
+"""Actions that AWS's services need for themselves, where a condition holds them to that."""
 
 _OWN_ACCOUNT_KEYS: Final = ("aws:sourceaccount", "aws:sourceowner", "aws:principalaccount", "kms:calleraccount")
+_LIMITS_TARGET: Final = ("aws:resourcetag/", "ec2:resourcetag/", "aws:resourceaccount", "s3:existingobjecttag/")
+"""Keys by which a statement about any resource is one about some: those of a tag, of an account."""
+
 _OWN_ARN_KEYS: Final = ("aws:sourcearn", "aws:principalarn")
 _NARROWING: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
 _HARMLESS_ROLES: Final = frozenset(
@@ -53,22 +54,40 @@ def is_grave(view: View, heading: Heading, block: Block) -> bool:
     if heading.kind == "trust":
         return lets_strangers_in(view, heading)
     if heading.kind == "resource policy":
-        # what an endpoint's policy allows is no right yet
-        return not heading.through and lets_strangers_in(view, heading)
+        if heading.through:
+            # what an endpoint's policy allows is no right yet, but all of a service lets data out to any account
+            is_any = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
+            return is_any and not heading.condition and _is_crowd_of_aws(heading.who)
+        return lets_strangers_in(view, heading)
     if policies := [name for kind, names in block.actions if kind == "policy" for name in names]:
         return any(map(managed_policies.is_grave, policies))
-    return escalates(block)
+    return escalates(block, heading.condition)
 
 
-def escalates(block: Block) -> bool:
-    """Whether an action of it is one by which whoever has it can come to have more."""
+def _is_crowd_of_aws(who: Principal) -> bool:
+    return who[1] == "*" or who[0] == "but"
+
+
+def escalates(block: Block, condition: str = "") -> bool:
+    """Whether an action of it is one by which whoever has it can come to have more, blind the record or delete data.
+
+    ``condition`` is the statement's, as canonical JSON.
+    """
     resources = [name for kind, names in block.resources if kind != "but" for name in names]
     if resources and all(":role/aws-service-role/" in each for each in resources):
         # only the service itself takes on a role that is linked to it
         return False
     is_any = any(kind == "but" or any("*" in each for each in names) for kind, names in block.resources)
-    wanted = ESCALATES | ESCALATES_ON_ANY if is_any else ESCALATES
-    return any(_names(block.actions, action) for action in wanted)
+    wanted = managed_policies.ESCALATES
+    if is_any:
+        limits = _keys(condition)
+        wanted = wanted | managed_policies.ESCALATES_ON_ANY
+        is_whole = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
+        if is_whole and not any(each.startswith(_LIMITS_TARGET) for each in limits):
+            wanted = wanted | managed_policies.HARMS_ON_ANY
+        if not limits.isdisjoint(("kms:grantisforawsresource", "kms:viaservice")):
+            wanted = frozenset(each for each in wanted if each.lower() not in _OF_SERVICE_ONLY)
+    return _names_any(block.actions, wanted)
 
 
 def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
@@ -108,22 +127,50 @@ def is_stranger(view: View, who: Principal) -> bool:
 
 
 def dropped_condition(heading: Heading, block: Block, others: Iterable[tuple[Heading, Iterable[Block]]]) -> str:
-    """Give the keys by which the other side limited the same, and which this side does not state; empty for none."""
-    keys = _keys(heading.condition)
+    """Give the keys by which the other side limited the same, and which this side does not state, or as a wider one.
+
+    A value that lets more through counts where somebody may do something by it, not only look. Empty for none.
+    """
+    found = ""
     for other, blocks in others:
-        is_same = other._replace(condition="") == heading._replace(condition="") and other.condition
-        missing = [each for each in _written_keys(other.condition) if is_same and each.lower() not in keys]
-        if missing and any(_overlaps(each, block) for each in blocks):
-            return " and ".join(missing)
-    return ""
+        if not other.condition or other._replace(condition="") != heading._replace(condition=""):
+            continue
+        shared = [names for each in blocks if (names := _overlapping(each, block))]
+        if not shared:
+            continue
+        wider = conditions.wider(other.condition, heading.condition)
+        if not wider:
+            # one statement of the other side let all of it through
+            return ""
+        dropped = [each.key for each in wider if each.how == "dropped"]
+        is_more = heading.kind == "trust" or any(map(conditions.changes_something, shared))
+        if dropped:
+            found = found or " and ".join(dropped)
+        elif is_more:
+            found = found or f"a narrower {' and '.join(each.key for each in wider)}"
+    return found
 
 
-def _overlaps(limited: Block, block: Block) -> bool:
-    """Whether what was limited is, in part, what no longer is: an action of it, on one of its resources."""
-    is_any = any("*" in names for _, names in limited.resources)
-    return not limited.actions.isdisjoint(block.actions) and (
-        is_any or not limited.resources.isdisjoint(block.resources)
+def _overlapping(limited: Block, block: Block) -> list[str]:
+    """Give the actions that both blocks name, with their wildcards, where they share a resource; empty for none."""
+    if not _share(limited.resources, block.resources):
+        return []
+    return [name for term in block.actions for name in _named(term) if _share({term}, limited.actions)]
+
+
+def _share(terms: Iterable[Term], others: Iterable[Term]) -> bool:
+    # of an "everything but" it is enough that it may
+    return any(
+        one[0] == "but"
+        or other[0] == "but"
+        or (one[0] == other[0] and any(conditions.overlap(name, each) for name in one[1] for each in other[1]))
+        for one in terms
+        for other in others
     )
+
+
+def _named(term: Term) -> tuple[str, ...]:
+    return ("*",) if term[0] == "but" else term[1]
 
 
 def entry_is_grave(rights: Iterable[tuple[str, str, str]], *, whole: str) -> bool:
@@ -178,30 +225,30 @@ def _is_system(namespace: str) -> bool:
     return namespace.startswith(_SYSTEM_NAMESPACES) or "*" in namespace
 
 
-def _names(terms: Iterable[Term], action: str) -> bool:
+def _names_any(terms: Iterable[Term], actions: frozenset[str]) -> bool:
+    """Whether one of these actions is among what the terms say, by their wildcards."""
+    lowered = _lowered(actions)
     for kind, names in terms:
         if kind == "but":
-            if not any(matches_action(each, action) for each in names):
+            if any(not any(matches_action(each, action) for each in names) for action in lowered):
                 return True
-        elif not kind and any(matches_action(each, action) for each in names):
+        elif not kind and any(
+            each.lower() in lowered
+            or (("*" in each or "?" in each) and any(matches_action(each, action) for action in lowered))
+            for each in names
+        ):
             return True
     return False
+
+
+@cache
+def _lowered(actions: frozenset[str]) -> frozenset[str]:
+    return frozenset(each.lower() for each in actions)
 
 
 def _keys(condition: str) -> set[str]:
     stated = json.loads(condition) if condition else {}
     return {key for _, key, _ in _limits(stated)}
-
-
-def _written_keys(condition: str) -> list[str]:
-    stated = json.loads(condition) if condition else {}
-    keys = [
-        str(key)
-        for each in (stated.values() if isinstance(stated, dict) else ())
-        if isinstance(each, dict)
-        for key in each
-    ]
-    return sorted(set(keys))
 
 
 def _limits(stated: Any) -> Iterator[tuple[str, str, list[str]]]:

@@ -16,6 +16,8 @@ ANYWHERE: Final = ("0.0.0.0/0", "::/0")
 _NARROWEST: Final = {4: 8, 6: 16}
 """The prefix from which on a block is not the internet any more: the 60 rules that a security group has by default are
 too few to make up half of the internet of such."""
+_ONE_OWNER: Final = {4: 16, 6: 32}
+"""The prefix that registries hand out to one network operator at most, as a rule; shorter is strangers."""
 _PROTOCOLS: Final = {"-1": "all", "6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6"}
 _PORTS: Final = (0, 65535)
 _DIRECTIONS: Final = {
@@ -113,6 +115,15 @@ def is_internet(block: str) -> bool:
     return network.prefixlen < _NARROWEST[network.version] and not network.is_private
 
 
+def is_wide(block: str) -> bool:
+    """Whether an address block holds more public addresses than one owner is likely to have: 65536 of IPv4, a /32."""
+    try:
+        network = ipaddress.ip_network(block, strict=False)
+    except ValueError:
+        return False
+    return network.prefixlen < _ONE_OWNER[network.version] and not network.is_private
+
+
 def is_told(peer: str) -> bool:
     """Whether the templates tell who a rule's peer is: an address block, a security group, a list of their own."""
     if TOKEN.fullmatch(peer) or peer.startswith("security group "):
@@ -172,7 +183,7 @@ def security_groups(properties: Mapping[str, Any]) -> set[str]:
     while pending:
         value = pending.pop()
         for key, item in value.items() if isinstance(value, dict) else ():
-            if key.endswith(("SecurityGroupIds", "SecurityGroups")):
+            if key.endswith(("SecurityGroupIds", "SecurityGroups", "SecurityGroupNames")) or key == "GroupSet":
                 found.update(_id(each) for each in items(item))
             else:
                 pending.append(item)
@@ -382,7 +393,7 @@ class _Reader:
         key = ("acl", acl, str(is_out), number, action, protocol, detail, block)
         is_world = block in ANYWHERE and action == "allow"
         verb = "allows" if action == "allow" else "denies"
-        is_grave = action == "allow" and not is_out and is_internet(block)
+        is_grave = action == "allow" and not is_out and is_wide(block)
         self._open(resource, key, self._name(acl), what, is_world=is_world, is_grave=is_grave, of=acl, verb=verb)
 
     def _peering(self, resource: Resource, properties: dict[str, Any]) -> None:
@@ -402,7 +413,7 @@ class _Reader:
         if text(config.get("EndpointPublicAccess", True)) == "true":
             for each in items(config.get("PublicAccessCidrs")) or [ANYWHERE[0]]:
                 block = cidr(text(each))
-                is_world = is_internet(block)
+                is_world = is_internet(block) or is_wide(block)
                 name = f"any address ({block})" if block in ANYWHERE else words.shown(self.view, block)
                 what = f"{name} over the internet"
                 key = ("api", token, block)

@@ -1,0 +1,157 @@
+"""Compares conditions of statements as sets of requests: which keys no longer limit, and which limit less."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from typing import Any, Final, Literal, NamedTuple
+
+from hyperpod_cdk.catalog.iam_matching import matches
+
+_EQUAL: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
+_UNEQUAL: Final = ("StringNotEquals", "StringNotLike", "StringNotEqualsIgnoreCase", "ArnNotEquals", "ArnNotLike")
+_BELOW: Final = ("NumericLessThan", "NumericLessThanEquals", "DateLessThan", "DateLessThanEquals")
+_ABOVE: Final = ("NumericGreaterThan", "NumericGreaterThanEquals", "DateGreaterThan", "DateGreaterThanEquals")
+_LOOKS: Final = (
+    *("get", "list", "describe", "head", "batchget", "query", "scan", "search", "lookup", "view", "check", "select"),
+    *("simulate", "test", "validate", "estimate", "preview", "read", "count"),
+)
+"""How the names of actions begin that change nothing."""
+
+
+class Limit(NamedTuple):
+    """One key's line of a condition. ``quantifier`` is ``ForAllValues``, ``ForAnyValue`` or empty."""
+
+    quantifier: str
+    operator: str
+    is_if_exists: bool
+    key: str
+    values: tuple[str, ...]
+
+
+class Wider(NamedTuple):
+    """A key that limits less than it did."""
+
+    key: str
+    how: Literal["dropped", "wider"]
+
+
+def limits(condition: str) -> Iterator[Limit]:
+    """Give what a statement's condition (canonical JSON, empty without) says, key by key as it is written."""
+    stated: Any = json.loads(condition) if condition else {}
+    for written, keys in stated.items() if isinstance(stated, dict) else ():
+        quantifier, _, plain = str(written).rpartition(":")
+        operator = plain.removesuffix("IfExists")
+        for key, values in keys.items() if isinstance(keys, dict) else ():
+            found = values if isinstance(values, list) else [values]
+            yield Limit(quantifier, operator, plain != operator, str(key), tuple(str(each) for each in found))
+
+
+def wider(until_now: str, condition: str) -> list[Wider]:
+    """Give the keys by which ``until_now`` limited and ``condition`` does not, or less, sorted by key.
+
+    What cannot be compared, of two operators that are not alike, counts as wider.
+    """
+    stated: dict[str, list[Limit]] = {}
+    for each in limits(condition):
+        stated.setdefault(each.key.lower(), []).append(each)
+    found: dict[str, Wider] = {}
+    for old in limits(until_now):
+        same = stated.get(old.key.lower(), [])
+        if not any(_is_within(new, old) for new in same):
+            found.setdefault(old.key.lower(), Wider(old.key, "wider" if same else "dropped"))
+    return sorted(found.values())
+
+
+def changes_something(actions: Iterable[str]) -> bool:
+    """Whether one of these actions (lower case, with wildcards) does more than look."""
+    return any(not name.partition(":")[2].startswith(_LOOKS) for name in actions)
+
+
+@cache
+def overlap(one: str, other: str) -> bool:
+    """Whether two patterns of IAM, with ``*`` and ``?``, mean a text in common."""
+    if not set("*?") & {*one, *other}:
+        return one == other
+    reached = {0}
+    for each in (*one, ""):
+        # the places of the other pattern that can be reached with what stands of the first until here
+        pending = [*reached]
+        while pending:
+            at = pending.pop()
+            if at < len(other) and other[at] == "*" and at + 1 not in reached:
+                reached.add(at + 1)
+                pending.append(at + 1)
+        if each == "":
+            return len(other) in reached
+        if each == "*":
+            reached = set(range(min(reached, default=len(other) + 1), len(other) + 1))
+            continue
+        reached = {
+            at if other[at] == "*" else at + 1
+            for at in reached
+            if at < len(other) and (other[at] in ("*", "?", each) or each == "?")
+        }
+    return False
+
+
+def _is_within(new: Limit, old: Limit) -> bool:
+    """Whether whatever the new limit lets through, the old one let through."""
+    if new == old:
+        return True
+    if new.quantifier != old.quantifier or (new.is_if_exists and not old.is_if_exists):
+        return False
+    same = next((each for each in _COMPARED if new.operator in each and old.operator in each), None)
+    if same is None:
+        return old.operator == new.operator and set(new.values) <= set(old.values)
+    compare, is_of_excluded = _COMPARED[same]
+    if is_of_excluded:
+        # what was shut out still is
+        return all(any(compare(was, will) for will in new.values) for was in old.values)
+    return all(any(compare(will, was) for was in old.values) for will in new.values)
+
+
+def _is_like(value: str, pattern: str) -> bool:
+    return matches(pattern, value)
+
+
+def _is_subnet(inner: str, outer: str) -> bool:
+    try:
+        one, other = (ipaddress.ip_network(each, strict=False) for each in (inner, outer))
+    except ValueError:
+        return inner == outer
+    if isinstance(one, ipaddress.IPv4Network) and isinstance(other, ipaddress.IPv4Network):
+        return one.subnet_of(other)
+    return isinstance(one, ipaddress.IPv6Network) and isinstance(other, ipaddress.IPv6Network) and one.subnet_of(other)
+
+
+def _is_at_most(value: str, bound: str) -> bool:
+    one, other = _number(value), _number(bound)
+    return one is not None and other is not None and one <= other
+
+
+def _is_at_least(value: str, bound: str) -> bool:
+    return _is_at_most(bound, value)
+
+
+def _number(text: str) -> Decimal | None:
+    """Give a number, or a date as one that orders like it."""
+    digits = "".join(each for each in text if each.isdecimal()) if "-" in text[1:] else text
+    try:
+        return Decimal(digits)
+    except InvalidOperation:
+        return None
+
+
+_COMPARED: Final[dict[tuple[str, ...], tuple[Callable[[str, str], bool], bool]]] = {
+    _EQUAL: (_is_like, False),
+    _UNEQUAL: (_is_like, True),
+    ("IpAddress",): (_is_subnet, False),
+    ("NotIpAddress",): (_is_subnet, True),
+    **{(each,): (_is_at_most, False) for each in _BELOW},
+    **{(each,): (_is_at_least, False) for each in _ABOVE},
+}
+"""Operators that are compared with each other: whether a value is within another, and whether values are shut out."""

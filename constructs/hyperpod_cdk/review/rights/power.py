@@ -1,0 +1,218 @@
+"""Who can come to have every right: the powerful identities, and every edge that leads to one, to a fixpoint.
+
+An identity is powerful where its own policies let it give itself more (``grave``), and where it can take on, log in as,
+join, or run code as one that is. Edges are read from the templates alone; what stands elsewhere is judged by its name
+where AWS or the CDK gives a name a meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, Final
+
+from hyperpod_cdk.catalog.iam_matching import matches_action
+from hyperpod_cdk.review.rights import grave
+from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, looks_like_policy
+from hyperpod_cdk.review.rights.views import TOKEN, View
+from hyperpod_cdk.review.rights.words import Principal
+
+_TAKES_ON: Final = (
+    *("iam:passrole", "sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml", "sts:tagsession"),
+    *("iam:createaccesskey", "iam:updateloginprofile", "iam:createloginprofile", "iam:addusertogroup"),
+)
+"""Actions on an identity by which another acts as it. Source: RhinoSecurityLabs/AWS-IAM-Privilege-Escalation."""
+
+_RUNS_CODE: Final[dict[str, tuple[str, ...]]] = {
+    "AWS::Lambda::Function": (
+        *("lambda:updatefunctioncode", "lambda:updatefunctionconfiguration", "lambda:createeventsourcemapping"),
+    ),
+    "AWS::CodeBuild::Project": ("codebuild:startbuild", "codebuild:startbuildbatch", "codebuild:updateproject"),
+    "AWS::StepFunctions::StateMachine": ("states:updatestatemachine",),
+    "AWS::EC2::Instance": (
+        *(
+            "ssm:startsession",
+            "ssm:sendcommand",
+            "ec2:modifyinstanceattribute",
+            "ec2-instance-connect:sendsshpublickey",
+        ),
+        *("ec2:associateiaminstanceprofile", "ec2:replaceiaminstanceprofileassociation"),
+    ),
+    "AWS::EC2::LaunchTemplate": ("ec2:createlaunchtemplateversion", "ec2:modifylaunchtemplate"),
+    "AWS::AutoScaling::AutoScalingGroup": ("autoscaling:updateautoscalinggroup",),
+    "AWS::ECS::Service": ("ecs:executecommand", "ecs:updateservice"),
+    "AWS::ECS::TaskDefinition": ("ecs:runtask", "ecs:starttask", "ecs:updateservice"),
+    "AWS::Glue::Job": ("glue:updatejob", "glue:startjobrun"),
+    "AWS::Glue::DevEndpoint": ("glue:updatedevendpoint",),
+    "AWS::SageMaker::Cluster": ("ssm:startsession", "sagemaker:startsession", "sagemaker:updatecluster"),
+    "AWS::SageMaker::NotebookInstance": (
+        *("sagemaker:createpresignednotebookinstanceurl", "sagemaker:updatenotebookinstance"),
+    ),
+    "AWS::SageMaker::Domain": ("sagemaker:createpresigneddomainurl",),
+    "AWS::SageMaker::UserProfile": ("sagemaker:createpresigneddomainurl",),
+    "AWS::Batch::JobDefinition": ("batch:submitjob",),
+    "AWS::DataPipeline::Pipeline": ("datapipeline:putpipelinedefinition",),
+    "AWS::SSM::Document": ("ssm:updatedocument", "ssm:startautomationexecution"),
+    "AWS::CloudFormation::Stack": ("cloudformation:updatestack", "cloudformation:createchangeset"),
+    "AWS::EMR::Cluster": ("elasticmapreduce:addjobflowsteps",),
+    "AWS::AppRunner::Service": ("apprunner:updateservice",),
+}
+"""Actions, per type, by which somebody decides what runs under the role of a resource.
+
+Source: docs.aws.amazon.com/service-authorization/latest/reference/, each action's own description.
+"""
+_NO_ACTORS: Final = frozenset({*READ, "AWS::EKS::AccessEntry", "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation"})
+"""Types that name roles as whom they let in, or that have their own reader."""
+
+_BY_NAME: Final = re.compile(
+    r"arn:[\w-]+:iam::[^:]*:role/(?:.*/)?(?:cdk-[\w*?-]*-(?:cfn-exec|deploy)-role-.*|OrganizationAccountAccessRole"
+    r"|AWSControlTowerExecution|AWSCloudFormationStackSetExecutionRole|AWSReservedSSO_AdministratorAccess_.*)"
+)
+"""Roles that administer an account by what made them: the CDK's bootstrap, Organizations, Control Tower, StackSets."""
+
+
+class Power:
+    """The powerful identities of one side, and whether something leads to one of them."""
+
+    def __init__(self, view: View, permissions: Permissions) -> None:
+        self._view = view
+        self.acting = acting(view, permissions)
+        self.powerful = set(grave.powerful(view, permissions))
+        self._targets: dict[str, list[str]] = {}
+        found = True
+        while found:
+            found = False
+            self._name_targets()
+            for heading, blocks in permissions.blocks.items():
+                if heading.effect != "Allow" or heading.kind not in ("permission", "trust"):
+                    continue
+                if heading.kind == "trust":
+                    # a role that trusts an identity by its own name is taken on without any other policy
+                    is_edge = heading.who[0] in ("resource", "user", "role", "group") and any(
+                        self._is_powerful(name) for block in blocks for _, names in block.resources for name in names
+                    )
+                else:
+                    is_edge = any(self.leads(block) for block in blocks)
+                if is_edge and heading.who not in self.powerful:
+                    self.powerful.add(heading.who)
+                    found = True
+
+    def __contains__(self, who: object) -> bool:
+        return who in self.powerful
+
+    def leads(self, block: Block) -> bool:
+        """Whether statements like it let somebody act as a powerful identity, or join a powerful group."""
+        resources = [name for kind, names in block.resources if kind != "but" for name in names]
+        for kind, names in block.actions:
+            if kind == "member":
+                if any(self.is_group_of_power(name) for name in names):
+                    return True
+                continue
+            if kind in ("but", "policy"):
+                continue
+            for name in names:
+                if any(_is_among(each, name) for each in _TAKES_ON) and any(map(self._is_powerful, resources)):
+                    return True
+                if any(self._runs(name, each) for each in resources):
+                    return True
+        return False
+
+    def is_group_of_power(self, group: str) -> bool:
+        """Whether a group is powerful, or one of which the templates do not tell what it may do."""
+        return ("resource", group) in self.powerful or ("group", group) in self.powerful or not TOKEN.fullmatch(group)
+
+    def trusts(self, resources: Iterable[str]) -> bool:
+        """Whether one of the roles that a trust policy stands on is powerful."""
+        return any(map(self._is_powerful, resources))
+
+    def acts(self, token: str) -> frozenset[Principal]:
+        """Give the powerful roles that a resource of the templates runs under."""
+        return frozenset(each for each in self.acting.get(token, ()) if each in self.powerful)
+
+    def _name_targets(self) -> None:
+        """Note under which names the powerful identities and what runs as one are written in policies."""
+        self._targets = {}
+        for _, value in self.powerful:
+            for name in self._names_of(value):
+                self._targets.setdefault("", []).append(name)
+        for token, roles in self.acting.items():
+            resource = self._view.find(token)
+            if resource is not None and not roles.isdisjoint(self.powerful):
+                for name in self._names_of(token):
+                    self._targets.setdefault(resource.type, []).append(name)
+
+    def _names_of(self, token: str) -> Iterator[str]:
+        yield token
+        resource = self._view.find(token)
+        if resource is None:
+            return
+        properties = self._view.properties(resource)
+        for key in ("RoleName", "UserName", "GroupName", "FunctionName", "Name", "StateMachineName", "ClusterName"):
+            name = properties.get(key)
+            if isinstance(name, str) and name and not TOKEN.search(name):
+                yield name
+
+    def _is_powerful(self, resource: str) -> bool:
+        return bool(_BY_NAME.fullmatch(resource)) or any(_means(resource, each) for each in self._targets.get("", ()))
+
+    def _runs(self, action: str, resource: str) -> bool:
+        return any(
+            any(_is_among(each, action) for each in _RUNS_CODE.get(type_, ()))
+            and any(_means(resource, each) for each in names)
+            for type_, names in self._targets.items()
+            if type_
+        )
+
+
+@cache
+def _is_among(action: str, pattern: str) -> bool:
+    return matches_action(pattern, action)
+
+
+def _means(resource: str, name: str) -> bool:
+    """Whether a policy's resource is, or may be, the identity or thing that ``name`` stands for."""
+    found = TOKEN.match(name)
+    if found:
+        return any((each[1], each[2]) == (found[1], found[2]) for each in TOKEN.finditer(resource))
+    last = re.split(r"[:/]", resource)[-1]
+    return resource == name or (resource.startswith("arn:") and matches_action(last, name))
+
+
+def acting(view: View, permissions: Permissions) -> dict[str, frozenset[Principal]]:
+    """Give the roles of the templates that resources run under, directly or through an instance profile, by token."""
+    profiles: dict[str, set[str]] = {}
+    for heading, blocks in permissions.blocks.items():
+        if heading.kind == "trust" and heading.who[0] == "resource":
+            roles_of = profiles.setdefault(heading.who[1], set())
+            roles_of.update(name for block in blocks for _, names in block.resources for name in names)
+    found: dict[str, frozenset[Principal]] = {}
+    for resource in view.resources:
+        if resource.type.startswith(("AWS::IAM::", "Custom::")) or resource.type in _NO_ACTORS:
+            continue
+        roles: set[Principal] = set()
+        for value in _role_texts(view.properties(resource)):
+            for each in TOKEN.finditer(value):
+                token = f"${{{each[1]}/{each[2]}}}"
+                target = view.find(token)
+                if target is not None and target.type == "AWS::IAM::Role" and TOKEN.fullmatch(value):
+                    roles.add(("resource", token))
+                elif target is not None and target.type == "AWS::IAM::InstanceProfile":
+                    roles |= {("resource", role) for role in profiles.get(token, ())}
+        if roles:
+            found[view.token(resource)] = frozenset(roles)
+    return found
+
+
+def _role_texts(value: Any) -> Iterator[str]:
+    """Give what stands below a key that names a role or an instance profile, but in policies."""
+    pending: list[tuple[Any, bool]] = [(value, False)]
+    while pending:
+        item, is_role = pending.pop()
+        if isinstance(item, str):
+            if is_role and "${" in item:
+                yield item
+        elif isinstance(item, list):
+            pending += [(each, is_role) for each in item]
+        elif isinstance(item, dict) and not looks_like_policy(item):
+            pending += [(each, is_role or "Role" in key or "InstanceProfile" in key) for key, each in item.items()]
