@@ -65,6 +65,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.entries(old.clusters, new.clusters),
         *words_.facts(old.clusters, new.clusters, power),
         *words_.acting(old.permissions),
+        *words_.guards(old.clusters, new.clusters),
         *words_.unread(old.permissions, new.permissions, changes),
     ]
     reach = [
@@ -230,6 +231,32 @@ class _Sentences:
                     width=5,
                     is_grave=True,
                 )
+
+    def guards(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
+        """Tell of what held something back in a cluster and may do so no more, or less."""
+        found: list[tuple[str, str, Place]] = []
+        for key, (content, said, place) in old.guards.items():
+            now = new.guards.get(key)
+            if now is None:
+                found.append((said, f"{said} is gone: what it held back gets through", place))
+            elif now[0] != content:
+                found.append((said, f"{said} changes: what it lets through is not judged", now[2]))
+        for key, (strictness, said, _) in old.levels.items():
+            level = new.levels.get(key)
+            if level is not None and level[0] < strictness:
+                found.append((said, f"{said} enforces a weaker Pod Security Standard", level[2]))
+        for who, sentence, place in found:
+            yield self._grant(
+                change="added",
+                kind="cluster access",
+                sentence=sentence,
+                who=who,
+                what=(sentence,),
+                which=(),
+                place=place,
+                width=4,
+                is_grave=True,
+            )
 
     def rules(self, old: Network, new: Network) -> Iterator[Reach]:
         different: dict[tuple[_Change, Rule], list[tuple[str, Place]]] = {}
@@ -482,10 +509,13 @@ class _Sentences:
                 policies.setdefault(name, []).append(scope)
         having = [f"{name} in {words.listed(scopes, 'namespaces')}" for name, scopes in policies.items()]
         groups = sorted(name for kind, name, _ in rights if kind == "group")
+        users = sorted(name for kind, name, _ in rights if kind == "user")
         types = sorted(name for kind, name, _ in rights if kind == "type")
         parts = [f"with {words.listed(having, 'policies')}"] if having else []
         if groups:
             parts.append(f"in Kubernetes group{'s' if len(groups) > 1 else ''} {words.listed(groups, 'groups')}")
+        if users:
+            parts.append(f"as Kubernetes user {words.listed(users, 'users')}")
         if types:
             parts.append(f"as {types[0]}")
         enters = "may enter" if is_whole else "enters"

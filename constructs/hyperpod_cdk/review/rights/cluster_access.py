@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from hyperpod_cdk.review.rights import words
+from hyperpod_cdk.review.rights import kubernetes, words
 from hyperpod_cdk.review.rights.identities import sign_ins
 from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, items, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
@@ -25,6 +25,16 @@ WHOLE_CLUSTER: Final = "the whole cluster"
 
 Right = tuple[str, str, str]
 """What an entry holds: ``("policy", name, scope)``, ``("group", name, "")``, ``("type", name, "")``."""
+
+_PATCH: Final = "Custom::AWSCDK-EKS-KubernetesPatch"
+_CARRIERS: Final = {
+    MANIFEST: "Manifest",
+    "Custom::AWSCDK-EKS-HelmChart": "Values",
+    "AWS::EKS::Addon": "ConfigurationValues",
+    "AWSQS::Kubernetes::Resource": "Manifest",
+    "AWSQS::Kubernetes::Helm": "Values",
+}
+"""Where types carry Kubernetes objects."""
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 _AGGREGATION: Final = f"{_RBAC}/aggregate-to-"
@@ -63,6 +73,10 @@ class ClusterAccess:
     entries: dict[tuple[Principal, str], dict[Right, Place]] = field(default_factory=dict)
     """The rights of whom in which cluster, by the cluster's token or name; an entry without any has none."""
     facts: dict[tuple[str, ...], Fact] = field(default_factory=dict)
+    guards: dict[tuple[str, ...], tuple[str, str, Place]] = field(default_factory=dict)
+    """What holds something back in a cluster: its content, what a reader calls it, and where it stands."""
+    levels: dict[tuple[str, ...], tuple[int, str, Place]] = field(default_factory=dict)
+    """How strict the Pod Security Standard of a namespace is."""
 
 
 def cluster_access(view: View, permissions: Permissions) -> ClusterAccess:
@@ -215,6 +229,9 @@ class _Reader:
         rights.setdefault(("entry", "", ""), place)
         if (type_ := text(properties.get("Type", "STANDARD"))) != "STANDARD":
             rights.setdefault(("type", type_, ""), place)
+        if name := properties.get("Username"):
+            # whoever is bound by that name, in the templates or not, is who signs in
+            rights.setdefault(("user", text(name), ""), place)
         for group in items(properties.get("KubernetesGroups")):
             rights.setdefault(("group", text(group), ""), place)
         for policy in items(properties.get("AccessPolicies")):
@@ -253,14 +270,31 @@ class _Reader:
             self._pod_identity(resource, {"RoleArn": role}, f"add-on {name}", cluster)
 
     def _manifests(self) -> None:
-        objects = [found for resource in self.view.of_type(MANIFEST) for found in self._objects(resource)]
+        objects = [
+            found
+            for type_, where in _CARRIERS.items()
+            for resource in self.view.of_type(type_)
+            for found in self._objects(resource, where)
+        ]
+        for resource in self.view.of_type(_PATCH):
+            self._patch(resource)
         rules: dict[tuple[str, ...], dict[str, Any]] = {
             (each["kind"], cluster, _namespace(each) if each["kind"] == "Role" else "", _name(each)): each
             for _, cluster, each in objects
             if each.get("kind") in _ROLES
         }
+        bound = {
+            (text(ref.get("kind")), cluster, text(ref.get("name")))
+            for _, cluster, each in objects
+            if isinstance(ref := each.get("roleRef"), dict)
+        }
         for resource, cluster, each in objects:
+            self._object(resource, cluster, each)
             kind = each.get("kind")
+            if kind in _ROLES and (kind, cluster, _name(each)) not in bound and not any(_aggregates(each)):
+                # somebody may be bound to it whom no template names
+                where = f"what the binding covers of {self._cluster_name(cluster)}"
+                self._grant(resource, (f"whoever is bound to {kind}", _name(each)), where, list(_rules(each)))
             if kind in ("RoleBinding", "ClusterRoleBinding"):
                 self._binding(resource, cluster, each, rules)
             elif kind == "ClusterRole":
@@ -268,23 +302,53 @@ class _Reader:
             elif kind == "ConfigMap" and (_namespace(each), _name(each)) == ("kube-system", "aws-auth"):
                 self._aws_auth(resource, cluster, each)
 
-    def _objects(self, resource: Resource) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
-        stated = resource.properties.get("Manifest")
-        written = stated if isinstance(stated, str) else json.dumps(stated)
-        is_told = isinstance(stated, str) or (isinstance(stated, dict) and "Fn::Join" in stated)
-        # a manifest may be long, and most hold no access
-        if is_told and not any(word in written for word in ("Role", "aws-auth")):
-            return
+    def _objects(self, resource: Resource, where: str) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
         properties = self.view.properties(resource)
-        manifest = properties.get("Manifest")
-        try:
-            documents = json.loads(manifest) if isinstance(manifest, str) else manifest
-        except ValueError:
-            self._unread(resource, "its Manifest is not JSON")
-            return
-        for each in items(documents):
-            if isinstance(each, dict):
-                yield resource, self._cluster_of(properties), each
+        stated = properties.get(where)
+        if resource.type == MANIFEST and isinstance(stated, str):
+            try:
+                stated = json.loads(stated)
+            except ValueError:
+                self._unread(resource, "its Manifest is not JSON")
+                return
+        for each in kubernetes.objects(stated):
+            yield resource, self._cluster_of(properties), each
+
+    def _object(self, resource: Resource, cluster: str, each: dict[str, Any]) -> None:
+        kind, namespace, name = kubernetes.called(each)
+        where = f"{f' of namespace {namespace}' if namespace else ''} in {self._cluster_name(cluster)}"
+        said = f"{kind} {name}{where}"
+        key = ("object", cluster, kind, namespace, name)
+        if held := kubernetes.guard(each):
+            self.found.guards[key] = held, said, place_of(resource)
+        if (strictness := kubernetes.level(each)) is not None:
+            self.found.levels[key] = strictness, said, place_of(resource)
+        for power in kubernetes.powers(each):
+            self.found.facts[(*key, power.what)] = Fact(
+                kind="trust" if power.roles else "cluster access",
+                who=said,
+                what=(power.what,),
+                which=(self._cluster_name(cluster),),
+                roles=tuple(self._principal(arn) for arn in power.roles),
+                gained=f"{said} {words.shown(self.view, power.what)}",
+                lost=f"no longer: {said} {words.shown(self.view, power.what)}",
+                place=place_of(resource),
+            )
+
+    def _patch(self, resource: Resource) -> None:
+        properties = self.view.properties(resource)
+        cluster, what = self._cluster_of(properties), words.shown(self.view, text(properties.get("ResourceName")))
+        name, patch = self._cluster_name(cluster), text(properties.get("ApplyPatchJson"))
+        said = f"a patch of {what} in {name}"
+        self.found.facts["patch", cluster, what, patch] = Fact(
+            kind="cluster access",
+            who=said,
+            what=(f"patch of {what}",),
+            which=(name,),
+            gained=f"{said} is applied: what it permits is not known",
+            lost=f"{said} is no longer applied",
+            place=place_of(resource),
+        )
 
     def _binding(
         self, resource: Resource, cluster: str, binding: dict[str, Any], rules: Mapping[tuple[str, ...], dict[str, Any]]
@@ -301,13 +365,9 @@ class _Reader:
                 self._grant(resource, _subject(subject, namespace), where, granted)
 
     def _aggregated(self, resource: Resource, cluster: str, role: dict[str, Any]) -> None:
-        metadata = role.get("metadata")
-        labels = metadata.get("labels") if isinstance(metadata, dict) else None
-        for label, value in labels.items() if isinstance(labels, dict) else ():
-            if str(label).startswith(_AGGREGATION) and text(value) == "true":
-                who = ("whoever is bound to ClusterRole", str(label).removeprefix(_AGGREGATION))
-                where = f"what the binding covers of {self._cluster_name(cluster)}"
-                self._grant(resource, who, where, list(_rules(role)))
+        for name in _aggregates(role):
+            where = f"what the binding covers of {self._cluster_name(cluster)}"
+            self._grant(resource, ("whoever is bound to ClusterRole", name), where, list(_rules(role)))
 
     def _grant(self, resource: Resource, who: Principal, scope: str, granted: list[Block]) -> None:
         for block in granted:
@@ -335,6 +395,15 @@ class _Reader:
 
     def _unread(self, resource: Resource, value: Any) -> None:
         self.permissions.unread.setdefault(place_of(resource), []).append(words.shown(self.view, text(value)))
+
+
+def _aggregates(role: Mapping[str, Any]) -> Iterator[str]:
+    """Give the built-in roles into which Kubernetes takes a role's rules."""
+    metadata = role.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    for label, value in labels.items() if isinstance(labels, dict) else ():
+        if str(label).startswith(_AGGREGATION) and text(value) == "true":
+            yield str(label).removeprefix(_AGGREGATION)
 
 
 def _name(each: Mapping[str, Any]) -> str:

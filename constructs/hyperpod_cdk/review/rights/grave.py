@@ -32,8 +32,27 @@ _ENTRIES_IN_NAMESPACE: Final = ("AmazonEKSEditPolicy",)
 _NODE_GROUPS: Final = ("system:bootstrappers", "system:nodes")
 _SYSTEM_NAMESPACES: Final = ("kube-", "*")
 _SECRET_VERBS: Final = ("get", "list", "watch")
+_WRITES: Final = ("create", "update", "patch")
+_MAKES_PODS: Final = (
+    *("pods", "replicationcontrollers", "deployments.apps", "daemonsets.apps", "statefulsets.apps"),
+    *("replicasets.apps", "jobs.batch", "cronjobs.batch"),
+)
+_RBAC_KINDS: Final = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
 _KUBERNETES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("secrets", _SECRET_VERBS),
+    *((each, _WRITES) for each in _MAKES_PODS),
+    *((each, ("create", "get")) for each in ("pods/exec", "pods/attach", "pods/portforward")),
+    ("pods/ephemeralcontainers", ("update", "patch")),
+    ("persistentvolumes", ("create", "update", "patch")),
+    ("namespaces", ("update", "patch", "delete")),
+    ("nodes", ("update", "patch", "delete")),
+    ("configmaps", ("create", "update", "patch", "delete")),
+    ("endpoints", ("create", "update", "patch")),
+    ("endpointslices.discovery.k8s.io", ("create", "update", "patch")),
+    *((f"{each}.rbac.authorization.k8s.io", _WRITES) for each in _RBAC_KINDS),
+    ("apiservices.apiregistration.k8s.io", ("create", "update", "patch")),
+    ("customresourcedefinitions.apiextensions.k8s.io", ("update", "patch", "delete")),
+    ("*", ("create", "update", "patch", "delete", "deletecollection")),
     ("nodes/proxy", ("get", "create")),
     ("serviceaccounts/token", ("create",)),
     ("certificatesigningrequests.certificates.k8s.io/approval", ("update", "patch")),
@@ -176,7 +195,7 @@ def _named(term: Term) -> tuple[str, ...]:
 def entry_is_grave(rights: Iterable[tuple[str, str, str]], *, whole: str) -> bool:
     """Whether an entry into an EKS cluster gives more than to read, or to edit namespaces that hold no system."""
     for kind, name, scope in rights:
-        if kind == "group" and name not in _NODE_GROUPS:
+        if kind == "user" or (kind == "group" and name not in _NODE_GROUPS):
             return True
         if kind != "policy" or name in _HARMLESS_ENTRIES:
             continue
