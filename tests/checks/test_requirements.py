@@ -208,6 +208,28 @@ def test_groups_without_nodes_need_the_size_of_their_volume_only(case_of: CaseOf
     assert found["hyperpod_ebs_volume_gb"].needed == 1500
 
 
+def test_the_first_node_that_karpenter_adds_is_spare(project: Path) -> None:
+    environment = load_environment(project / "examples/karpenter-spot.yaml").environment
+    found = {each.key: each for each in required_quotas(environment)}
+    numbers = {
+        key: (each.needed, each.spare) for key, each in found.items() if key.startswith(("cluster", "hyperpod_"))
+    }
+    # one node more of each type and market is advice; what EKS' add-ons run on is needed
+    assert numbers == {
+        "cluster:ml.m5.2xlarge": (2, 0),
+        "cluster:ml.g5.12xlarge": (0, 1),
+        "spot:ml.g5.12xlarge": (0, 1),
+        "spot:ml.g5.24xlarge": (0, 1),
+        "hyperpod_instances_total": (2, 1),
+        "hyperpod_instances_per_cluster": (2, 1),
+        "hyperpod_spot_instances_total": (0, 1),
+        "hyperpod_spot_instances_per_cluster": (0, 1),
+        "hyperpod_ebs_volume_gb": (500, 0),
+    }
+    assert found["spot:ml.g5.24xlarge"].spare_for == ("the first node that Karpenter adds to spot-1 or spot-2")
+    assert found["hyperpod_spot_instances_total"].path == "hyperpod.instance_groups"
+
+
 @pytest.mark.parametrize(("gateways", "zones"), [(1, ["use1-az5"]), (2, ["use1-az5", "use1-az4"])])
 def test_nat_gateways_stand_in_the_first_zones(case_of: CaseOf, gateways: int, zones: list[str]) -> None:
     found = needs(case_of({"network.nat_gateways": gateways}))

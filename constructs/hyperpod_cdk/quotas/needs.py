@@ -88,6 +88,9 @@ def required_quotas(environment: Environment) -> tuple[Requirement, ...]:
     HyperPod goes on to the next type where a quota is missing, and not capacity, is not documented; the others should,
     so there the count is spare: too little is a warning.
 
+    Spare is also the first node that Karpenter adds of each type and market: no deployment needs it, but where the
+    quota is 0 the pods that ask for it wait for ever.
+
     Spare is also one node of each accelerated type with automatic node recovery: whether AWS counts a faulty node until
     its replacement stands is not documented. Nodes without accelerators are not replaced automatically.
 
@@ -163,57 +166,72 @@ def _groups(environment: Environment) -> list[_Group]:
     return [_Group(group=each, path=render_path(place)) for place, each in groups if each.count]
 
 
+def _karpenter_groups(environment: Environment) -> list[_Group]:
+    """Give the groups whose nodes Karpenter makes later: no deployment needs their quotas, each first node does."""
+    names = {group.name for group in environment.hyperpod.autoscaled_groups}
+    groups = environment.hyperpod.placed_groups
+    return [_Group(group=each, path=render_path(place)) for place, each in groups if each.name in names]
+
+
 def _per_type(environment: Environment) -> Iterator[Requirement]:
-    groups = _groups(environment)
-    markets = dict.fromkeys((name, each.is_spot) for each in groups for name in each.types)
+    groups, later = _groups(environment), _karpenter_groups(environment)
+    markets = dict.fromkeys((name, each.is_spot) for each in [*groups, *later] for name in each.types)
     for name, is_spot in markets:
         users = [each for each in groups if each.is_spot is is_spot and name in each.types]
         preferring = [each for each in users if each.types[0] == name]
         others = [each for each in users if each.types[0] != name]
+        comes = [each for each in later if each.is_spot is is_spot and name in each.types]
         row = quotas.cluster_spot_usage(name) if is_spot else quotas.cluster_usage(name)
-        replaced = _replaced(environment, name)
+        replaced = _replaced(environment, name) if users else 0
         reasons = [
             *(["replacing a faulty node"] if replaced else []),
             *(f"group {each.group.name}, which may take this type" for each in others),
+            *([_first_node(comes)] if comes else []),
         ]
         yield _requirement(
             row,
             needed=sum(each.group.count for each in preferring),
-            spare=replaced + sum(each.group.count for each in others),
+            spare=replaced + sum(each.group.count for each in others) + (1 if comes else 0),
             spare_for=" and ".join(reasons),
             usage=f"hyperpod_{'spot_' if is_spot else ''}instances:{name}",
             unit=f"{name} for cluster {'spot instance ' if is_spot else ''}usage",
-            path=_largest(preferring or others),
+            path=_largest(preferring or others or comes),
             lever=_count_of(preferring),
         )
 
 
 def _cluster_size(environment: Environment) -> Iterator[Requirement]:
-    groups = _groups(environment)
-    for which, prefix, unit in (
-        (groups, "hyperpod_instances", "instance"),
-        ([each for each in groups if each.is_spot], "hyperpod_spot_instances", "Spot instance"),
+    groups, later = _groups(environment), _karpenter_groups(environment)
+    for which, comes, prefix, unit in (
+        (groups, later, "hyperpod_instances", "instance"),
+        (
+            [each for each in groups if each.is_spot],
+            [each for each in later if each.is_spot],
+            "hyperpod_spot_instances",
+            "Spot instance",
+        ),
     ):
-        if not which:
+        if not which and not comes:
             continue
         needed = sum(each.group.count for each in which)
         # a replacement is of one type at a time, as likely of any
-        spare = sum(_replaced(environment, name) for name in dict.fromkeys(each.types[0] for each in which))
+        replaced = sum(_replaced(environment, name) for name in dict.fromkeys(each.types[0] for each in which))
+        reasons = [*(["replacing faulty nodes"] if replaced else []), *([_first_node(comes)] if comes else [])]
         size = _requirement(
             quotas.get(f"{prefix}_total"),
             needed=needed,
-            spare=spare,
-            spare_for="replacing faulty nodes" if spare else "",
+            spare=replaced + (1 if comes else 0),
+            spare_for=" and ".join(reasons),
             usage=prefix,
             unit=_plural(needed, unit),
-            path=_all_of(which),
+            path=_all_of(which or comes),
             lever=_count_of(which),
         )
         yield size
         yield _requirement(
             quotas.get(f"{prefix}_per_cluster"),
             needed=needed,
-            spare=spare,
+            spare=size.spare,
             spare_for=size.spare_for,
             unit=size.unit,
             path=size.path,
@@ -478,6 +496,12 @@ def _replaced(environment: Environment, instance_type: str) -> int:
     row = environment.instance_type(instance_type)
     recovers = environment.hyperpod.node_recovery == "automatic" and row is not None and row.is_accelerated
     return REPLACED_AT_ONCE if recovers else 0
+
+
+def _first_node(groups: Sequence[_Group]) -> str:
+    """Say for what one node more is asked: without it no pod of these groups ever runs."""
+    names = " or ".join(dict.fromkeys(each.group.name for each in groups))
+    return f"the first node that Karpenter adds to {names}"
 
 
 def _largest(groups: Sequence[_Group]) -> str:
