@@ -212,7 +212,9 @@ def test_the_first_node_that_karpenter_adds_is_spare(project: Path) -> None:
     environment = load_environment(project / "examples/karpenter-spot.yaml").environment
     found = {each.key: each for each in required_quotas(environment)}
     numbers = {
-        key: (each.needed, each.spare) for key, each in found.items() if key.startswith(("cluster", "hyperpod_"))
+        key: (each.needed, each.spare)
+        for key, each in found.items()
+        if key.startswith(("cluster", "spot", "hyperpod_"))
     }
     # one node more of each type and market is advice; what EKS' add-ons run on is needed
     assert numbers == {
