@@ -108,12 +108,18 @@ def test_priority_classes(count: int, problem: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("Research", "research"), ("ml_platform", "ml-platform"), ("t" * 41, "t" * 40), ("", "research")],
+    [
+        ("Research", "set name: research"),
+        ("ml_platform", "set name: ml-platform"),
+        ("t" * 41, f"set name: {'t' * 40}"),
+        # nothing follows from nothing: an example is no proposal
+        ("", "correct name, which has to look like research"),
+    ],
 )
 def test_team_names_that_kubernetes_cannot_carry(name: str, fix: str) -> None:
     assert governance.TEAM_NAME.problem(name, key="name") == (
         "must be 1 to 40 lower-case letters, digits and hyphens, beginning and ending with a letter or digit, "
-        f'got "{name}"; set name: {fix}'
+        f'got "{name}"; {fix}'
     )
 
 

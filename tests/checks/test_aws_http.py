@@ -186,15 +186,15 @@ def test_services_that_speak_json_are_read_alike(monkeypatch: pytest.MonkeyPatch
     }
     with loopback(script) as served:
         aws = aws_at(served, monkeypatch, Patience(attempts=2))
-        with pytest.raises(NotAnswered) as denied:
-            aws.hyperpod_clusters()
+        (unread,) = aws.hyperpod_clusters().unread
         with pytest.raises(NotAnswered, match="the answer to sagemaker:DescribeTrainingPlan cannot be read"):
             aws.training_plan(f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:training-plan/p")
         with pytest.raises(NotAnswered, match="the answer to sagemaker:SearchTrainingPlanOfferings cannot be read"):
             aws.training_plan_offerings(
                 instance_type="ml.p5.48xlarge", count=1, duration_hours=24, start_after=None, end_before=None
             )
-    assert (denied.value.reason, denied.value.action) == (
+    assert (unread.name, unread.why.reason, unread.why.action) == (
+        "prod",
         "no permission for sagemaker:DescribeCluster",
         "sagemaker:DescribeCluster",
     )

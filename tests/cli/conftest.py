@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
+from tests.support.callers import with_callers
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -23,12 +24,8 @@ def workspace(tmp_path: Path, project: Path) -> Path:
     """A project folder with one valid environment, dev."""
     (tmp_path / "environments").mkdir()
     text = (project / "examples" / "two-teams.yaml").read_text(encoding="utf-8")
-    # with callers named, by a block that AWS has in an example: what is shipped names none, and is warned of
-    lines = [
-        "  public_access_cidrs: [54.240.193.128/26]" if line.startswith("  # public_access_cidrs:") else line
-        for line in text.replace("two-teams", "dev").splitlines()
-    ]
-    (tmp_path / "environments" / "dev.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    dev = with_callers(text.replace("two-teams", "dev"))
+    (tmp_path / "environments" / "dev.yaml").write_text(dev, encoding="utf-8")
     return tmp_path
 
 

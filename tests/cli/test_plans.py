@@ -26,6 +26,7 @@ from hyperpod_cdk.checks.answers import (
     TrainingPlan,
     Zone,
 )
+from tests.support.callers import with_callers
 from tests.support.fake_aws import FakeAws
 
 NOW = datetime(2026, 11, 21, 12, 0, 3, tzinfo=UTC)
@@ -60,7 +61,7 @@ def aws() -> Account:
 def run(aws: Account, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plans:
     """Runs a verb in a project of its own, which holds environments/prod.yaml of this repository."""
     (tmp_path / "environments").mkdir()
-    (tmp_path / FILE).write_bytes((project / FILE).read_bytes())
+    (tmp_path / FILE).write_text(with_callers((project / FILE).read_text(encoding="utf-8")), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)

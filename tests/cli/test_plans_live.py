@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hyperpod_cdk._cli import plans
+from tests.support.callers import with_callers
 from tests.support.embedded import Embedded, embedded
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -51,7 +52,8 @@ OFFERS = [
 def workspace(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with environments/prod.yaml of this repository, entered."""
     (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / "prod.yaml").write_bytes((project / "environments" / "prod.yaml").read_bytes())
+    shipped = (project / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    (tmp_path / "environments" / "prod.yaml").write_text(with_callers(shipped), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

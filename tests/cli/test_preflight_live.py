@@ -19,6 +19,7 @@ from hyperpod_cdk import cli
 from hyperpod_cdk.checks import policy
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from tests.support.callers import with_callers
 from tests.support.embedded import Embedded, embedded
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -32,7 +33,7 @@ NO_ANSWER = False
 @pytest.fixture
 def prod(workspace: Path, project: Path) -> Path:
     """The project's own environment and lifecycle scripts, beside dev."""
-    shutil.copy(project / FILE, workspace / FILE)
+    (workspace / FILE).write_text(with_callers((project / FILE).read_text(encoding="utf-8")), encoding="utf-8")
     shutil.copytree(project / "lifecycle_scripts", workspace / "lifecycle_scripts")
     return workspace / FILE
 

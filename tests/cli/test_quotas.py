@@ -18,6 +18,7 @@ from hyperpod_cdk.checks.answers import AwsAccessError, NotAnswered, QuotaReques
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.recorded_quotas import RecordedQuota, RecordedQuotas
 from hyperpod_cdk.quotas.needs import required_quotas
+from tests.support.callers import with_callers
 from tests.support.fake_aws import FakeAws
 
 Invoke = Callable[..., Result]
@@ -70,7 +71,7 @@ def aws(project: Path) -> WritableAws:
 
 
 @pytest.fixture
-def invoke(project: Path, aws: WritableAws) -> Invoke:
+def invoke(own_project: Path, aws: WritableAws) -> Invoke:
     """Runs a verb; ``answer`` is what a person says, None where there is nobody."""
 
     def run_verb(*arguments: str, answer: bool | None = None) -> Result:
@@ -80,7 +81,7 @@ def invoke(project: Path, aws: WritableAws) -> Invoke:
 
         tools = Tools(open_aws=lambda _: aws, confirm=None if answer is None else confirm, now=lambda: NOW)
         runner = CliRunner(env={"COLUMNS": "250", "NO_COLOR": "1"})
-        return runner.invoke(app, [*arguments, "--project", str(project)], obj=tools, catch_exceptions=False)
+        return runner.invoke(app, [*arguments, "--project", str(own_project)], obj=tools, catch_exceptions=False)
 
     return run_verb
 
@@ -113,7 +114,7 @@ def test_show_what_does_not_suffice(invoke: Invoke, aws: WritableAws) -> None:
     shown = lines(done.stdout)
     assert done.exit_code == 1
     assert "error 2 1 0 0 (default) ml.p5.48xlarge for cluster usage" in shown
-    (found,) = (line for line in shown if line.startswith(f"{FILE}:"))
+    (found,) = (line for line in shown if f"{FILE}:" in line)
     assert found.partition(" ")[2] == (
         "hyperpod.instance_groups[1].count: needs 2 ml.p5.48xlarge for cluster usage, quota is at its default of 0 in "
         "us-east-1; run 'hyperpod-cdk quotas request prod'"
@@ -289,13 +290,13 @@ def test_zones_share_one_request(invoke: Invoke, aws: WritableAws) -> None:
     assert aws.requested == [("vpc", code, 6)]
 
 
-def test_nobody_to_ask_as(project: Path) -> None:
+def test_nobody_to_ask_as(own_project: Path) -> None:
     def no_access(_: object) -> WritableAws:
         raise AwsAccessError("no AWS credentials were found; set AWS_PROFILE")
 
     tools = Tools(open_aws=no_access, confirm=None, now=lambda: NOW)
     for verb in ("show", "request"):
-        done = CliRunner().invoke(app, [verb, "prod", "--project", str(project)], obj=tools)
+        done = CliRunner().invoke(app, [verb, "prod", "--project", str(own_project)], obj=tools)
         assert (done.exit_code, done.stderr) == (2, "no AWS credentials were found; set AWS_PROFILE\n")
 
 
@@ -310,7 +311,7 @@ def own_project(project: Path, tmp_path: Path) -> Path:
     """A project of its own with prod, so that a record is written there and nowhere else."""
     file = tmp_path / FILE
     file.parent.mkdir()
-    file.write_bytes((project / FILE).read_bytes())
+    file.write_text(with_callers((project / FILE).read_text(encoding="utf-8")), encoding="utf-8")
     return tmp_path
 
 

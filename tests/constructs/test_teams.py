@@ -139,7 +139,7 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
             lambda: team(resource_quota={GPU: "many"}),
             (
                 "team research: resource_quota: must be a Kubernetes quantity in quotes, got "
-                '"many"; set requests.nvidia.com/gpu: 64'
+                '"many"; correct requests.nvidia.com/gpu, which has to look like 64'
             ),
         ),
     ],

@@ -107,7 +107,7 @@ CHANGES: list[tuple[str, dict[str, Any], str]] = [
     ("tags of the session", {"assumeRoleAdditionalOptions": {"Tags": []}}, "assumeRoleAdditionalOptions"),
     ("a topic that is told", {"notificationArns": [TOPIC]}, "notificationArns"),
     ("values of parameters", {"parameters": {"Open": "yes"}}, "parameters"),
-    ("another role to look up as", {"lookupRole": {"arn": role("deploy")}}, "lookupRole.arn"),
+    ("another role to look up as", {"lookupRole": {**USUAL["lookupRole"], "arn": role("deploy")}}, "lookupRole.arn"),
     ("what no version knows yet", {"somethingNew": {"a": 1}}, "somethingNew"),
 ]
 

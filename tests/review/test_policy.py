@@ -292,13 +292,17 @@ def test_a_report_without_a_word_of_cdk_nag(tmp_path: Path) -> None:
     assert found.skipped == ("whether cdk-nag was run on the head is not told: its report names no finding of it",)
 
 
+# what ships names no callers: only whoever deploys it knows them, and is warned until they are named
+WITHOUT_CALLERS = {"prod": ["eks-public-endpoint"], "closed": []}
+
+
 @pytest.mark.parametrize(("name", "known"), [("prod", "W9009"), ("closed", "deep-health-checks")])
 def test_what_ships_has_no_finding_without_a_reason(assemblies: Path, name: str, known: str) -> None:
     shipped(assemblies, name)
     head = read_assembly(assemblies / name, name)
 
     found = policy(EMPTY, head)
-    assert [each for each in found.findings if each.suppressed in (None, "", "no reason given")] == []
+    assert [each.rule for each in found.findings if each.suppressed in (None, "", "no reason given")] == WITHOUT_CALLERS[name]
     assert {known, "AwsSolutions-L1", "W3005"} <= {each.rule for each in found.findings}
     assert found.skipped == ()
 

@@ -1,0 +1,16 @@
+"""Environments that name who may call the API server: what ships names nobody, and each verb warns of it."""
+
+from __future__ import annotations
+
+CALLERS = "54.240.193.128/26"
+"""A block that AWS has in an example."""
+
+
+def with_callers(text: str) -> str:
+    """Give the text of an environment file that ships with its callers named, where its comment asks for them."""
+    lines = text.splitlines()
+    named = [
+        f"  public_access_cidrs: [{CALLERS}]" if line.startswith("  # public_access_cidrs:") else line for line in lines
+    ]
+    assert named != lines, "the file has no comment that asks for its callers"
+    return "\n".join(named) + "\n"
