@@ -29,11 +29,11 @@ FEW = 6
 """Files that `make test` synthesizes."""
 
 EACH = 20
-SHARDS = range(int(os.environ.get("ACCEPTED", "100")) // EACH)
+SHARDS = range(int(os.environ.get("ACCEPTED", "40")) // EACH)
 """`make examples ACCEPTED=N` synthesizes N files, in shards that workers share."""
 
 DEPLOYED_EACH = 5
-DEPLOYED = range(int(os.environ.get("DEPLOYED", "10")) // DEPLOYED_EACH)
+DEPLOYED = range(int(os.environ.get("DEPLOYED", "5")) // DEPLOYED_EACH)
 """`make examples DEPLOYED=N` deploys N files, in shards as above."""
 
 # hypothesis would shrink by synthesizing for an hour: a file that fails is made smaller by `legal.shrunk`
