@@ -234,6 +234,15 @@ class TestUpload:
         assert scripts.source_s3_uri == f"s3://sagemaker-scripts/hyperpod/prod/{content_hash(folder)}"
         assert of_type(stack, "AWS::S3::Bucket") == of_type(stack, "AWS::S3::BucketPolicy") == {}
 
+    def test_a_prefix_leaves_room_for_the_version(self, stack: cdk.Stack, folder: Path) -> None:
+        given = s3.Bucket.from_bucket_name(stack, "Given", "sagemaker-scripts")
+        LifecycleScripts(stack, "Longest", directory=folder, bucket=given, prefix="p" * 69)
+        (upload,) = of_type(stack, "Custom::CDKBucketDeployment").values()
+        assert len(upload["Properties"]["DestinationBucketKeyPrefix"]) == 102
+
+        with pytest.raises(ValueError, match=r"^prefix: must be folders joined by /, .* of at most 69 characters, got"):
+            LifecycleScripts(stack, "TooLong", directory=folder, bucket=given, prefix="p" * 70)
+
     def test_says_what_the_environment_needs_of_its_nodes(self, tmp_path: Path, folder: Path) -> None:
         own = cdk.App(outdir=str(tmp_path / "out"), builtin_cloud_formation_validation=False)
         scripts = LifecycleScripts(

@@ -141,7 +141,12 @@ def synthesized(loaded: LoadedEnvironment, folder: Path) -> None:
         report = folder / "validation-report.json"
         if not report.exists():
             raise
-        raise AssertionError("\n".join(_violations(report))) from error
+        governance = loaded.environment.task_governance
+        is_warned = governance is not None and governance.provider == "native"
+        # a dated list of regions, of which the file is warned where it asks for CloudFormation's own types all the same
+        found = [each for each in _violations(report) if not (is_warned and each.startswith("F3006"))]
+        if found:
+            raise AssertionError("\n".join(found)) from error
     environment = loaded.environment
     made = read_assembly(folder, environment)
     installed = {

@@ -22,10 +22,12 @@ BUCKET_NAME = Pattern(
 )
 BUCKET_PREFIX = Pattern(
     regex=r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*",
-    maximum=512,
-    describes="folders joined by /, without one at either end",
+    # CDK tags the bucket with the key aws-cdk:cr-owned:FOLDER:12345678, of at most 128 characters; the version of the
+    # scripts and its / take 33 of FOLDER
+    maximum=69,
+    describes="folders joined by /, without one at either end, of at most 69 characters",
     example="hyperpod/prod",
-    source="S3 user guide, safe characters of object keys",
+    source="S3 user guide, safe characters of object keys; aws-cdk-lib, BucketDeployment",
 )
 
 

@@ -19,6 +19,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.config.lifecycle import BUCKET_PREFIX
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
     EXCLUDED,
@@ -111,6 +112,9 @@ class LifecycleScripts(Construct):
                 "encryption_key is for a new bucket, got both bucket and encryption_key; "
                 "leave out encryption_key: the bucket given brings its own"
             )
+        folder = (prefix or "").strip("/")
+        if folder and (problem := BUCKET_PREFIX.problem(folder, key="prefix")):
+            raise ValueError(f"prefix: {problem}")
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         for entry_point in entry_points:
@@ -119,7 +123,7 @@ class LifecycleScripts(Construct):
         text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
         written = {ENVIRONMENT: text} if text else {}
         self.content_hash: str = content_hash(self.directory, written)
-        self._folder = "/".join(part for part in ((prefix or "").strip("/"), self.content_hash) if part)
+        self._folder = "/".join(part for part in (folder, self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)
         upload_logs = logs.LogGroup(
             self,
