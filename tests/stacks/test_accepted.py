@@ -76,13 +76,14 @@ def test_what_was_found_works_or_is_refused(name: str) -> None:
 
 @pytest.mark.examples
 @pytest.mark.timeout(1800)
+@pytest.mark.skipif(len(SHARDS) < 15, reason="few draws miss fields by chance: make examples ACCEPTED=300")
 def test_every_field_is_reached() -> None:
     """A generator that never writes a field says nothing of it."""
     reached: set[str] = set()
 
     def check(place: str) -> None:
         @seed(7)
-        @settings(_SETTINGS, max_examples=12)
+        @settings(_SETTINGS, max_examples=40)
         @given(file=legal.files(focus=st.just(place)))
         def run(file: legal.File) -> None:
             if place not in reached:
