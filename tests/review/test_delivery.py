@@ -220,7 +220,7 @@ def test_an_asset_elsewhere_and_what_images_are_built_with_are_settings(tmp_path
     source = {"directory": ".", "dockerFile": "Dockerfile", "dockerBuildArgs": {"A": "1"}, "platform": "linux/amd64"}
     image = {"x": {"source": source, "destinations": {}}}
     assert changed_settings(before, read_assembly(assembly(tmp_path / "c", images=image))) == []
-    secret = {"x": {"source": {**source, "dockerBuildSecrets": {"id": "src=/root/.aws/credentials"}}}}
+    secret = {"x": {"source": {**source, "dockerBuildSecrets": {"id": "src=/home/somebody/.aws/credentials"}}}}
     (found,) = changed_settings(before, read_assembly(assembly(tmp_path / "d", images=secret)))
     assert found.item.property == "dockerImages"
 
