@@ -60,12 +60,13 @@ endif
 fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
 	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
 
-lint: $(READY) ## ruff, mypy, pyright, import-linter, shellcheck, shfmt, workflows, the catalog against what AWS ships
+lint: $(READY) ## ruff, mypy, pyright, import-linter, vulture, shellcheck, shfmt, workflows, the catalog against what AWS ships
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	node_modules/.bin/pyright --warnings
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yaml
 	$(BIN)/check-jsonschema --builtin-schema vendor.gitlab-ci --data-transform gitlab-ci .gitlab-ci.yml
 	$(BIN)/zizmor --offline --no-progress --quiet .github/workflows
@@ -100,7 +101,7 @@ $(TRAINING)/.ready: workloads/requirements.lock
 	  exit 1; }
 	touch $@
 
-format: $(READY) ## let ruff mend and format
+format: $(READY) ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

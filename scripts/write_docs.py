@@ -379,7 +379,7 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         "An error is what fails for certain, loses data, or is what this project never does; the rest are warnings.",
         "Made by `make docs` from the rules themselves.",
         "",
-        "| rule | severity | why | what mends it | source |",
+        "| rule | severity | why | what fixes it | source |",
         "|---|---|---|---|---|",
         *(
             f"| `{rule.id}` | {rule.severity.value} | {_cell(rule.reason)} | {_cell(rule.fix)} | {_cell(rule.source)} |"

@@ -84,7 +84,7 @@ class EmbeddedAws:
     _process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "hyperpod_cdk_rehearsal.embedded"]
+        command = [sys.executable, "-m", "hyperpod_cdk_rehearsal", "serve"]
         command += ["--account", self.account, "--region", self.region, "--log-file", str(self.log)]
         if self.latency_ms:
             command += ["--latency-ms", str(self.latency_ms)]

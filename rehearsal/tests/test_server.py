@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, log: Path, *options: str) -> None:
         self.log = log
-        command = [sys.executable, "-m", "hyperpod_cdk_rehearsal.embedded", "--account", ACCOUNT, "--region", REGION]
+        command = [sys.executable, "-m", "hyperpod_cdk_rehearsal", "serve", "--account", ACCOUNT, "--region", REGION]
         self.process = subprocess.Popen(
             [*command, "--log-file", str(log), *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

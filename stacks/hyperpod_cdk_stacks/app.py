@@ -79,7 +79,7 @@ def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path
         if scripts.is_dir():
             check_scripts(scripts)
     except (ChartError, ValueError) as error:
-        # files of the project that the user can mend, not a fault of this program
+        # files of the project that the user can fix, not a fault of this program
         sys.exit(str(error))
     stages = [
         add_environment(

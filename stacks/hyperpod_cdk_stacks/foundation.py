@@ -58,7 +58,7 @@ class FoundationStack(cdk.Stack):
         self.network = network_parts(self, environment)
         self.control_plane = self._control_plane()
         self.cluster = self.control_plane.cluster
-        self.hyperpod_dependencies = self._chart(chart)
+        self._chart(chart)
         self.lifecycle = self._lifecycle(lifecycle_scripts)
         self.volume_key = encryption_key(self, environment, "node_volumes")
         self.protection = DeletionProtectionFunction(

@@ -46,10 +46,8 @@ def test_numbers_agree_with_the_schema(bound: Bound, path: str, registry_schema:
         (hyperpod.INSTANCE_TYPES_PER_GROUP, "definitions/InstanceRequirements/properties/InstanceTypes"),
         (hyperpod.SECURITY_GROUPS, "definitions/VpcConfig/properties/SecurityGroupIds"),
         (hyperpod.SUBNETS, "definitions/VpcConfig/properties/Subnets"),
-        (hyperpod.STORAGE_CONFIGS, "definitions/ClusterInstanceStorageConfigs"),
         (hyperpod.TAINTS, "definitions/ClusterKubernetesTaints"),
         (hyperpod.TAGS, "properties/Tags"),
-        (hyperpod.DEEP_HEALTH_CHECK_COUNT, "definitions/OnStartDeepHealthChecks"),
         (hyperpod.ROLLBACK_ALARMS, "definitions/AutoRollbackConfiguration"),
     ],
 )
@@ -86,7 +84,6 @@ def test_numbers_agree_with_the_api(bound: Bound, shape: str, sagemaker_shapes: 
         (hyperpod.TRAINING_PLAN_ARN, f"{GROUP}/TrainingPlanArn"),
         (hyperpod.CRON, "definitions/ScheduledUpdateConfig/properties/ScheduleExpression"),
         (hyperpod.LIFECYCLE_SCRIPT, "definitions/ClusterLifeCycleConfig/properties/OnCreate"),
-        (hyperpod.LIFECYCLE_SOURCE_S3_URI, "definitions/ClusterLifeCycleConfig/properties/SourceS3Uri"),
         (hyperpod.ALARM_NAME, "definitions/AlarmDetails/properties/AlarmName"),
     ],
 )
@@ -120,11 +117,6 @@ def test_words_are_those_of_the_schema(registry_schema: Schema) -> None:
     strategies = definitions["AutoPatchConfig"]["properties"]["PatchingStrategy"]["enum"]
     assert list(hyperpod.PATCHING_STRATEGIES.values()) == strategies
     assert list(hyperpod.DEEP_HEALTH_CHECKS.values()) == definitions["DeepHealthCheckType"]["enum"]
-
-
-def test_what_replaces_the_cluster(registry_schema: Schema) -> None:
-    create_only = registry_schema(CLUSTER)["createOnlyProperties"]
-    assert [f"/properties/{name}" for name in hyperpod.REPLACEMENT_PROPERTIES] == create_only
 
 
 def test_immutable_properties_are_properties_of_a_group(registry_schema: Schema) -> None:
@@ -263,8 +255,6 @@ def test_every_row_of_the_file_has_a_name_in_the_module() -> None:
 def test_the_rest() -> None:
     assert hyperpod.REQUIRED_TAGS == {"SageMaker": "true"}
     assert hyperpod.LIFECYCLE_BUCKET_PREFIX == "sagemaker-"
-    assert hyperpod.HANDLER_TIMEOUT_MINUTES == 720
-    assert hyperpod.MIN_COUNT_TIMEOUT_HOURS == 3
     assert hyperpod.TRAINING_PLAN_RECLAIM_MINUTES == 60
     assert hyperpod.TRAINING_PLAN_USABLE_STATUSES == ("Scheduled", "Active")
     assert hyperpod.TRAINING_PLAN_TARGET == "hyperpod-cluster"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog import _data, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 
 
@@ -67,7 +67,7 @@ def test_nothing_of_the_reading_was_lost() -> None:
 
 def test_each_row_is_sourced_and_consistent(row: InstanceType) -> None:
     assert row.sources
-    assert set(row.sources) <= set(instance_types.source_texts())
+    assert set(row.sources) <= set(_data.load("instance_types")["sources"])
     assert row.ec2_name == row.name.removeprefix("ml.")
     assert row.family == row.ec2_name.split(".")[0]
     assert row.architecture in {"x86_64", "arm64"}

@@ -132,8 +132,8 @@ def test_a_mended_file_is_the_one_we_have_but_for_its_date(copied: Path, run: Ru
     path = copied / "regions.json"
     spoil(path, lambda document: document["regions"].pop(3))
     assert "regions.json: regions: ap-northeast-1 is new" in run()[1]
-    mended = json.loads(path.read_text(encoding="utf-8"))
-    assert {**mended, "as_of": ""} == {**_data.load("regions"), "as_of": ""}
+    corrected = json.loads(path.read_text(encoding="utf-8"))
+    assert {**corrected, "as_of": ""} == {**_data.load("regions"), "as_of": ""}
 
 
 def test_a_file_in_another_form_is_told(copied: Path, run: Run) -> None:

@@ -41,32 +41,8 @@ def test_every_hyperpod_region_has_zones_and_the_cluster_type(region: str) -> No
 def test_zones_begin_with_the_region_s_prefix_and_lead_back_to_it(region: str) -> None:
     for az_id in regions.known_az_ids(region):
         assert regions.is_az_id(az_id)
-        assert az_id.startswith(f"{regions.az_id_prefix(region)}-az")
         assert regions.region_of_az_id(az_id) == region
         assert regions.az_id_problem(az_id, region=region) is None
-
-
-@pytest.mark.parametrize(
-    ("region", "prefix"),
-    [
-        ("us-east-1", "use1"),
-        ("us-west-2", "usw2"),
-        ("ap-northeast-1", "apne1"),
-        ("ap-southeast-4", "apse4"),
-        ("us-gov-west-1", "usgw1"),
-        ("cn-northwest-1", "cnnw1"),
-    ],
-)
-def test_prefixes(region: str, prefix: str) -> None:
-    assert regions.az_id_prefix(region) == prefix
-
-
-@pytest.mark.parametrize("region", ["us-iso-east-1", "eusc-de-east-1", "me-west-1", "moon-1"])
-def test_a_region_without_a_prefix(region: str) -> None:
-    with pytest.raises(
-        ValueError, match=f'^no availability zone IDs are known for region "{region}" on {regions.AS_OF}$'
-    ):
-        regions.az_id_prefix(region)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_a_syntax_error_has_its_line(run: Run) -> None:
     assert said(result) == [
         (
             "error: lifecycle_scripts/steps/10_disk.sh:5: must be bash that 'bash -n' reads to its end, got"
-            ' "syntax error: unexpected end of file"; mend the script at or above this line'
+            ' "syntax error: unexpected end of file"; fix the script at or above this line'
         )
     ]
 

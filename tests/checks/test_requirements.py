@@ -24,7 +24,6 @@ from hyperpod_cdk.quotas.needs import (
     own,
     per_node,
     required_quotas,
-    reserved_capacity,
 )
 from hyperpod_cdk_stacks.app import build, new_app
 
@@ -309,12 +308,6 @@ def test_interfaces_of_a_node(case_of: CaseOf, instance_type: str, cards: int) -
         {f"{H100}.instance_type": instance_type, **ON_DEMAND, f"{H100}.deep_health_checks": ..., "task_governance": ...}
     )
     assert interfaces_per_node(case.environment, case.environment.hyperpod.instance_groups[1]) == cards
-
-
-def test_reserved_capacity_is_only_advice() -> None:
-    found = reserved_capacity("ml.p5.48xlarge", 4)
-    assert found.name == "Number of ml.p5.48xlarge instances in reserved capacity across training plans per Region"
-    assert (found.needed, found.usage, found.advisory) == (4, "reserved_instances:ml.p5.48xlarge", True)
 
 
 @pytest.mark.parametrize("file", FILES)

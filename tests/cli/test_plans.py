@@ -106,7 +106,7 @@ def offering(name: str, days: int, fee: str, *blocks: ReservedCapacity, count: i
 
 
 OFFERS = (
-    offering("dear", 1, "1152.00", block("2026-12-01T11:30Z", 1)),
+    offering("expensive", 1, "1152.00", block("2026-12-01T11:30Z", 1)),
     offering("cheap", 7, "5376.00", block("2026-12-02T11:30Z", 7, zone="us-east-1d")),
     offering(
         "two",
@@ -151,7 +151,7 @@ def test_search_by_type(run: Plans, aws: Account) -> None:
     assert lines[8:] == [
         f"1  {buy} hyperpod-20261202 --training-plan-offering-id tpo-cheap",
         f"2  {buy} hyperpod-20261203 --training-plan-offering-id tpo-two",
-        f"3  {buy} hyperpod-20261201 --training-plan-offering-id tpo-dear",
+        f"3  {buy} hyperpod-20261201 --training-plan-offering-id tpo-expensive",
     ]
     assert aws.opened == ("us-east-1", "")
     assert asked_days(aws) == [1, 2, 3, 5, 7, 10, 14, 21, 28, 30, 45, 60, 90, 120, 182]
@@ -182,7 +182,7 @@ def test_search_as_json(run: Plans, aws: Account) -> None:
     assert (search["asked_at"], search["groups"], search["refused"]) == ("2026-11-21T12:00:03Z", ["h100"], [])
     assert [offer["price_per_accelerator_hour"] for offer in search["offers"]] == ["2.0000", "2.5000", "3.0000"]
     assert search["offers"][2] == {
-        "offering_id": "tpo-dear",
+        "offering_id": "tpo-expensive",
         "instance_type": "ml.p5.48xlarge",
         "count": 2,
         "hours": "24.00",
@@ -202,7 +202,7 @@ def test_search_as_json(run: Plans, aws: Account) -> None:
             }
         ],
         "command": "aws sagemaker create-training-plan --region us-east-1 --training-plan-name prod-20261201"
-        " --training-plan-offering-id tpo-dear",
+        " --training-plan-offering-id tpo-expensive",
     }
 
 
@@ -330,7 +330,6 @@ def test_the_region_of_the_shell(run: Plans, aws: Account, monkeypatch: pytest.M
     assert aws.opened == ("us-west-2", "")
 
 
-SOLD = "ml.p4d.24xlarge, ml.p4de.24xlarge"
 WRONG: Mapping[str, tuple[tuple[str, ...], str]] = {
     "unknown environment": (("search", "prot"), 'no environment "prot" in environments; did you mean prod?'),
     "no region": (
@@ -544,7 +543,7 @@ def test_a_record_that_contradicts_is_written_and_said(run: Plans, aws: Account)
         "hyperpod.instance_groups[1].availability_zone_id: must be use1-az4, where plan h100-april is"
         f" ({RECORD} of 2026-11-21), got use1-az5; set availability_zone_id: use1-az4"
     )
-    # the verb that mends a record is not hindered by one that contradicts
+    # the verb that corrects a record is not hindered by one that contradicts
     aws.answers.training_plan = {ARN: plan()}
     done = run("record", "prod")
     assert (done.exit_code, done.stdout.splitlines()[0]) == (

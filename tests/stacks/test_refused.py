@@ -1,4 +1,4 @@
-"""What the user can mend ends the app with sentences, never with a traceback."""
+"""What the user can fix ends the app with sentences, never with a traceback."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class _Process:
     def start(cls, account: str, *, is_hurried: bool) -> _Process:
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
-        program = [str(HURRIED), "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal.embedded"]
+        program = [str(HURRIED), "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
         command = [sys.executable, *program, "--account", account, "--region", REGION]
         process = subprocess.Popen(
             [*command, "--log-file", str(log)],

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from hyperpod_cdk_rehearsal.embedded.__main__ import main
 from hyperpod_cdk_rehearsal.embedded.lambda_runner import runner
 from hyperpod_cdk_rehearsal.embedded.lambda_runner.code import FunctionCode
 from hyperpod_cdk_rehearsal.embedded.resources import _played
+from hyperpod_cdk_rehearsal.embedded.serve import main
 
 _processes = multiprocessing.get_context("forkserver")
 _cold = runner._run

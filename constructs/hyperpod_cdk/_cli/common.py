@@ -159,7 +159,7 @@ def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) 
 
 @contextmanager
 def assembly_errors() -> Iterator[None]:
-    """Turn what the user can mend into a line and exit code 2; of an app that failed all that it said comes first."""
+    """Turn what the user can fix into a line and exit code 2; of an app that failed all that it said comes first."""
     from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - 'schema --help' need not build the models
     from hyperpod_cdk.review.sources import SynthesisError  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.assembly import AssemblyError  # noqa: PLC0415 - as above

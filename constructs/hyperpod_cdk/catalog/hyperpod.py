@@ -21,11 +21,9 @@ SECURITY_GROUPS = _BOUNDS["security_groups"]
 SUBNETS = _BOUNDS["subnets"]
 THREADS_PER_CORE = _BOUNDS["threads_per_core"]
 VOLUME_GIB = _BOUNDS["volume_gib"]
-STORAGE_CONFIGS = _BOUNDS["storage_configs"]
 LABELS = _BOUNDS["labels"]
 TAINTS = _BOUNDS["taints"]
 TAGS = _BOUNDS["tags"]
-DEEP_HEALTH_CHECK_COUNT = _BOUNDS["deep_health_checks"]
 TIERED_CHECKPOINTING_MEMORY_PERCENT = _BOUNDS["tiered_checkpointing_memory_percent"]
 PATCHING_BATCH = _BOUNDS["patching_batch"]
 PATCHING_BATCH_PERCENT = _BOUNDS["patching_batch_percent"]
@@ -48,7 +46,6 @@ AMI_ID = _PATTERNS["ami_id"]
 RELEASE_VERSION = _PATTERNS["release_version"]
 TRAINING_PLAN_ARN = _PATTERNS["training_plan_arn"]
 LIFECYCLE_SCRIPT = _PATTERNS["lifecycle_script"]
-LIFECYCLE_SOURCE_S3_URI = _PATTERNS["lifecycle_source_s3_uri"]
 ALARM_NAME = _PATTERNS["alarm_name"]
 KARPENTER_POOL_NAME = _PATTERNS["karpenter_pool_name"]
 
@@ -143,9 +140,6 @@ def reserved_prefix(key: str) -> tuple[str, str] | None:
     return None
 
 
-REPLACEMENT_PROPERTIES: tuple[str, ...] = tuple(_DATA["replacement_properties"])
-"""A change to one of these replaces the whole cluster."""
-
 IMMUTABLE_GROUP_PROPERTIES: tuple[str, ...] = tuple(_DATA["immutable_group_properties"])
 """The service refuses a change to one of these in an existing group: the group needs a new name."""
 
@@ -161,8 +155,6 @@ RESTRICTED_LUSTRE_DELETION_POLICIES: dict[str, str] = dict(_DATA["restricted_gro
 LIFECYCLE_BUCKET_PREFIX: str = _DATA["lifecycle_bucket_prefix"]
 """What a lifecycle bucket's name begins with, since the managed instance-role policy reads no other."""
 
-HANDLER_TIMEOUT_MINUTES: int = _DATA["handler_timeout_minutes"]
-MIN_COUNT_TIMEOUT_HOURS: int = _DATA["min_count_timeout_hours"]
 TRAINING_PLAN_RECLAIM_MINUTES: int = _DATA["training_plan"]["reclaim_minutes_before_end"]
 """Instances of a training plan are terminated this long before a block ends."""
 

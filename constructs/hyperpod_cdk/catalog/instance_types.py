@@ -137,11 +137,6 @@ def xlarge(name: str) -> int | None:
     return None if match is None else int(match[1] or 1)
 
 
-def source_texts() -> dict[str, str]:
-    """Give what each key in ``InstanceType.sources`` stands for."""
-    return dict(_data.load("instance_types")["sources"])
-
-
 def unknown_type_problem(name: str, *, key: str = "instance_type") -> str | None:
     """Say that the catalog does not know ``name``, with near miss and date, or give None."""
     if name in _table():

@@ -73,18 +73,6 @@ def hyperpod_warning(region: str, *, key: str = "region") -> str | None:
     )
 
 
-def az_id_prefix(region: str) -> str:
-    """Give what the AZ IDs of ``region`` begin with (``us-east-1`` -> ``use1``).
-
-    Raises ValueError for a region that is unknown or whose prefix no source states (new, isolated and
-    sovereign regions).
-    """
-    prefix = _regions().get(region, {}).get("az_id_prefix")
-    if prefix is None:
-        raise ValueError(f'no availability zone IDs are known for region "{region}" on {AS_OF}')
-    return str(prefix)
-
-
 def region_of_az_id(az_id: str) -> str | None:
     """Give the region of an AZ ID (``use1-az5`` -> ``us-east-1``), or None where it is unknown."""
     match = _AZ_ID.fullmatch(az_id)

@@ -22,9 +22,6 @@ KUBEFLOW_KIND: str = _KUBEFLOW["kind"]
 KUBEFLOW_CONTAINER: str = _KUBEFLOW["container"]
 """The container that the operator configures; without one of this name it refuses a job."""
 
-KUBEFLOW_PORT: int = _KUBEFLOW["port"]
-"""Where workers meet the first of them; the operator adds it to the container."""
-
 KUBEFLOW_CLEAN_PODS: str = _KUBEFLOW["clean_pods"]
 """Pods stay when the job ends, which is when the first worker does: another may still write its last checkpoint."""
 

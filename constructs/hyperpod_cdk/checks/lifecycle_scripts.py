@@ -119,7 +119,7 @@ def lifecycle_scripts_are_bash(case: Case, aws: Aws) -> Iterator[Found]:  # noqa
             yield _finding(
                 folder.name(file),
                 line,
-                f"must be bash that 'bash -n' reads to its end, got \"{text}\"; mend the script at or above this line",
+                f"must be bash that 'bash -n' reads to its end, got \"{text}\"; fix the script at or above this line",
             )
         elif isinstance(found, str):
             yield Skipped(reason=f"'bash -n' on {folder.name(file)} {found}")

@@ -42,7 +42,7 @@ KEY_ARN = Pattern(
 def _place_problem(text: str, key: str) -> str | None:
     if BUCKET_OR_PREFIX.matches(text):
         return brackets_problem(text, key=key)
-    # mending it letter by letter could name somebody else's bucket
+    # correcting it letter by letter could name somebody else's bucket
     return f'must be {BUCKET_OR_PREFIX.describes}, got "{text}"; write {key} as {BUCKET_OR_PREFIX.example}'
 
 

@@ -170,7 +170,7 @@ class InstanceGroup(Section):
         default=None,
         description=(
             "Where the nodes come from. Types with accelerators must say: their on-demand capacity is scarce and"
-            " dear. Default for other types: on_demand."
+            " expensive. Default for other types: on_demand."
         ),
     )
     training_plan_arn: Annotated[str, like(hyperpod.TRAINING_PLAN_ARN)] | None = Field(

@@ -112,7 +112,7 @@ class ControlPlane(Construct):
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
         # EKS writes to the group as soon as it likes, makes it if it must, and takes one that stands
-        self._log_settings = LogSettings(
+        LogSettings(
             self,
             "LogSettings",
             log_group_name=f"/aws/eks/{eks_cluster_name}/cluster",

@@ -129,22 +129,6 @@ def interfaces_per_node(environment: Environment, group: AnyGroup) -> int:
     return max((row.network_cards or row.efa_count or 1 for row in rows if row is not None), default=1)
 
 
-def reserved_capacity(instance_type: str, count: float) -> Requirement:
-    """Give what buying a training plan of ``count`` instances takes of the quota for reserved capacity.
-
-    A plan that is bought needs no more of it, so an environment never does. A shortage is a warning: AWS itself
-    refuses the purchase.
-    """
-    row = quotas.training_plan_capacity(instance_type)
-    return _requirement(
-        row,
-        needed=count,
-        usage=f"reserved_instances:{instance_type}",
-        unit=f"{instance_type} in reserved capacity",
-        advisory=True,
-    )
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Group:
     """An instance group with its place in the file."""

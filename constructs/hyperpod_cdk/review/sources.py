@@ -381,8 +381,8 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
         if is_there:
             raise _no_assembly(given, option) from None
         is_shallow = _git(project, "rev-parse", "--is-shallow-repository").strip() == "true"
-        mend = "the clone is shallow: 'git fetch --unshallow' gets the rest" if is_shallow else "'git fetch' may get it"
-        raise AssemblyError(f"{option}: {wanted}, and {given!r} is neither here; {mend}") from None
+        way = "the clone is shallow: 'git fetch --unshallow' gets the rest" if is_shallow else "'git fetch' may get it"
+        raise AssemblyError(f"{option}: {wanted}, and {given!r} is neither here; {way}") from None
     return _Revision(
         root=out / "tree" / prefix,
         label=given,

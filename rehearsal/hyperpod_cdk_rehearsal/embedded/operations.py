@@ -58,11 +58,6 @@ def operation_for(service: str, name: str) -> OperationFunction | None:
     return _operations.get((service, name))
 
 
-def operations_of(service: str) -> frozenset[str]:
-    """Names of the operations of a service answered here."""
-    return frozenset(name for owner, name in _operations if owner == service)
-
-
 def services_with_operations() -> frozenset[str]:
     """botocore names of the services that have at least one function here."""
     return frozenset(owner for owner, _ in _operations)

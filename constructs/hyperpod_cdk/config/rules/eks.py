@@ -149,11 +149,11 @@ def existing_eks_is_of_the_account(environment: Environment) -> Iterator[Problem
             continue
         _, partition, _, _, account, rest = arn.split(":", 5)
         if (partition, account) != home:
-            mended = f"arn:{environment.partition}:iam::{environment.account}:{rest}"
+            corrected = f"arn:{environment.partition}:iam::{environment.account}:{rest}"
             yield Problem(
                 ("eks", "existing", key),
                 f"must be {what} of account {environment.account} in the partition {environment.partition}, got {arn};"
-                f" set {key}: {mended}",
+                f" set {key}: {corrected}",
             )
         elif key == "oidc_provider_arn" and f".{environment.region}." not in rest:
             yield Problem(

@@ -29,13 +29,13 @@ def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Ite
     """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
     _, partition, _, region, account, rest = arn.split(":", 5)
     if (partition, region) != (environment.partition, environment.region):
-        mended = (
+        corrected = (
             f"name the replica, arn:{environment.partition}:kms:{environment.region}:{account}:{rest}, once it is made"
             if rest.startswith("key/mrk-") and partition == environment.partition
             else f"name a key of {environment.region}"
         )
         yield Problem(
-            path, f"must be a key of {environment.region}, where what it encrypts stands, got {arn}; {mended}"
+            path, f"must be a key of {environment.region}, where what it encrypts stands, got {arn}; {corrected}"
         )
     elif account != environment.account:
         yield warning(

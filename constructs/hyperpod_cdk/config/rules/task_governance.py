@@ -109,11 +109,11 @@ def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Proble
     for name, _ in known(team.resource_quota):
         is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
         if is_extended and not name.startswith("requests."):
-            mended = f"requests.{name.removeprefix('limits.')}"
+            corrected = f"requests.{name.removeprefix('limits.')}"
             yield Problem(
                 (*path, "resource_quota", name),
                 f"must begin with requests., the only kind of limit that Kubernetes keeps for such a resource, got"
-                f" {name}; write {mended}",
+                f" {name}; write {corrected}",
             )
 
 

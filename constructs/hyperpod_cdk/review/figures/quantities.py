@@ -1,4 +1,4 @@
-"""How much of something costs money, read from the properties of any type: machines, sizes, rates, and dearer modes.
+"""How much of something costs money, read from the properties of any type: machines, sizes, rates, modes.
 
 AWS's price lists charge for machines by their type and number, for storage by its size, for provisioned IOPS,
 throughput, capacity and concurrency, and for some modes beside them. CloudFormation's types name these alike, so they
@@ -49,7 +49,7 @@ _DEARER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
     ("AWS::DynamoDB::Table", "BillingMode"): ("PAY_PER_REQUEST", "PROVISIONED"),
     ("AWS::Shield::ProactiveEngagement", "ProactiveEngagementStatus"): ("DISABLED", "ENABLED"),
 }
-"""Modes, the dearer last; a default is the mode that is not stated, and counts as none."""
+"""Modes, the more expensive last; a default is the mode that is not stated, and counts as none."""
 
 
 class Quantity(NamedTuple):

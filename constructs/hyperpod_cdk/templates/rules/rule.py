@@ -27,7 +27,7 @@ class Spot:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule: ``reason`` is why it stands, in one sentence, ``source`` where that is said, ``fix`` what mends it.
+    """One rule: ``reason`` is why it stands, in one sentence, ``source`` where that is said, ``fix`` what fixes it.
 
     An error is what fails for certain or loses data, or what this project never does; the rest warns. ``is_house``
     marks what only this project never does, and AWS takes: on the templates of others it warns.

@@ -54,7 +54,7 @@ def rules_over_the_log_make_sense(context: Context) -> Found:
     for index, rule in enumerate(context.job.log_monitoring):
         at = ("log_monitoring", index)
         wrong = [
-            Problem((*at, key), f"must be a regular expression, got {pattern!r}: {problem}; mend it")
+            Problem((*at, key), f"must be a regular expression, got {pattern!r}: {problem}; fix it")
             for key, pattern in (("pattern", rule.pattern), ("stop_pattern", rule.stop_pattern))
             if pattern is not None and (problem := _regex_problem(pattern))
         ]

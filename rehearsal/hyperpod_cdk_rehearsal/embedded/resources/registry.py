@@ -123,8 +123,3 @@ def handler_for(resource_type: str) -> ResourceHandler | None:
     if resource_type.startswith("Custom::") and resource_type not in _handlers:
         return _handlers.get("AWS::CloudFormation::CustomResource")
     return _handlers.get(resource_type)
-
-
-def handled_types() -> frozenset[str]:
-    """Every type that has a handler."""
-    return frozenset(_handlers)

@@ -42,11 +42,6 @@ class Timeline:
         return state
 
     @property
-    def settles_at(self) -> datetime:
-        """When the last state begins."""
-        return self.steps[-1][0]
-
-    @property
     def final(self) -> str:
         """The last state."""
         return self.steps[-1][1]

@@ -1,4 +1,4 @@
-"""Serves the embedded AWS on loopback: `python -m hyperpod_cdk_rehearsal.embedded --account ... --region ...`.
+"""Serves the embedded AWS on loopback: `python -m hyperpod_cdk_rehearsal serve --account ... --region ...`.
 
 Prints one JSON line when it answers, and nothing else: everything further goes to the log file. The line holds
 `endpoint` (http://127.0.0.1:PORT), `access_key_id` and `secret_access_key`, with which calls must be signed, and
@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m hyperpod_cdk_rehearsal.embedded", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m hyperpod_cdk_rehearsal serve", description=__doc__)
     parser.add_argument("--account", required=True, help="the 12-digit id of the only account there is")
     parser.add_argument("--region", required=True, help="the region that is rehearsed")
     parser.add_argument("--account-file", type=Path, help="YAML or JSON: what the account is like")
@@ -154,7 +154,3 @@ def _warm(moto: Any, application: Any) -> None:
             if backend not in moto.app_instances:
                 moto.app_instances[backend] = moto.create_app(backend)
         application.context().client(service)
-
-
-if __name__ == "__main__":
-    main()
