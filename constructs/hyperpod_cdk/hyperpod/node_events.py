@@ -52,7 +52,8 @@ class NodeEvents(Construct):
     types always.
 
     The log group outlives the stack, but not a first deployment that fails; a stack that is made again makes another.
-    One of the ten resource policies that CloudWatch Logs allows an account in a region goes to it.
+    The policy by which EventBridge writes to it is the group's own: none of the ten resource policies that CloudWatch
+    Logs allows an account in a region goes to it (CloudWatch Logs API reference, PutResourcePolicy, "Policy limits").
     """
 
     def __init__(
@@ -67,24 +68,16 @@ class NodeEvents(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         name = f"{cluster_name}-hyperpod"
+        group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(
             self,
             "LogGroup",
-            log_group_name=f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}",
+            log_group_name=group_name,
             retention_in_days=retention_days,
+            resource_policy_document=_log_policy(f"{_log_group_arn(group_name)}:*"),
         )
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         acknowledge_log_group(self.log_group)
-        log_group_arn = (
-            f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group.ref}"
-        )
-        stack = cdk.Stack.of(self)
-        policy = logs.CfnResourcePolicy(
-            self,
-            "LogGroupPolicy",
-            policy_name=f"{name}-events",
-            policy_document=stack.to_json_string(_log_policy(f"{log_group_arn}:*")),
-        )
         self.rule: events.CfnRule = events.CfnRule(
             self,
             "Rule",
@@ -97,9 +90,8 @@ class NodeEvents(Construct):
                 # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
                 "resources": [cluster_arn, _arn_by_name(cluster_name)],
             },
-            targets=[events.CfnRule.TargetProperty(id="LogGroup", arn=log_group_arn)],
+            targets=[events.CfnRule.TargetProperty(id="LogGroup", arn=_log_group_arn(self.log_group.ref))],
         )
-        self.rule.add_resource_dependency(policy)
         namespace = f"HyperPod/{cluster_name}"
         self.metric_filters: Mapping[str, logs.CfnMetricFilter] = {
             metric: logs.CfnMetricFilter(
@@ -135,12 +127,16 @@ class NodeEvents(Construct):
             self,
             "Dashboard",
             dashboard_name=name,
-            dashboard_body=stack.to_json_string(_dashboard(namespace, self.log_group.ref)),
+            dashboard_body=cdk.Stack.of(self).to_json_string(_dashboard(namespace, self.log_group.ref)),
         )
 
 
 def _arn_by_name(cluster_name: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{cluster_name}"
+
+
+def _log_group_arn(name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
 
 
 def _log_policy(resource: str) -> dict[str, Any]:

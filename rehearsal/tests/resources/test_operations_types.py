@@ -63,6 +63,40 @@ class TestLogs:
         assert [row["policyName"] for row in logs.describe_resource_policies()["resourcePolicies"]] == ["events"]
         delete_twice(stack, policy, metric_filter, stream, group)
 
+    @pytest.mark.parametrize(
+        ("action", "principal"),
+        [
+            ("logs:DeleteLogGroup", {"Service": "events.amazonaws.com"}),
+            ("logs:*", {"Service": "events.amazonaws.com"}),
+            ("logs:PutLogEvents", {"AWS": "arn:aws:iam::123456789012:root"}),
+            ("logs:PutLogEvents", "*"),
+        ],
+    )
+    def test_a_groups_own_policy_lets_services_write_and_nothing_else(
+        self, stack: Any, action: str, principal: Any
+    ) -> None:
+        # CloudWatch Logs API reference, PutResourcePolicy: supported actions and principals
+        statement = {"Effect": "Allow", "Principal": principal, "Action": action, "Resource": "*"}
+        with pytest.raises(HandlerError, match="policyDocument"):
+            stack.create("AWS::Logs::LogGroup", {"ResourcePolicyDocument": {"Statement": [statement]}}, "Events")
+
+    def test_the_policies_of_groups_are_not_counted_with_the_accounts_ten(self, stack: Any) -> None:
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
+            "Resource": "*",
+        }
+        text = json.dumps({"Statement": [statement]})
+        for number in range(10):
+            name = f"p{number}"
+            stack.create("AWS::Logs::ResourcePolicy", {"PolicyName": name, "PolicyDocument": text}, name)
+        with pytest.raises(ClientError, match="LimitExceededException"):
+            stack.create("AWS::Logs::ResourcePolicy", {"PolicyName": "p10", "PolicyDocument": text}, "P10")
+        group = stack.create("AWS::Logs::LogGroup", {"ResourcePolicyDocument": json.loads(text)}, "Events")
+        stack.update(group.physical_id, ResourcePolicyDocument=None)
+        assert len(stack.context.client("logs").describe_resource_policies()["resourcePolicies"]) == 10
+
     def test_a_filter_needs_its_group(self, stack: Any) -> None:
         properties = {"LogGroupName": "absent", "FilterPattern": "", "MetricTransformations": []}
         with pytest.raises(HandlerError) as error:

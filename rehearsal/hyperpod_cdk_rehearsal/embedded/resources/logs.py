@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -28,6 +29,7 @@ from hyperpod_cdk_rehearsal.embedded.resources.registry import (
 
 GONE = "ResourceNotFoundException"
 EXISTS = "ResourceAlreadyExistsException"
+POLICY_ACTIONS = {"logs:CreateLogStream", "logs:PutLogEvents"}
 
 
 def _client(request: ResourceRequest) -> Any:
@@ -62,6 +64,7 @@ class LogGroup(ResourceHandler):
             raise
         if properties.get("RetentionInDays"):
             client.put_retention_policy(logGroupName=name, retentionInDays=int(properties["RetentionInDays"]))
+        _keep_policy(request, name)
         return self._result(request, name)
 
     def update(self, request: ResourceRequest) -> ResourceResult:
@@ -78,6 +81,7 @@ class LogGroup(ResourceHandler):
                 client.associate_kms_key(logGroupName=name, kmsKeyId=key)
             else:
                 client.disassociate_kms_key(logGroupName=name)
+        _keep_policy(request, name)
         retag(
             request,
             add=lambda tags: client.tag_log_group(logGroupName=name, tags=tags),
@@ -88,10 +92,38 @@ class LogGroup(ResourceHandler):
     def delete(self, request: ResourceRequest) -> None:
         with ignoring(GONE):
             _client(request).delete_log_group(logGroupName=request.existing_id)
+        _policies(request).pop(request.existing_id, None)
 
     @staticmethod
     def _result(request: ResourceRequest, name: str) -> ResourceResult:
         return ResourceResult(name, {"Arn": request.context.arn("logs", f"log-group:{name}:*")})
+
+
+@dataclass
+class LogGroupPolicies:
+    """The resource policies of log groups, by group; moto has those of the account only, and their limit of ten."""
+
+    by_group: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def _policies(request: ResourceRequest) -> dict[str, dict[str, Any]]:
+    return request.context.state.store(LogGroupPolicies).by_group
+
+
+def _keep_policy(request: ResourceRequest, name: str) -> None:
+    """Put, replace or take away the one policy of a log group, which takes what PutResourcePolicy takes."""
+    policy = request.properties.get("ResourcePolicyDocument")
+    if not policy:
+        _policies(request).pop(name, None)
+        return
+    parsed = json.loads(policy) if isinstance(policy, str) else policy
+    for statement in as_list(parsed.get("Statement")):
+        others = set(as_list(statement.get("Action"))) - POLICY_ACTIONS
+        principal = statement.get("Principal")
+        if others or not isinstance(principal, dict) or set(principal) != {"Service"}:
+            # CloudWatch Logs API reference, PutResourcePolicy: "Supported actions", "Supported principals"
+            raise HandlerError("InvalidRequest", "Invalid Parameter: policyDocument")
+    _policies(request)[name] = parsed
 
 
 @handles("AWS::Logs::LogStream")
