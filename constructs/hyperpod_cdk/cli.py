@@ -7,6 +7,7 @@ import gc
 import getpass
 import io
 import os
+import shlex
 import sys
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -162,6 +163,13 @@ def _files_of(name: str, root: Path) -> list[Path]:
     return files or usage(f"no environment file (*.yaml) in {folder}")
 
 
+class Forge(StrEnum):
+    """Where a project's repository is."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
 class Page(StrEnum):
     """What has a JSON Schema."""
 
@@ -215,32 +223,105 @@ def _schema_text(page: Page) -> str:
     return schema_text()
 
 
+ZoneOption = Annotated[
+    list[str] | None,
+    typer.Option("--zone", help="AZ ID, at least two, that of the workers first. Default: the region's first two."),
+]
+InstanceTypeOption = Annotated[
+    str | None, typer.Option("--instance-type", help="Type of the workers. Default: a system group only.")
+]
+CountOption = Annotated[int, typer.Option("--count", help="How many workers.")]
+CapacityOption = Annotated[
+    str | None, typer.Option("--capacity", help="Of the workers: on_demand, spot or training_plan.")
+]
+PlanOption = Annotated[str | None, typer.Option("--training-plan-arn", help="The plan, for capacity training_plan.")]
+TeamOption = Annotated[str | None, typer.Option("--team", help="A first team, which gets all the workers.")]
+LustreOption = Annotated[bool, typer.Option("--lustre/--no-lustre", help="An FSx for Lustre file system too.")]
+AdminRoleOption = Annotated[
+    list[str] | None,
+    typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster; may be given again."),
+]
+
+
+@app.command()
+def new(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must be empty or not there.")],
+    *,
+    forge: Annotated[
+        Forge | None, typer.Option("--with", help="Pipelines for pull requests and deployments too.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the first environment.")] = "prod",
+    account: Annotated[
+        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: a sample's.")
+    ] = None,
+    region: Annotated[str | None, typer.Option("--region", help="AWS region. Default: a sample's.")] = None,
+    zone: ZoneOption = None,
+    instance_type: InstanceTypeOption = None,
+    count: CountOption = 2,
+    capacity: CapacityOption = None,
+    training_plan_arn: PlanOption = None,
+    team: TeamOption = None,
+    lustre: LustreOption = False,
+    admin_role: AdminRoleOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Start a project: a dozen files of your own, everything else comes with the installed package.
+
+    Asks for account and region on a terminal. Without any answer the environment is the README's sample, which
+    validates and rehearses. Nothing is ever overwritten.
+    """
+    from hyperpod_cdk._cli.project import SAMPLE, check_folder, write_project  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError  # noqa: PLC0415 - as in validate
+
+    try:
+        check_folder(directory)
+        if sys.stdin.isatty() and account is None and region is None:
+            account = typer.prompt("AWS account ID", default=SAMPLE.account, err=True)
+            region = typer.prompt("AWS region", default=SAMPLE.region, err=True)
+        if (account is None) is not (region is None):
+            usage("--account and --region: give both, or neither for the sample environment")
+        is_sample = (account or SAMPLE.account, region or SAMPLE.region) == (SAMPLE.account, SAMPLE.region)
+        answers = Answers(
+            name=name,
+            account=account or SAMPLE.account,
+            region=region or SAMPLE.region,
+            zones=tuple(zone or ()),
+            instance_type=instance_type,
+            count=count,
+            capacity=capacity,
+            training_plan_arn=training_plan_arn,
+            team=team,
+            lustre=lustre,
+            admin_role_arns=tuple((() if is_sample else _administrators()) if admin_role is None else admin_role),
+        )
+        with os_errors(directory):
+            files = write_project(directory, answers, forge=forge)
+    except ScaffoldError as error:
+        usage(str(error))
+    steps = [f"cd {shlex.quote(str(directory))}", f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}"]
+    if output is Format.JSON:
+        print_json({"project": str(directory), "files": files, "next": steps})
+        return
+    for file in files:
+        print(f"wrote {directory / file}")
+    print(f"next: {' && '.join(steps)}")
+    print("      README.md there says how it is deployed")
+
+
 @app.command()
 def init(
     name: Annotated[str, typer.Argument(help="Name of the environment.")],
     *,
     region: Annotated[str, typer.Option("--region", help="AWS region.", prompt=True)],
     account: Annotated[str, typer.Option("--account", help="AWS account ID, 12 digits.", prompt=True)],
-    zone: Annotated[
-        list[str] | None,
-        typer.Option("--zone", help="AZ ID, at least two, that of the workers first. Default: the region's first two."),
-    ] = None,
-    instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="Type of the workers. Default: a system group only.")
-    ] = None,
-    count: Annotated[int, typer.Option("--count", help="How many workers.")] = 2,
-    capacity: Annotated[
-        str | None, typer.Option("--capacity", help="Of the workers: on_demand, spot or training_plan.")
-    ] = None,
-    training_plan_arn: Annotated[
-        str | None, typer.Option("--training-plan-arn", help="The plan, for capacity training_plan.")
-    ] = None,
-    team: Annotated[str | None, typer.Option("--team", help="A first team, which gets all the workers.")] = None,
-    lustre: Annotated[bool, typer.Option("--lustre/--no-lustre", help="An FSx for Lustre file system too.")] = False,
-    admin_role: Annotated[
-        list[str] | None,
-        typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster; may be given again."),
-    ] = None,
+    zone: ZoneOption = None,
+    instance_type: InstanceTypeOption = None,
+    count: CountOption = 2,
+    capacity: CapacityOption = None,
+    training_plan_arn: PlanOption = None,
+    team: TeamOption = None,
+    lustre: LustreOption = False,
+    admin_role: AdminRoleOption = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -313,10 +394,10 @@ def rehearse(
     if account_file is not None and not account_file.is_file():
         usage(f"--account-file: no file {account_file}")
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - no other command of this file needs it
+    from hyperpod_cdk.packaged_node import ToolMissingError  # noqa: PLC0415 - as above
 
     with extra("rehearsal"):
         from hyperpod_cdk_rehearsal import driver, report  # noqa: PLC0415 - an optional extra, and slow to import
-        from hyperpod_cdk_rehearsal.cdk_cli import ToolMissingError  # noqa: PLC0415 - as above
         from hyperpod_cdk_rehearsal.embedded.account import AccountFileError  # noqa: PLC0415 - as above
         from hyperpod_cdk_rehearsal.process import EmbeddedAwsError  # noqa: PLC0415 - as above
     terminal = console(stderr=output is Format.JSON)
@@ -336,6 +417,25 @@ def rehearse(
         report.print_report(done, terminal)
     if not done.passed:
         raise typer.Exit(FINDINGS)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+def cdk(
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="What 'cdk' takes.")] = None,
+) -> None:
+    """Run the CDK CLI of the version that this one is tested with: 'hyperpod-cdk cdk deploy' as 'cdk deploy'.
+
+    A project's own, in node_modules, comes first. Else it is installed once, into the cache folder of your user.
+    """
+    from hyperpod_cdk.packaged_node import ToolMissingError, cdk_command, node_variables  # noqa: PLC0415 - as in validate
+
+    try:
+        command = cdk_command(root_of(None), say=lambda text: print(text, file=sys.stderr))
+    except ToolMissingError as error:
+        usage(str(error))
+    sys.stdout.flush()
+    # in this process's place, so that Ctrl-C and the exit code are the CLI's own
+    os.execve(command[0], [*command, *(arguments or ())], {**os.environ, **node_variables()})  # noqa: S606 - no shell
 
 
 @app.command()

@@ -1,10 +1,32 @@
-"""Finds the Node.js that ships in a wheel, so that nobody depends on the one a machine happens to have."""
+"""Finds the Node.js that ships in a wheel and the CDK CLI of one version, so that nobody depends on a machine's own."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+_LOCK = "package-lock.json"
+_CLI = "node_modules/aws-cdk"
+_INSTALL_SECONDS = 600
+
+
+class ToolMissingError(RuntimeError):
+    """Node.js or the CDK CLI is not there; the message says how to get it."""
+
+
+def shipped(name: str) -> Path:
+    """Give a file of this repository that the wheel brings along, in an installed package or in a clone."""
+    here = Path(__file__).parent
+    installed, cloned = here / "_project" / name, here.parents[1] / name
+    return installed if installed.is_file() else cloned
 
 
 def packaged_node() -> Path | None:
@@ -21,3 +43,109 @@ def use_packaged_node() -> None:
     node = packaged_node()
     if node is not None:
         os.environ.setdefault("JSII_NODE", str(node))
+
+
+def node() -> Path:
+    """Give the Node.js that the CDK CLI and jsii run on, the packaged one first. Raises ToolMissingError."""
+    named = os.environ.get("JSII_NODE")
+    found = packaged_node() or _on_path("node") or (Path(named) if named else None)
+    if found is None:
+        raise ToolMissingError("Node.js is missing; run pip install 'hyperpod-cdk[node]'")
+    return found
+
+
+def node_variables() -> dict[str, str]:
+    """Give the variables with which a process finds this Python's programs first, and jsii the packaged Node.js."""
+    packaged = packaged_node()
+    return {
+        **({"JSII_NODE": str(packaged)} if packaged else {}),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    }
+
+
+def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) -> list[str]:
+    """Give the words that start the CDK CLI: the project's own, else the one of the version that this library pins.
+
+    The pinned one is installed once, with npm, into the user's cache, and checked against the lock's digest; ``say``
+    is told before that. Raises ToolMissingError where there is no Node.js, or npm cannot get it.
+    """
+    runtime = str(node())
+    own = project / _CLI / "bin" / "cdk"
+    if own.is_file():
+        return [runtime, str(own)]
+    entry: dict[str, Any] = json.loads(shipped(_LOCK).read_text(encoding="utf-8"))["packages"][_CLI]
+    folder = _cache() / f"aws-cdk-{entry['version']}"
+    script = folder / _CLI / "bin" / "cdk"
+    if not script.is_file():
+        if say is not None:
+            say(f"installing the CDK CLI {entry['version']} into {folder}")
+        _install(entry, folder)
+    return [runtime, str(script)]
+
+
+def _cache() -> Path:
+    # the XDG base directory specification: a path that is not absolute is no path
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "hyperpod-cdk"  # noqa: PTH117 - text, no file yet
+
+
+def _install(entry: dict[str, Any], folder: Path) -> None:
+    needs = {"aws-cdk": entry["version"]}
+    top = {"name": "hyperpod-cdk-tools", "private": True, "dependencies": needs}
+    lock = {
+        "name": top["name"],
+        "lockfileVersion": 3,
+        "requires": True,
+        "packages": {"": {"name": top["name"], "dependencies": needs}, _CLI: {**entry, "dev": False}},
+    }
+    wanted = f"the CDK CLI {entry['version']} is missing, and"
+    fix = f"install it into the project with 'npm install aws-cdk@{entry['version']}'"
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
+            made = Path(scratch, folder.name)
+            made.mkdir()
+            (made / "package.json").write_text(json.dumps(top), encoding="utf-8")
+            (made / _LOCK).write_text(json.dumps(lock), encoding="utf-8")
+            done = subprocess.run(
+                [*_npm(), "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"],
+                cwd=made,
+                env={**os.environ, **node_variables()},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_INSTALL_SECONDS,
+                check=False,
+            )
+            if done.returncode:
+                said = [line for line in done.stderr.splitlines() if line.strip()] or ["it did not say why"]
+                raise ToolMissingError(
+                    f"{wanted} npm cannot get it: {said[0].strip()}; look at npm's registry, or {fix}"
+                )
+            if not (folder / _CLI).is_dir():
+                # another process may have been quicker
+                shutil.rmtree(folder, ignore_errors=True)
+                made.rename(folder)
+    except subprocess.TimeoutExpired:
+        raise ToolMissingError(f"{wanted} npm took longer than {_INSTALL_SECONDS} s; {fix}") from None
+    except OSError as error:
+        raise ToolMissingError(
+            f"{wanted} {error.filename or folder} cannot be written: {error.strerror or error}; "
+            f"set XDG_CACHE_HOME to a folder that can, or {fix}"
+        ) from None
+
+
+def _npm() -> list[str]:
+    packaged = packaged_node()
+    script = packaged.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js" if packaged else None
+    if packaged and script and script.is_file():
+        return [str(packaged), str(script)]
+    found = _on_path("npm")
+    if found is None:
+        raise ToolMissingError("npm is missing, which installs the CDK CLI; run pip install 'hyperpod-cdk[node]'")
+    return [str(found)]
+
+
+def _on_path(name: str) -> Path | None:
+    found = shutil.which(name)
+    return Path(found) if found else None

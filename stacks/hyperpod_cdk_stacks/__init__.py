@@ -1,1 +1,41 @@
-"""Deployable stacks: composition of constructs only, no resource of their own."""
+"""Deployable stacks: composition of constructs only, no resource of their own. An app calls ``synthesize``."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+__all__ = ["synthesize"]
+
+
+def synthesize(project: Path) -> NoReturn:
+    """Write the cloud assembly of a project: each file of its ``environments/`` becomes one ``cdk.Stage``.
+
+    The whole of an app.py: ``synthesize(Path(__file__).parent)``. The context ``env`` (``cdk synth -c env=prod``) takes
+    a name in environments/ or a file's path and narrows it to one. Ends the process: with 0 where the assembly is
+    written, else with 1 after every error of every file.
+
+    ``project``: the folder with environments/ and, where the project has its own, lifecycle_scripts/ and charts/.
+    """
+    # a process this short only loses time by looking for garbage
+    gc.disable()
+    from hyperpod_cdk.packaged_node import ToolMissingError, node, use_packaged_node  # noqa: PLC0415 - see below
+    from hyperpod_cdk.templates.engine import warm_up  # noqa: PLC0415 - as below
+
+    use_packaged_node()
+    try:
+        node()
+    except ToolMissingError as error:
+        sys.exit(str(error))
+    warm_up()
+    # jsii reads JSII_NODE when aws_cdk is first imported
+    from hyperpod_cdk_stacks import app  # noqa: PLC0415 - as above
+
+    app.synthesize(project)
+    # the assembly is written; taking a million objects apart one by one would take a fifth of the whole run again
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

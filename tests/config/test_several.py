@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
+from hyperpod_cdk.catalog.network import secondary_cidr_problem
 from hyperpod_cdk.checks.together import quotas_together
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
@@ -121,6 +123,22 @@ def test_free_blocks_overlap_nothing(make: Make) -> None:
     taken = list(blocks(make("one").environment).values())
     chosen = free_blocks(taken, vpc="10.192.0.0/16", zones=["use1-az5", "use1-az4"])
     assert chosen == ("10.193.0.0/16", {"use1-az5": "10.0.0.0/16", "use1-az4": "10.3.0.0/16"})
+
+
+@pytest.mark.parametrize(
+    "taken", [[], ["10.192.0.0/16"], ["10.192.0.0/16", "10.4.0.0/16", "10.5.0.0/16"], ["10.0.0.0/14"]]
+)
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_free_blocks_are_what_aws_adds_to_one_vpc(taken: list[str], count: int) -> None:
+    zones = [f"use1-az{number}" for number in range(1, count + 1)]
+    chosen = free_blocks([IPv4Network(each) for each in taken], vpc="10.192.0.0/16", zones=zones)
+    assert chosen is not None
+    primary, by_zone = chosen
+    assert list(by_zone) == zones
+    for each in by_zone.values():
+        others = [other for other in by_zone.values() if other != each]
+        assert secondary_cidr_problem(each, primary=primary, others=others) is None
+        assert not any(IPv4Network(each).overlaps(IPv4Network(other)) for other in [*taken, *others, primary])
 
 
 def test_no_block_is_free(make: Make) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.packaged_node import cdk_command
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import When
@@ -223,7 +224,7 @@ class _Happening:
         under_way = f"{NAME}-{self.case.interrupted or self.case.doubled}"
         with (self.scratch / f"{self.case.key}.first").open("w+", encoding="utf-8") as output:
             first = subprocess.Popen(
-                [*self.cdk._command(), *deployment(NAME, assembly)],
+                [*cdk_command(PROJECT), *deployment(NAME, assembly)],
                 cwd=PROJECT,
                 env=self.cdk._environment(aws=True),
                 stdin=subprocess.DEVNULL,

@@ -49,14 +49,25 @@ def write_environment(answers: Answers, root: Path) -> Path:
 
     Raises ScaffoldError where the file exists or the answers would make one that is refused; then nothing is written.
     """
-    path = root / FOLDER / f"{answers.name}{SUFFIX}"
-    if path.parent != root / FOLDER:
-        raise ScaffoldError(f"name: must be a plain name such as prod, got {answers.name!r}")
+    path = _path(answers, root)
     if path.exists():
         raise ScaffoldError(
             f"{FOLDER}/{path.name} exists and is never overwritten; choose another name or edit the file"
         )
-    text = environment_text(answers, chosen=_free_blocks(answers, root))
+    text = checked_text(answers, root)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+    return path
+
+
+def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> str:
+    """Give the text of the file for a project; raises ScaffoldError where the answers would make a refused one.
+
+    ``text`` is what they make. Default: ``environment_text``, with blocks that no other environment has.
+    """
+    path = _path(answers, root)
+    text = environment_text(answers, chosen=_free_blocks(answers, root)) if text is None else text
     try:
         load_environment(path, text=text)
     except EnvironmentFileError as error:
@@ -65,9 +76,13 @@ def write_environment(answers: Answers, root: Path) -> Path:
             # which zones there are follows from the region
             errors = [each for each in errors if not each.path.startswith("network.")]
         raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in errors)) from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="\n") as stream:
-        stream.write(text)
+    return text
+
+
+def _path(answers: Answers, root: Path) -> Path:
+    path = root / FOLDER / f"{answers.name}{SUFFIX}"
+    if path.parent != root / FOLDER:
+        raise ScaffoldError(f"name: must be a plain name such as prod, got {answers.name!r}")
     return path
 
 

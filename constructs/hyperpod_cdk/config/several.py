@@ -46,26 +46,34 @@ def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str])
     pool = IPv4Network(catalog.secondary_pool(vpc))
     used = list(taken)
 
-    def take(candidates: Iterator[IPv4Network], primary: str | None) -> IPv4Network | None:
-        for each in candidates:
-            if any(each.overlaps(other) for other in used):
-                continue
-            if primary is None or catalog.secondary_cidr_problem(str(each), primary=primary, others=[]) is None:
-                used.append(each)
-                return each
-        return None
-
     first = IPv4Network(vpc)
-    own = take(iter((first, *(each for each in pool.subnets(new_prefix=first.prefixlen) if each > first))), None)
+    own = next(
+        (
+            each
+            for each in (first, *(each for each in pool.subnets(new_prefix=first.prefixlen) if each > first))
+            if not any(each.overlaps(other) for other in used)
+        ),
+        None,
+    )
     if own is None:
         return None
-    chosen: dict[str, str] = {}
-    for zone in zones:
-        block = take(pool.subnets(new_prefix=catalog.SHORTEST_PREFIX), str(own))
-        if block is None:
-            return None
-        chosen[zone] = str(block)
-    return str(own), chosen
+    used.append(own)
+    chosen: list[str] = []
+    for each in pool.subnets(new_prefix=catalog.SHORTEST_PREFIX):
+        if len(chosen) == len(zones):
+            break
+        if not any(each.overlaps(other) for other in used) and _all_fit(str(own), [*chosen, str(each)]):
+            chosen.append(str(each))
+    return (str(own), dict(zip(zones, chosen, strict=True))) if len(chosen) == len(zones) else None
+
+
+def _all_fit(primary: str, secondary: Sequence[str]) -> bool:
+    """Whether AWS adds every one of these blocks to a VPC, whichever of the others are there already."""
+    return all(
+        catalog.secondary_cidr_problem(each, primary=primary, others=[other for other in secondary if other != each])
+        is None
+        for each in secondary
+    )
 
 
 def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:

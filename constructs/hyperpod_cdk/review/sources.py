@@ -32,7 +32,7 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
 )
 from hyperpod_cdk.config.source import ENVIRONMENT
-from hyperpod_cdk.packaged_node import packaged_node
+from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
@@ -532,14 +532,12 @@ def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _variables(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
-    node = packaged_node()
     roots = {"constructs": "hyperpod_cdk", "stacks": "hyperpod_cdk_stacks"}
     paths = [str((root / name).resolve()) for name, package in roots.items() if (root / name / package).is_dir()]
     return {
-        **({"JSII_NODE": str(node)} if node else {}),
+        **node_variables(),
         # a revision that carries the library is synthesized with it, any other with the one that is installed
         **({"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])} if paths else {}),
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

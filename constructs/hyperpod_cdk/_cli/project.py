@@ -1,0 +1,128 @@
+"""A project of one's own: the dozen files that a team keeps, everything else comes with the installed package."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, checked_text
+from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+from hyperpod_cdk.config.schema import schema_text
+from hyperpod_cdk.packaged_node import shipped
+
+SAMPLE = Answers(name="prod", account="111122223333", region="us-east-1")
+"""What the environment of the README is; who answers nothing else gets that file."""
+
+SCHEMA = Path("schemas/environment.schema.json")
+"""Where the first line of an environment file looks for its schema."""
+
+_TEMPLATES = Path(__file__).parent / "project"
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_OURS = ("hyperpod-cdk", "hyperpod-cdk-rehearsal")
+_SET_UP = "python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check ."
+_OF_A_CLONE = {
+    "make setup": _SET_UP,
+    "-e Makefile": "-e pyproject.toml",
+    ".venv/bin/cdk": ".venv/bin/hyperpod-cdk cdk",
+    # templates are kept for review by who wants them
+    ".venv/bin/hyperpod-cdk templates": "test ! -d synthesized || .venv/bin/hyperpod-cdk templates",
+    "docs/pull-requests.md says": "hyperpod-cdk's docs/pull-requests.md says",
+}
+"""What the pipelines of this repository say differently in a project that has no Makefile."""
+
+
+_PIPELINES: Mapping[str, Sequence[str]] = {
+    "github": (
+        ".github/workflows/review.yaml",
+        ".github/workflows/deploy.yaml",
+        ".github/workflows/deploy-environment.yaml",
+        ".ci/post_review.py",
+    ),
+    "gitlab": (".gitlab-ci.yml", ".ci/post_review.py"),
+}
+
+
+def check_folder(folder: Path) -> str:
+    """Give the project's name, that of its folder; raises ScaffoldError where the folder cannot become a project."""
+    name = Path(os.path.abspath(folder)).name  # noqa: PTH100 - a link is not followed: its name is what was given
+    if not _NAME.fullmatch(name):
+        raise ScaffoldError(
+            f"DIR: the last part names the project: letters, digits and single . _ - between them, got {name!r};"
+            " choose one such as demo"
+        )
+    if re.sub(r"[-_.]+", "-", name).lower() in _OURS:
+        raise ScaffoldError(f"DIR: {name!r} is the name of a package that the project needs; choose one such as demo")
+    try:
+        if not os.path.lexists(folder):
+            return name
+        if not folder.is_dir():
+            raise ScaffoldError(f"DIR: {folder} is a file and is never overwritten; choose a folder that is not there")
+        there = sorted(each.name for each in folder.iterdir())
+    except OSError as error:
+        raise ScaffoldError(f"DIR: {folder} cannot be read: {error.strerror or error}; choose another folder") from None
+    if there:
+        raise ScaffoldError(
+            f"DIR: {folder} is not empty (it holds {there[0]}) and nothing is ever overwritten; choose a folder that is"
+            " empty or not there, or add an environment to a project with 'hyperpod-cdk init NAME'"
+        )
+    return name
+
+
+def write_project(folder: Path, answers: Answers, *, forge: str | None) -> list[str]:
+    """Write a project into ``folder`` and give its files, sorted, relative to it.
+
+    Raises ScaffoldError, before anything is written, where the folder or the answers make no project.
+    """
+    texts = project_files(check_folder(folder), answers, folder, forge=forge)
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    return sorted(texts)
+
+
+def project_files(project: str, answers: Answers, folder: Path, *, forge: str | None) -> dict[str, str]:
+    """Give the text of each file of a project by its path."""
+    words = {"project": project, "name": answers.name, "version": metadata.version("hyperpod-cdk")}
+    environment = f"{FOLDER}/{answers.name}{SUFFIX}"
+    settings = json.loads(shipped("cdk.json").read_text(encoding="utf-8"))
+    files = {
+        environment: _environment(answers, folder),
+        SCHEMA.as_posix(): schema_text(),
+        "app.py": shipped("app.py").read_text(encoding="utf-8"),
+        "cdk.json": json.dumps({**settings, "app": "python app.py"}, indent=2) + "\n",
+        "pyproject.toml": _template("pyproject", words),
+        "review.yaml": _template("review.yaml"),
+        ".gitignore": _template("gitignore"),
+        "README.md": _template("README.md", words),
+    }
+    if forge is not None:
+        files |= {name: _pipeline(name, answers.name) for name in _PIPELINES[forge]}
+    return files
+
+
+def _environment(answers: Answers, folder: Path) -> str:
+    if replace(answers, name=SAMPLE.name) != SAMPLE:
+        return checked_text(answers, folder)
+    text = _template("environment.yaml").replace(f"name: {SAMPLE.name}", f"name: {answers.name}")
+    return checked_text(answers, folder, text=text)
+
+
+def _template(name: str, words: Mapping[str, str] | None = None) -> str:
+    text = (_TEMPLATES / name).read_text(encoding="utf-8")
+    for word, value in (words or {}).items():
+        text = text.replace(f"{{{{ {word} }}}}", value)
+    return text
+
+
+def _pipeline(name: str, environment: str) -> str:
+    text = shipped(name).read_text(encoding="utf-8")
+    for clone, project in _OF_A_CLONE.items():
+        text = text.replace(clone, project)
+    return text.replace("ENVIRONMENT: [prod]", f"ENVIRONMENT: [{environment}]")
