@@ -365,7 +365,7 @@ def test_a_service_that_the_region_does_not_have_is_named() -> None:
         {"sts:GetCallerIdentity": WHO, "fsx:DescribeFileSystems": errors.EndpointConnectionError(endpoint_url="x")}
     ).session()
     aws = LiveAws.open(region="us-moon-1", account=ACCOUNT, own=Own(), session=session)
-    reason, _ = refusal(aws.lustre_file_systems)
+    reason, _ = refusal(lambda: aws.lustre_file_systems().whole())
     assert reason.startswith("fsx is not there in us-moon-1: nothing answers at https://fsx.")
 
 

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
@@ -748,16 +748,16 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                 ]
             }
         },
-        (
-            Decision(action="eks:CreateCluster", decision="allowed"),
-            Decision(action="ec2:CreateVpc", decision="implicitDeny", denied_by_organization=True),
-            Decision(
+        {
+            "eks:CreateCluster": Decision(action="eks:CreateCluster", decision="allowed"),
+            "ec2:CreateVpc": Decision(action="ec2:CreateVpc", decision="implicitDeny", denied_by_organization=True),
+            "fsx:CreateFileSystem": Decision(
                 action="fsx:CreateFileSystem",
                 decision="implicitDeny",
                 denied_by_boundary=True,
                 unknown_keys=("aws:PrincipalTag/team", "aws:ViaAWSService"),
             ),
-        ),
+        },
     ),
     "bootstrap_version": (
         ("hnb659fds",),
@@ -782,14 +782,16 @@ CASES: dict[str, tuple[tuple[Any, ...], Script, Any]] = {
                 ]
             }
         },
-        (
-            LustreAnswer(
-                file_system_id="fs-0123456789abcdef0",
-                deployment_type="PERSISTENT_2",
-                capacity_gib=4800,
-                subnet_ids=("subnet-01234567",),
-                lifecycle="AVAILABLE",
-                tags={"Name": "scratch"},
+        Partial(
+            read=(
+                LustreAnswer(
+                    file_system_id="fs-0123456789abcdef0",
+                    deployment_type="PERSISTENT_2",
+                    capacity_gib=4800,
+                    subnet_ids=("subnet-01234567",),
+                    lifecycle="AVAILABLE",
+                    tags={"Name": "scratch"},
+                ),
             ),
         ),
     ),
@@ -1157,7 +1159,7 @@ class TestSimulation:
             return {"EvaluationResults": [{"EvalActionName": "ec2:CreateVpc", "EvalDecision": "allowed"}]}
 
         aws = aws_with({"iam:GetRole": self.ROLE_ANSWER, "iam:SimulatePrincipalPolicy": decide})
-        assert [each.decision for each in aws.simulate(arn, ["ec2:CreateVpc"])] == ["allowed"]
+        assert [each.decision for each in aws.simulate(arn, ["ec2:CreateVpc"]).values()] == ["allowed"]
         assert names(aws) <= set(QUESTIONS["simulate"].calls)
         return asked
 
@@ -1212,13 +1214,13 @@ class TestSimulation:
 
         actions = [f"ec2:Create{number}" for number in range(count)]
         decisions = aws_with({"iam:SimulatePrincipalPolicy": decide}).simulate(ARN, actions)
-        assert [each.action for each in decisions] == [action.lower() for action in actions]
+        assert [each.action for each in decisions.values()] == actions
         assert sorted(sizes) == batches
 
     def test_an_action_without_a_decision_is_no_answer(self, aws_with: Open) -> None:
         aws = aws_with({"iam:SimulatePrincipalPolicy": {"EvaluationResults": []}})
         with pytest.raises(NotAnswered) as caught:
-            aws.simulate(ARN, ["ec2:CreateVpc"])
+            aws.simulate(ARN, ["ec2:CreateVpc"])["ec2:CreateVpc"]
         assert caught.value.reason == (
             "the answer to iam:SimulatePrincipalPolicy cannot be read: 'ec2:createvpc' is missing"
         )
@@ -1326,4 +1328,100 @@ def test_an_answer_that_lost_its_members_is_no_answer(question: str, aws_with: O
 
 
 def _all_of(answer: object) -> object:
-    return answer.whole() if isinstance(answer, Partial) else answer
+    if isinstance(answer, Partial):
+        return answer.whole()
+    for part in vars(answer).values() if isinstance(answer, BucketSettings) else ():
+        if isinstance(part, NotAnswered):
+            raise part
+    return answer
+
+
+class TestPartOfAnAnswer:
+    """What was read counts; what was not is neither there nor missing."""
+
+    DENIED = Fails("UnauthorizedOperation", "You are not authorized to perform this operation.", 403)
+
+    def test_names_go_in_batches_of_which_one_is_throttled(self, aws_with: Open) -> None:
+        def alarms(params: Mapping[str, Any]) -> Mapping[str, Any] | Fails:
+            names = params["AlarmNames"]
+            if "a-120" in names:
+                return Fails("Throttling", "Rate exceeded")
+            return {"MetricAlarms": [{"AlarmName": name, "StateValue": "OK"} for name in names if name != "a-7"]}
+
+        found = aws_with({"cloudwatch:DescribeAlarms": alarms}).alarms([f"a-{number}" for number in range(150)])
+        assert (found.get("a-1"), found.get("a-7")) == ("OK", None)
+        for ask in (lambda: found.get("a-120"), lambda: "a-149" in found, lambda: list(found), lambda: len(found)):
+            with pytest.raises(NotAnswered, match=r"^AWS throttled cloudwatch:DescribeAlarms"):
+                ask()
+
+    def test_a_second_page_that_is_denied_leaves_the_first(self, aws_with: Open) -> None:
+        first = cast("dict[str, Any]", CASES["subnets"][1]["ec2:DescribeSubnets"])
+        pages: list[Scripted] = [{**first, "NextToken": "more"}, self.DENIED]
+        (known,) = (row["SubnetId"] for row in first["Subnets"])
+        found = aws_with({"ec2:DescribeSubnets": pages}).subnets([known, "subnet-0a"])
+        assert found[known].subnet_id == known
+        with pytest.raises(NotAnswered, match="no permission for ec2:DescribeSubnets"):
+            found.get("subnet-0a")
+
+    def test_attributes_of_a_vpc_are_asked_for_one_by_one(self, aws_with: Open) -> None:
+        _, script, _ = CASES["vpc"]
+        vpc = aws_with({**script, "ec2:DescribeVpcAttribute": self.DENIED}).vpc("vpc-01234567")
+        assert vpc is not None
+        assert isinstance(vpc.dns_support, NotAnswered)
+        assert isinstance(vpc.dns_hostnames, NotAnswered)
+        assert vpc.cidrs
+
+    @pytest.mark.parametrize(
+        ("call", "part"),
+        [
+            ("s3:ListBuckets", "owned"),
+            ("s3:GetBucketPolicyStatus", "public"),
+            ("s3:GetBucketVersioning", "versioned"),
+            ("s3:GetBucketEncryption", "kms_key"),
+        ],
+    )
+    def test_settings_of_a_bucket_are_asked_for_one_by_one(self, call: str, part: str, aws_with: Open) -> None:
+        arguments, script, _ = CASES["bucket_settings"]
+        settings = aws_with({**script, call: Fails("AccessDenied", "Access Denied", 403)}).bucket_settings(*arguments)
+        assert [name for name, value in vars(settings).items() if isinstance(value, NotAnswered)] == [part]
+
+    def test_decisions_of_one_batch_are_known_without_the_other(self, aws_with: Open) -> None:
+        def decide(params: Mapping[str, Any]) -> Mapping[str, Any] | Fails:
+            if "ec2:Create100" in params["ActionNames"]:
+                return Fails("Throttling", "Rate exceeded")
+            rows = [{"EvalActionName": name, "EvalDecision": "implicitDeny"} for name in params["ActionNames"]]
+            return {"EvaluationResults": rows}
+
+        actions = [f"ec2:Create{number}" for number in range(101)]
+        found = aws_with({"iam:SimulatePrincipalPolicy": decide}).simulate(ARN, actions)
+        assert (len(found.read), list(found.unread)) == (100, ["ec2:Create100"])
+
+    def test_file_systems_of_the_first_page_count(self, aws_with: Open) -> None:
+        first = cast("dict[str, Any]", CASES["lustre_file_systems"][1]["fsx:DescribeFileSystems"])
+        script: Script = {
+            "fsx:DescribeFileSystems": [{**first, "NextToken": "more"}, Fails("AccessDeniedException", "no", 400)]
+        }
+        found = aws_with(script).lustre_file_systems()
+        assert [each.file_system_id for each in found.read] == ["fs-0123456789abcdef0"]
+        assert found.broken_off is not None
+
+    def test_a_quota_that_only_the_list_shows_is_read_there(self, aws_with: Open) -> None:
+        rows = [{"QuotaName": "Clusters", "QuotaCode": "L-1", "Value": 7.0}]
+        script: Script = {
+            "servicequotas:GetServiceQuota": Fails("AccessDeniedException", "no"),
+            "servicequotas:ListServiceQuotas": {"Quotas": rows},
+            "servicequotas:ListAWSDefaultServiceQuotas": {"Quotas": [{**rows[0], "Value": 1.0}]},
+        }
+        found = aws_with(script).quota("eks", "Clusters", "L-1")
+        assert found is not None
+        assert (found.value, found.is_default) == (7.0, False)
+
+    def test_a_quota_that_neither_shows_names_the_smaller_right(self, aws_with: Open) -> None:
+        denied = Fails("AccessDeniedException", "no")
+        script: Script = {
+            f"servicequotas:{name}": denied
+            for name in ("GetServiceQuota", "ListServiceQuotas", "ListAWSDefaultServiceQuotas")
+        }
+        with pytest.raises(NotAnswered) as caught:
+            aws_with(script).quota("eks", "Clusters", "L-1")
+        assert caught.value.action == "servicequotas:GetServiceQuota"

@@ -56,6 +56,10 @@ NOT_NEEDED = {
     "sagemaker:ListClusters": {"training_plan_is_used_in_full"},
     # the subnets tell the zones of NAT gateways and interfaces, of which there are none of others
     "ec2:DescribeSubnets": {"network_quotas_cover_the_network"},
+    # the lists of quotas show it, too
+    "servicequotas:GetServiceQuota": {check.name for check in REGISTER},
+    # what a VPC's names resolve to is the rule of one check
+    "ec2:DescribeVpcAttribute": {check.name for check in REGISTER} - {"existing_vpc_resolves_names"},
     # the API server tells that there is no Kueue at all
     "eks:ListAddons": {"existing_cluster_has_no_kueue_of_its_own"},
     # the names in the list tell that the cluster has none of the add-ons that these ask about

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
 from hyperpod_cdk.checks.answers import (
+    Among,
     Endpoint,
     NotAnswered,
     Route,
@@ -215,10 +216,55 @@ def test_dns_that_is_off(run: Run, network: Answers, change: Any, what: str, opt
 
 
 def test_dns_that_is_not_known(run: Run, network: Answers) -> None:
-    network.vpc = {VPC: replace(network.vpc[VPC], dns_support=None)}  # type: ignore[index,type-var]
-    assert [(each.reason, each.action) for each in run(NAMES).skipped] == [
-        (f"whether DNS resolution is on in {VPC} is not known", "ec2:DescribeVpcAttribute")
+    denied = NotAnswered("no permission", action="ec2:DescribeVpcAttribute")
+    vpc = replace(network.vpc[VPC], dns_support=denied, dns_hostnames=False)  # type: ignore[index,type-var]
+    network.vpc = {VPC: vpc}
+    result = run(NAMES)
+    assert [(each.reason, each.action) for each in result.skipped] == [
+        (f"whether DNS resolution is on in {VPC}: no permission", "ec2:DescribeVpcAttribute")
     ]
+    # the other attribute was read, and refuses
+    assert result.status is Status.FAILED
+
+
+def test_subnets_of_a_vpc_that_is_not_shown_are_compared_all_the_same(run: Run, network: Answers) -> None:
+    network.vpc = {VPC: NotAnswered("no permission", action="ec2:DescribeVpcs")}
+    subnets = dict(cast("Mapping[str, SubnetAnswer]", network.subnets))
+    gone = next(iter(subnets))
+    del subnets[gone]
+    network.subnets = subnets
+    result = run(PLACES)
+    assert [each.reason for each in result.skipped] == ["no permission"]
+    assert [each.path for each in result.findings]
+    assert all(gone in each.message for each in result.findings)
+
+
+def test_a_subnet_that_was_not_read_is_neither_there_nor_missing(run: Run, network: Answers) -> None:
+    there = dict(cast("Mapping[str, SubnetAnswer]", network.subnets))
+    unread = next(iter(there))
+    read = {name: subnet for name, subnet in there.items() if name != unread}
+    network.subnets = Among(read, {unread: NotAnswered("throttled")})
+    for name in (PLACES, PRIVATE, WAY_OUT):
+        result = run(name)
+        assert (result.status, result.findings) == (Status.SKIPPED, ())
+        assert {each.reason for each in result.skipped} == {f"{unread}: throttled"}
+
+
+def test_endpoints_that_are_not_shown_hide_no_dead_route(run: Run, network: Answers) -> None:
+    (tables,) = cast("dict[str, tuple[RouteTable, ...]]", network.route_tables).values()
+    dead = tuple(
+        replace(
+            table,
+            routes=tuple(
+                replace(route, state="blackhole") if route.destination == "0.0.0.0/0" else route
+                for route in table.routes
+            ),
+        )
+        for table in tables
+    )
+    network.route_tables = {VPC: dead}
+    network.endpoints = {VPC: NotAnswered("no permission", action="ec2:DescribeVpcEndpoints")}
+    assert run(WAY_OUT).status is Status.FAILED
 
 
 HAS = f"{VPC} has 10.40.0.0/16, 100.64.0.0/16"

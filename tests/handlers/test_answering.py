@@ -146,6 +146,8 @@ GATE = {
 }
 QUOTAS: dict[str, list[Any]] = {
     "get_service_quota": [{"Quota": {"QuotaName": "a", "QuotaCode": "L-A", "Value": 8.0, "Adjustable": True}}],
+    "list_service_quotas": [{"Quotas": []}],
+    "list_aws_default_service_quotas": [{"Quotas": []}],
     "describe_stacks": [{"Stacks": [{"StackStatus": "UPDATE_IN_PROGRESS"}]}],
 }
 

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
+    Among,
     BackupAnswer,
     BucketAnswer,
     BucketSettings,
@@ -22,6 +23,7 @@ from hyperpod_cdk.checks.answers import (
     KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
+    MemberT,
     NotAnswered,
     Offering,
     Partial,
@@ -72,19 +74,21 @@ class Answers:
     )
     zones: Whole[tuple[Zone, ...]] = field(default_factory=_unset)
     # all there are, by ID; one that is missing does not exist
-    images: Whole[Mapping[str, ImageAnswer]] = field(default_factory=_unset)
+    images: Whole[Mapping[str, ImageAnswer] | Among[ImageAnswer]] = field(default_factory=_unset)
     # all there are with their states, by name; one that is missing does not exist
-    alarms: Whole[Mapping[str, str]] = field(default_factory=_unset)
+    alarms: Whole[Mapping[str, str] | Among[str]] = field(default_factory=_unset)
     # all there are, by EC2 name; a type that is missing is offered nowhere
-    instance_type_zones: Whole[Mapping[str, frozenset[str]]] = field(default_factory=_unset)
-    endpoint_services: Whole[Mapping[str, frozenset[str]]] = field(default_factory=_unset)
+    instance_type_zones: Whole[Mapping[str, frozenset[str]] | Among[frozenset[str]]] = field(default_factory=_unset)
+    endpoint_services: Whole[Mapping[str, frozenset[str]] | Among[frozenset[str]]] = field(default_factory=_unset)
     vpc: By[str, VpcAnswer | None] = field(default_factory=dict)  # VPC ID
     # all there are, by ID; one that is missing does not exist
-    subnets: Whole[Mapping[str, SubnetAnswer]] = field(default_factory=_unset)
+    subnets: Whole[Mapping[str, SubnetAnswer] | Among[SubnetAnswer]] = field(default_factory=_unset)
     route_tables: By[str, tuple[RouteTable, ...]] = field(default_factory=dict)  # VPC ID
     endpoints: By[str, tuple[Endpoint, ...]] = field(default_factory=dict)  # VPC ID
     # all there are, by ID; one that is missing does not exist
-    security_groups: Whole[Mapping[str, SecurityGroupAnswer]] = field(default_factory=_unset)
+    security_groups: Whole[Mapping[str, SecurityGroupAnswer] | Among[SecurityGroupAnswer]] = field(
+        default_factory=_unset
+    )
     kubernetes_versions: Whole[tuple[KubernetesVersionAnswer, ...]] = field(default_factory=_unset)
     addon_versions: By[tuple[str, str], AddonVersions | None] = field(default_factory=dict)  # (add-on, Kubernetes)
     eks_cluster: By[str, EksClusterAnswer | None] = field(default_factory=dict)  # name
@@ -99,12 +103,12 @@ class Answers:
     prometheus_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
     grafana_workspace: By[str, str | None] = field(default_factory=dict)  # ARN
     # by action, or by "action resource" for one resource alone; an action that is missing is allowed
-    simulate: Whole[Mapping[str, Decision]] = field(default_factory=_unset)
+    simulate: Whole[Mapping[str, Decision | NotAnswered]] = field(default_factory=_unset)
     bootstrap_version: By[str, int | None] = field(default_factory=dict)  # qualifier
-    lustre_file_systems: Whole[tuple[LustreAnswer, ...]] = field(default_factory=_unset)
+    lustre_file_systems: Whole[tuple[LustreAnswer, ...] | Partial[LustreAnswer]] = field(default_factory=_unset)
     file_system_backup: By[str, BackupAnswer | None] = field(default_factory=dict)  # backup ID
     # all there are, by ID; one that is missing does not exist
-    interface_groups: Whole[Mapping[str, tuple[str, ...]]] = field(default_factory=_unset)
+    interface_groups: Whole[Mapping[str, tuple[str, ...]] | Among[tuple[str, ...]]] = field(default_factory=_unset)
     bucket: By[str, BucketAnswer | None] = field(default_factory=dict)  # name
     bucket_settings: By[str, BucketSettings] = field(default_factory=dict)  # name
     kms_key: By[str, KmsKeyAnswer | None] = field(default_factory=dict)  # ARN
@@ -164,43 +168,35 @@ class FakeAws:
 
     def hyperpod_clusters(self) -> Partial[HyperPodClusterAnswer]:
         self.asked.append(("hyperpod_clusters",))
-        found = self.answers.hyperpod_clusters
-        if isinstance(found, Partial):
-            return found
-        return Partial(broken_off=found) if isinstance(found, NotAnswered) else Partial(read=found)
+        return _partial(self.answers.hyperpod_clusters)
 
     def zones(self) -> tuple[Zone, ...]:
         self.asked.append(("zones",))
         return _whole(self.answers.zones)
 
-    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
+    def images(self, image_ids: Sequence[str]) -> Among[ImageAnswer]:
         self.asked.append(("images", tuple(image_ids)))
-        there = _whole(self.answers.images)
-        return {name: there[name] for name in image_ids if name in there}
+        return _among(image_ids, self.answers.images)
 
-    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
+    def alarms(self, names: Sequence[str]) -> Among[str]:
         self.asked.append(("alarms", tuple(names)))
-        there = _whole(self.answers.alarms)
-        return {name: there[name] for name in names if name in there}
+        return _among(names, self.answers.alarms)
 
-    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Among[frozenset[str]]:
         self.asked.append(("instance_type_zones", tuple(ec2_names)))
-        there = _whole(self.answers.instance_type_zones)
-        return {name: there.get(name, frozenset()) for name in ec2_names}
+        return _among(ec2_names, self.answers.instance_type_zones, frozenset())
 
-    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    def endpoint_services(self, services: Sequence[str]) -> Among[frozenset[str]]:
         self.asked.append(("endpoint_services", tuple(services)))
-        there = _whole(self.answers.endpoint_services)
-        return {name: there.get(name, frozenset()) for name in services}
+        return _among(services, self.answers.endpoint_services, frozenset())
 
     def vpc(self, vpc_id: str) -> VpcAnswer | None:
         self.asked.append(("vpc", vpc_id))
         return _by_key(self.answers.vpc, vpc_id)
 
-    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
+    def subnets(self, subnet_ids: Sequence[str]) -> Among[SubnetAnswer]:
         self.asked.append(("subnets", tuple(subnet_ids)))
-        there = _whole(self.answers.subnets)
-        return {each: there[each] for each in subnet_ids if each in there}
+        return _among(subnet_ids, self.answers.subnets)
 
     def route_tables(self, vpc_id: str) -> tuple[RouteTable, ...]:
         self.asked.append(("route_tables", vpc_id))
@@ -210,10 +206,9 @@ class FakeAws:
         self.asked.append(("endpoints", vpc_id))
         return _by_key(self.answers.endpoints, vpc_id)
 
-    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
+    def security_groups(self, group_ids: Sequence[str]) -> Among[SecurityGroupAnswer]:
         self.asked.append(("security_groups", tuple(group_ids)))
-        there = _whole(self.answers.security_groups)
-        return {each: there[each] for each in group_ids if each in there}
+        return _among(group_ids, self.answers.security_groups)
 
     def kubernetes_versions(self) -> tuple[KubernetesVersionAnswer, ...]:
         self.asked.append(("kubernetes_versions",))
@@ -268,28 +263,33 @@ class FakeAws:
         *,
         resource: str = "*",
         context: Mapping[str, str] | None = None,
-    ) -> tuple[Decision, ...]:
+    ) -> Among[Decision]:
         self.asked.append(("simulate", principal_arn, tuple(actions), resource, dict(context or {})))
         decided = _whole(self.answers.simulate)
-        allowed = (Decision(action=action, decision="allowed") for action in actions)
-        return tuple(decided.get(f"{each.action} {resource}", decided.get(each.action, each)) for each in allowed)
+        found = {
+            action: decided.get(
+                f"{action} {resource}", decided.get(action, Decision(action=action, decision="allowed"))
+            )
+            for action in actions
+        }
+        unread = {action: each for action, each in found.items() if isinstance(each, NotAnswered)}
+        return Among({action: each for action, each in found.items() if isinstance(each, Decision)}, unread)
 
     def bootstrap_version(self, qualifier: str) -> int | None:
         self.asked.append(("bootstrap_version", qualifier))
         return _by_key(self.answers.bootstrap_version, qualifier)
 
-    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
+    def lustre_file_systems(self) -> Partial[LustreAnswer]:
         self.asked.append(("lustre_file_systems",))
-        return _whole(self.answers.lustre_file_systems)
+        return _partial(self.answers.lustre_file_systems)
 
     def file_system_backup(self, backup_id: str) -> BackupAnswer | None:
         self.asked.append(("file_system_backup", backup_id))
         return _by_key(self.answers.file_system_backup, backup_id)
 
-    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    def interface_groups(self, interface_ids: Sequence[str]) -> Among[tuple[str, ...]]:
         self.asked.append(("interface_groups", tuple(interface_ids)))
-        known = _whole(self.answers.interface_groups)
-        return {each: known[each] for each in interface_ids if each in known}
+        return _among(interface_ids, self.answers.interface_groups)
 
     def bucket(self, name: str) -> BucketAnswer | None:
         self.asked.append(("bucket", name))
@@ -316,6 +316,24 @@ def _whole(answer: AnswerT | NotAnswered) -> AnswerT:
     if isinstance(answer, NotAnswered):
         raise answer
     return answer
+
+
+def _among(
+    names: Sequence[str], there: Mapping[str, AnswerT] | Among[AnswerT] | NotAnswered, otherwise: AnswerT | None = None
+) -> Among[AnswerT]:
+    there = _whole(there)
+    unread = there.unread if isinstance(there, Among) else {}
+    known = there.read if isinstance(there, Among) else there
+    read = {name: known[name] for name in names if name in known}
+    if otherwise is not None:
+        read = {name: known.get(name, otherwise) for name in names if name not in unread}
+    return Among(read, {name: why for name, why in unread.items() if name in names})
+
+
+def _partial(found: tuple[MemberT, ...] | Partial[MemberT] | NotAnswered) -> Partial[MemberT]:
+    if isinstance(found, Partial):
+        return found
+    return Partial(broken_off=found) if isinstance(found, NotAnswered) else Partial(read=found)
 
 
 def _by_key(answers: Mapping[KeyT, AnswerT | NotAnswered] | NotAnswered, key: KeyT) -> AnswerT:

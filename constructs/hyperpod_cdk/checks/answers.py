@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -11,6 +11,7 @@ from hyperpod_cdk.handlers.quota_gate.comparison import Usage
 from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered as NotAnswered  # noqa: PLC0414 - the checks' word too
 
 MemberT = TypeVar("MemberT", bound="Named")
+ThingT = TypeVar("ThingT")
 
 
 class Named(Protocol):
@@ -80,6 +81,31 @@ class Partial(Generic[MemberT]):
         if self.broken_off is not None:
             raise self.broken_off
         return False
+
+
+class Among(Mapping[str, ThingT]):
+    """Which of the names that were asked about AWS has, with what it is; a name that is missing does not exist.
+
+    A name about which AWS did not answer is neither: looking it up raises NotAnswered, and so does going through all
+    of them, so that nobody takes a part for the whole. ``read`` is that part.
+    """
+
+    def __init__(self, read: Mapping[str, ThingT], unread: Mapping[str, NotAnswered] | None = None) -> None:
+        self.read = read
+        self.unread = {name: why for name, why in (unread or {}).items() if name not in read}
+
+    def __getitem__(self, name: str) -> ThingT:
+        if name in self.unread:
+            raise self.unread[name]
+        return self.read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        for why in self.unread.values():
+            raise why
+        return iter(self.read)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class AwsAccessError(Exception):
@@ -222,13 +248,13 @@ class Zone:
 
 @dataclass(frozen=True, kw_only=True)
 class VpcAnswer:
-    """A VPC with all its IPv4 blocks, the primary one first."""
+    """A VPC with all its IPv4 blocks, the primary one first; its attributes are asked for one by one."""
 
     vpc_id: str
     cidrs: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
-    dns_support: bool | None = None
-    dns_hostnames: bool | None = None
+    dns_support: bool | NotAnswered
+    dns_hostnames: bool | NotAnswered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,6 +423,11 @@ class LustreAnswer:
     network_interface_ids: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        """The ID, by which FSx lists it."""
+        return self.file_system_id
+
 
 @dataclass(frozen=True, kw_only=True)
 class BackupAnswer:
@@ -418,12 +449,15 @@ class BucketAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class BucketSettings:
-    """How a bucket is set up. ``owned``: the caller's account owns it. ``kms_key`` is empty where S3's own encrypts."""
+    """How a bucket is set up, each part of it asked for by itself.
 
-    owned: bool
-    public: bool
-    versioned: bool
-    kms_key: str
+    ``owned``: the caller's account owns it. ``kms_key`` is empty where S3's own encrypts.
+    """
+
+    owned: bool | NotAnswered
+    public: bool | NotAnswered
+    versioned: bool | NotAnswered
+    kms_key: str | NotAnswered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -496,15 +530,15 @@ class Aws(Protocol):
         """Every zone of the region, those that are not opted in too."""
         ...
 
-    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
+    def images(self, image_ids: Sequence[str]) -> Among[ImageAnswer]:
         """The AMIs that the account may use among these, by ID."""
         ...
 
-    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
+    def alarms(self, names: Sequence[str]) -> Among[str]:
         """The state (OK, ALARM, INSUFFICIENT_DATA) of the CloudWatch alarms that exist among these, by name."""
         ...
 
-    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Among[frozenset[str]]:
         """For each EC2 type (``p5.48xlarge``) the IDs of the zones that offer it; empty: none in the region."""
         ...
 
@@ -512,7 +546,7 @@ class Aws(Protocol):
         """A VPC with its blocks and DNS attributes."""
         ...
 
-    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
+    def subnets(self, subnet_ids: Sequence[str]) -> Among[SubnetAnswer]:
         """The subnets that exist among these, by ID."""
         ...
 
@@ -524,11 +558,11 @@ class Aws(Protocol):
         """The VPC endpoints of a VPC."""
         ...
 
-    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
+    def endpoint_services(self, services: Sequence[str]) -> Among[frozenset[str]]:
         """For each service by the end of its endpoint's name (``ecr.api``) the IDs of the zones that have it."""
         ...
 
-    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
+    def security_groups(self, group_ids: Sequence[str]) -> Among[SecurityGroupAnswer]:
         """The security groups that exist among these, by ID."""
         ...
 
@@ -571,8 +605,10 @@ class Aws(Protocol):
         *,
         resource: str = "*",
         context: Mapping[str, str] | None = None,
-    ) -> tuple[Decision, ...]:
+    ) -> Among[Decision]:
         """What IAM's policy simulator says of actions of an identity on a resource, by ARN, or on all resources.
+
+        By action, of every one that was asked about.
 
         ``context`` are condition keys of the request (``iam:AWSServiceName``) beside ``aws:RequestedRegion``, which is
         always that of the environment.
@@ -583,7 +619,7 @@ class Aws(Protocol):
         """The version of the CDK bootstrap stack in the region; None: not bootstrapped."""
         ...
 
-    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
+    def lustre_file_systems(self) -> Partial[LustreAnswer]:
         """Every FSx for Lustre file system of the account in the region."""
         ...
 
@@ -591,7 +627,7 @@ class Aws(Protocol):
         """A backup of an FSx file system, of the account in the region."""
         ...
 
-    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    def interface_groups(self, interface_ids: Sequence[str]) -> Among[tuple[str, ...]]:
         """The security groups of the network interfaces that exist among these, by the interface's ID."""
         ...
 
@@ -643,8 +679,9 @@ class Question:
         if answer is None:
             name = str(arguments[0]).rpartition("/")[2] if arguments else ""
             return (f"there is no {self.thing} {name}".rstrip(),)
-        if isinstance(answer, Mapping) and arguments and isinstance(arguments[0], list | tuple):
-            return tuple(f"there is no {self.thing} {name}" for name in arguments[0] if name not in answer)
+        if isinstance(answer, Among) and arguments and isinstance(arguments[0], list | tuple):
+            known = {*answer.read, *answer.unread}
+            return tuple(f"there is no {self.thing} {name}" for name in arguments[0] if name not in known)
         return ()
 
 

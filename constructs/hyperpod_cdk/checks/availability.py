@@ -94,7 +94,11 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
         yield unanswered(zones, "network.existing.control_plane_subnet_ids")
     refused = regions.eks_control_plane_unsupported_az_ids()
     for index, subnet_id in enumerate(ids):
-        subnet = subnets.get(subnet_id)
+        try:
+            subnet = subnets.get(subnet_id)
+        except NotAnswered as missing:
+            yield unanswered(missing, f"network.existing.control_plane_subnet_ids[{index}]", about=subnet_id)
+            continue
         if subnet is None:
             continue
         az_id = subnet.availability_zone_id
@@ -140,7 +144,10 @@ def instance_types_are_offered_in_their_zones(case: Case, aws: Aws) -> Iterator[
     there = None if isinstance(zones, NotAnswered) else {zone.zone_id for zone in zones}
     for path, group in groups:
         if there is None or group.availability_zone_id in there:
-            yield from _offered(environment, path, group, offered)
+            try:
+                yield from _offered(environment, path, group, offered)
+            except NotAnswered as missing:
+                yield unanswered(missing, path)
 
 
 @check(

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -29,6 +29,7 @@ from botocore.signers import RequestSigner
 from hyperpod_cdk.checks import api_server, aws_shapes
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
+    Among,
     AwsAccessError,
     BackupAnswer,
     BucketAnswer,
@@ -473,84 +474,79 @@ class LiveAws:
         with _read("ec2:DescribeAvailabilityZones"):
             return tuple(aws_shapes.zone(row) for row in answer["AvailabilityZones"])
 
-    def images(self, image_ids: Sequence[str]) -> Mapping[str, ImageAnswer]:
-        rows = self._filtered("describe_images", "Images", "image-id", image_ids)
-        with _read("ec2:DescribeImages"):
-            return {row["ImageId"]: aws_shapes.image(row) for row in rows}
+    def images(self, image_ids: Sequence[str]) -> Among[ImageAnswer]:
+        return self._those_of(image_ids, _IMAGES, lambda row: (row["ImageId"], aws_shapes.image(row)))
 
-    def alarms(self, names: Sequence[str]) -> Mapping[str, str]:
-        wanted = list(dict.fromkeys(names))
-        batches = [wanted[start : start + ALARM_NAMES] for start in range(0, len(wanted), ALARM_NAMES)]
+    def alarms(self, names: Sequence[str]) -> Among[str]:
         kinds = ["MetricAlarm", "CompositeAlarm"]
-        answers = self.each(
-            lambda batch: self._asked("cloudwatch", "describe_alarms", {"AlarmNames": batch, "AlarmTypes": kinds}),
-            batches,
-        )
-        with _read("cloudwatch:DescribeAlarms"):
-            return {
-                row["AlarmName"]: row["StateValue"]
-                for answer in answers
-                for row in (*answer["MetricAlarms"], *answer.get("CompositeAlarms", ()))
-            }
 
-    def instance_type_zones(self, ec2_names: Sequence[str]) -> Mapping[str, frozenset[str]]:
-        rows = self._filtered(
-            "describe_instance_type_offerings",
-            "InstanceTypeOfferings",
-            "instance-type",
-            ec2_names,
-            LocationType="availability-zone-id",
-        )
-        with _read("ec2:DescribeInstanceTypeOfferings"):
-            pairs = [(row["InstanceType"], row["Location"]) for row in rows]
-        return {name: frozenset(zone for of, zone in pairs if of == name) for name in ec2_names}
+        def ask(batch: Sequence[str]) -> tuple[dict[str, str], NotAnswered | None]:
+            asked = {"AlarmNames": list(batch), "AlarmTypes": kinds}
+            answer = self._asked("cloudwatch", "describe_alarms", asked)
+            with _read("cloudwatch:DescribeAlarms"):
+                rows = (*answer["MetricAlarms"], *answer.get("CompositeAlarms", ()))
+                return {row["AlarmName"]: row["StateValue"] for row in rows}, None
+
+        return _among(names, ALARM_NAMES, ask)
+
+    def instance_type_zones(self, ec2_names: Sequence[str]) -> Among[frozenset[str]]:
+        def ask(batch: Sequence[str]) -> tuple[dict[str, frozenset[str]], NotAnswered | None]:
+            # each type has several rows, so that none is known before the last page
+            rows = self._filtered(_OFFERINGS, batch, LocationType="availability-zone-id").whole()
+            with _read("ec2:DescribeInstanceTypeOfferings"):
+                pairs = [(row["InstanceType"], row["Location"]) for row in rows]
+            return {name: frozenset(zone for of, zone in pairs if of == name) for name in batch}, None
+
+        return _among(ec2_names, FILTER_VALUES, ask)
 
     def vpc(self, vpc_id: str) -> VpcAnswer | None:
         def ask(attribute: str) -> Any:
             if not attribute:
-                return self._filtered("describe_vpcs", "Vpcs", "vpc-id", [vpc_id])
-            return self._found(
+                return self._filtered(_VPCS, [vpc_id]).whole()
+            answer = self._found(
                 "ec2",
                 "describe_vpc_attribute",
                 {"VpcId": vpc_id, "Attribute": attribute},
                 lambda refused: refused.code == "InvalidVpcID.NotFound",
             )
+            with _read("ec2:DescribeVpcAttribute"):
+                return None if answer is None else answer[f"{attribute[:1].upper()}{attribute[1:]}"]["Value"]
 
-        rows, support, hostnames = self.each(ask, ("", "enableDnsSupport", "enableDnsHostnames"))
-        if not rows or not support or not hostnames:
+        rows, support, hostnames = together(ask, ("", "enableDnsSupport", "enableDnsHostnames"))
+        if isinstance(rows, NotAnswered):
+            raise rows
+        if not rows or support is None or hostnames is None:
             return None
         with _read("ec2:DescribeVpcs"):
-            return aws_shapes.vpc(
-                rows[0],
-                dns_support=support["EnableDnsSupport"]["Value"],
-                dns_hostnames=hostnames["EnableDnsHostnames"]["Value"],
-            )
+            return aws_shapes.vpc(rows[0], dns_support=support, dns_hostnames=hostnames)
 
-    def subnets(self, subnet_ids: Sequence[str]) -> Mapping[str, SubnetAnswer]:
-        rows = self._filtered("describe_subnets", "Subnets", "subnet-id", subnet_ids)
-        with _read("ec2:DescribeSubnets"):
-            return {row["SubnetId"]: aws_shapes.subnet(row) for row in rows}
+    def subnets(self, subnet_ids: Sequence[str]) -> Among[SubnetAnswer]:
+        return self._those_of(subnet_ids, _SUBNETS, lambda row: (row["SubnetId"], aws_shapes.subnet(row)))
 
     def route_tables(self, vpc_id: str) -> tuple[RouteTable, ...]:
-        rows = self._filtered("describe_route_tables", "RouteTables", "vpc-id", [vpc_id])
+        rows = self._filtered(_ROUTE_TABLES, [vpc_id]).whole()
         with _read("ec2:DescribeRouteTables"):
             return tuple(aws_shapes.route_table(row) for row in rows)
 
     def endpoints(self, vpc_id: str) -> tuple[Endpoint, ...]:
-        rows = self._filtered("describe_vpc_endpoints", "VpcEndpoints", "vpc-id", [vpc_id])
+        rows = self._filtered(_ENDPOINTS, [vpc_id]).whole()
         with _read("ec2:DescribeVpcEndpoints"):
             return tuple(aws_shapes.endpoint(row) for row in rows)
 
-    def endpoint_services(self, services: Sequence[str]) -> Mapping[str, frozenset[str]]:
-        rows = self._filtered("describe_vpc_endpoint_services", "ServiceDetails", "service-type", ["Interface"])
+    def endpoint_services(self, services: Sequence[str]) -> Among[frozenset[str]]:
+        listed = self._filtered(_ENDPOINT_SERVICES, ["Interface"])
         with _read("ec2:DescribeVpcEndpointServices"):
-            there = {aws_shapes.endpoint_service(row["ServiceName"]): row["AvailabilityZoneIds"] for row in rows}
-        return {name: frozenset(there.get(name, ())) for name in services}
+            there = {
+                aws_shapes.endpoint_service(row["ServiceName"]): frozenset(row["AvailabilityZoneIds"])
+                for row in listed.items
+            }
+        if listed.missing is not None and not there:
+            raise copy.copy(listed.missing)
+        known = {name: there.get(name, frozenset()) for name in services if name in there or listed.missing is None}
+        return Among(known, dict.fromkeys(services, listed.missing) if listed.missing else None)
 
-    def security_groups(self, group_ids: Sequence[str]) -> Mapping[str, SecurityGroupAnswer]:
-        rows = self._filtered("describe_security_groups", "SecurityGroups", "group-id", group_ids)
-        with _read("ec2:DescribeSecurityGroups"):
-            return {row["GroupId"]: aws_shapes.security_group(row) for row in rows}
+    def security_groups(self, group_ids: Sequence[str]) -> Among[SecurityGroupAnswer]:
+        return self._those_of(group_ids, _SECURITY_GROUPS, lambda row: (row["GroupId"], aws_shapes.security_group(row)))
 
     def kubernetes_versions(self) -> tuple[KubernetesVersionAnswer, ...]:
         rows = self.pages("eks", "describe_cluster_versions", "clusterVersions", includeAll=True)
@@ -610,18 +606,18 @@ class LiveAws:
         *,
         resource: str = "*",
         context: Mapping[str, str] | None = None,
-    ) -> tuple[Decision, ...]:
+    ) -> Among[Decision]:
         """As in ``Aws``. ``principal_arn`` may be that of a session, as ``caller`` gives it.
 
         IAM's simulator asks for an identity: a session stands for its role. A session's own policies, and conditions
         of service control policies, are not simulated.
         """
         identity = self._identity(principal_arn)
-        batches = [actions[start : start + SIMULATED_ACTIONS] for start in range(0, len(actions), SIMULATED_ACTIONS)]
         # most policies of organizations look at the region, and IAM knows none here
         keys = {"aws:RequestedRegion": self._region, **(context or {})}
-        pages = self.each(
-            lambda batch: self.pages(
+
+        def ask(batch: Sequence[str]) -> tuple[dict[str, Decision], NotAnswered | None]:
+            listed = self.listed(
                 "iam",
                 "simulate_principal_policy",
                 "EvaluationResults",
@@ -632,12 +628,23 @@ class LiveAws:
                     {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
                     for key, value in sorted(keys.items())
                 ],
-            ),
-            batches,
-        )
-        with _read("iam:SimulatePrincipalPolicy"):
-            decided = {row["EvalActionName"].lower(): aws_shapes.decision(row) for rows in pages for row in rows}
-            return tuple(decided[action.lower()] for action in actions)
+            )
+            with _read("iam:SimulatePrincipalPolicy"):
+                decided = {row["EvalActionName"].lower(): aws_shapes.decision(row) for row in listed.items}
+                found = {
+                    action: replace(decided[action.lower()], action=action)
+                    for action in batch
+                    if action.lower() in decided
+                }
+            undecided = next((action for action in batch if action not in found), None)
+            if undecided is None or listed.missing is not None:
+                return found, listed.missing
+            # IAM decides every action that it is asked about
+            return found, NotAnswered(
+                f"the answer to iam:SimulatePrincipalPolicy cannot be read: '{undecided.lower()}' is missing"
+            )
+
+        return _among(actions, SIMULATED_ACTIONS, ask)
 
     def bootstrap_version(self, qualifier: str) -> int | None:
         answer = self._found(
@@ -649,10 +656,11 @@ class LiveAws:
         with _read("ssm:GetParameter"):
             return None if answer is None else int(answer["Parameter"]["Value"])
 
-    def lustre_file_systems(self) -> tuple[LustreAnswer, ...]:
-        rows = self.pages("fsx", "describe_file_systems", "FileSystems")
+    def lustre_file_systems(self) -> Partial[LustreAnswer]:
+        listed = self.listed("fsx", "describe_file_systems", "FileSystems")
         with _read("fsx:DescribeFileSystems"):
-            return tuple(aws_shapes.lustre(row) for row in rows if row["FileSystemType"] == "LUSTRE")
+            read = tuple(aws_shapes.lustre(row) for row in listed.items if row["FileSystemType"] == "LUSTRE")
+        return Partial(read=read, broken_off=listed.missing)
 
     def file_system_backup(self, backup_id: str) -> BackupAnswer | None:
         answer = self._found(
@@ -663,10 +671,12 @@ class LiveAws:
         with _read("fsx:DescribeBackups"):
             return next((aws_shapes.backup(row) for row in answer["Backups"]), None)
 
-    def interface_groups(self, interface_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        rows = self._filtered("describe_network_interfaces", "NetworkInterfaces", "network-interface-id", interface_ids)
-        with _read("ec2:DescribeNetworkInterfaces"):
-            return {row["NetworkInterfaceId"]: tuple(each["GroupId"] for each in row["Groups"]) for row in rows}
+    def interface_groups(self, interface_ids: Sequence[str]) -> Among[tuple[str, ...]]:
+        return self._those_of(
+            interface_ids,
+            _INTERFACES,
+            lambda row: (row["NetworkInterfaceId"], tuple(each["GroupId"] for each in row["Groups"])),
+        )
 
     def bucket(self, name: str) -> BucketAnswer | None:
         answer = self._found(
@@ -680,22 +690,40 @@ class LiveAws:
 
     def bucket_settings(self, name: str) -> BucketSettings:
         bucket = {"Bucket": name}
-        calls: dict[str, Callable[[], Any]] = {
-            "buckets": lambda: self._asked("s3", "list_buckets", {}),
-            "policy": lambda: self._found(
+
+        def owned() -> bool:
+            listed = self.listed("s3", "list_buckets", "Buckets")
+            with _read("s3:ListBuckets"):
+                if any(row["Name"] == name for row in listed.items):
+                    return True
+            # not among those that were read is no answer where there may be more
+            listed.whole()
+            return False
+
+        def public() -> bool:
+            answer = self._found(
                 "s3", "get_bucket_policy_status", bucket, lambda refused: refused.code == "NoSuchBucketPolicy"
-            ),
-            "versioning": lambda: self._asked("s3", "get_bucket_versioning", bucket),
-            "encryption": lambda: self._found(
+            )
+            with _read("s3:GetBucketPolicyStatus"):
+                return answer is not None and bool(answer["PolicyStatus"]["IsPublic"])
+
+        def versioned() -> bool:
+            # a bucket that never had versions has no status
+            return bool(self._asked("s3", "get_bucket_versioning", bucket).get("Status") == "Enabled")
+
+        def kms_key() -> str:
+            answer = self._found(
                 "s3",
                 "get_bucket_encryption",
                 bucket,
                 lambda refused: refused.code == "ServerSideEncryptionConfigurationNotFoundError",
-            ),
-        }
-        answers = dict(zip(calls, self.each(lambda ask: ask(), calls.values()), strict=True))
-        with _read("s3:GetBucket..."):
-            return aws_shapes.bucket_settings(name, **answers)
+            )
+            with _read("s3:GetBucketEncryption"):
+                return "" if answer is None else aws_shapes.default_key(answer)
+
+        asked: list[Callable[[], bool | str]] = [owned, public, versioned, kms_key]
+        answers: list[Any] = list(together(lambda ask: ask(), asked))
+        return BucketSettings(owned=answers[0], public=answers[1], versioned=answers[2], kms_key=answers[3])
 
     def kms_key(self, arn: str) -> KmsKeyAnswer | None:
         answer = self._found("kms", "describe_key", {"KeyId": arn}, lambda refused: refused.code == "NotFoundException")
@@ -770,17 +798,22 @@ class LiveAws:
             raise NotAnswered(f"the role of {arn} is gone")
         return role.arn
 
-    def _filtered(
-        self, operation: str, key: str, name: str, values: Sequence[str], **params: Any
-    ) -> list[Mapping[str, Any]]:
+    def _filtered(self, of: _Filtered, values: Sequence[str], **params: Any) -> Listed:
         """Ask EC2 by a filter: what does not exist is left out, where an ID as a parameter would be an error."""
-        wanted = list(dict.fromkeys(values))
-        batches = [wanted[start : start + FILTER_VALUES] for start in range(0, len(wanted), FILTER_VALUES)]
-        rows = self.each(
-            lambda batch: self.pages("ec2", operation, key, Filters=[{"Name": name, "Values": batch}], **params),
-            batches,
-        )
-        return [row for batch in rows for row in batch]
+        filters = [{"Name": of.filter, "Values": list(values)}]
+        return self.listed("ec2", of.operation, of.key, Filters=filters, **params)
+
+    def _those_of(
+        self, values: Sequence[str], of: _Filtered, read: Callable[[Mapping[str, Any]], tuple[str, ItemT]]
+    ) -> Among[ItemT]:
+        """Ask EC2 for what exists among these, each of which is one row of its answer."""
+
+        def ask(batch: Sequence[str]) -> tuple[dict[str, ItemT], NotAnswered | None]:
+            listed = self._filtered(of, batch)
+            with _read(self._name("ec2", of.operation)):
+                return dict(read(row) for row in listed.items), listed.missing
+
+        return _among(values, FILTER_VALUES, ask)
 
     def _found(
         self, service: str, operation: str, params: Mapping[str, Any], is_missing: Callable[[_Refused], bool]
@@ -1075,6 +1108,26 @@ class _Pagination:
     page_size: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Filtered:
+    """An operation of EC2, the member of its answer that holds the rows, and the filter by which it is asked."""
+
+    operation: str
+    key: str
+    filter: str
+
+
+_IMAGES = _Filtered("describe_images", "Images", "image-id")
+_OFFERINGS = _Filtered("describe_instance_type_offerings", "InstanceTypeOfferings", "instance-type")
+_VPCS = _Filtered("describe_vpcs", "Vpcs", "vpc-id")
+_SUBNETS = _Filtered("describe_subnets", "Subnets", "subnet-id")
+_ROUTE_TABLES = _Filtered("describe_route_tables", "RouteTables", "vpc-id")
+_ENDPOINTS = _Filtered("describe_vpc_endpoints", "VpcEndpoints", "vpc-id")
+_ENDPOINT_SERVICES = _Filtered("describe_vpc_endpoint_services", "ServiceDetails", "service-type")
+_SECURITY_GROUPS = _Filtered("describe_security_groups", "SecurityGroups", "group-id")
+_INTERFACES = _Filtered("describe_network_interfaces", "NetworkInterfaces", "network-interface-id")
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Row:
     """What a list says of one member."""
@@ -1096,6 +1149,31 @@ def _partial(listed: Listed, rows: Sequence[_Row], describe: Callable[[str], Mem
         ),
         broken_off=listed.missing,
     )
+
+
+def _among(
+    names: Sequence[str],
+    most: int,
+    ask: Callable[[Sequence[str]], tuple[Mapping[str, ItemT], NotAnswered | None]],
+) -> Among[ItemT]:
+    """Ask about names in batches of at most ``most`` side by side; those of a batch that did not come are unread.
+
+    ``ask`` gives what there is among the names of a batch, and why there may be more. Raises NotAnswered where nothing
+    of them was read.
+    """
+    wanted = list(dict.fromkeys(names))
+    batches = [wanted[start : start + most] for start in range(0, len(wanted), most)]
+    read: dict[str, ItemT] = {}
+    unread: dict[str, NotAnswered] = {}
+    for batch, answer in zip(batches, together(ask, batches), strict=True):
+        there, why = ({}, answer) if isinstance(answer, NotAnswered) else answer
+        read.update(there)
+        if why is not None:
+            unread.update(dict.fromkeys(batch, why))
+    if unread and not read and len(unread) == len(wanted):
+        # said once, and not once for each of them
+        raise copy.copy(next(iter(unread.values())))
+    return Among(read, unread)
 
 
 @contextmanager

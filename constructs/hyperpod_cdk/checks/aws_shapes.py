@@ -14,7 +14,6 @@ from typing import Any
 from hyperpod_cdk.checks.answers import (
     AddonVersions,
     BackupAnswer,
-    BucketSettings,
     Decision,
     EksClusterAnswer,
     Endpoint,
@@ -25,6 +24,7 @@ from hyperpod_cdk.checks.answers import (
     KmsKeyAnswer,
     KubernetesVersionAnswer,
     LustreAnswer,
+    NotAnswered,
     Offering,
     QuotaRequest,
     ReservedCapacity,
@@ -181,7 +181,7 @@ def zone(row: Answer) -> Zone:
     )
 
 
-def vpc(row: Answer, *, dns_support: bool | None, dns_hostnames: bool | None) -> VpcAnswer:
+def vpc(row: Answer, *, dns_support: bool | NotAnswered, dns_hostnames: bool | NotAnswered) -> VpcAnswer:
     """Read one row of DescribeVpcs; the attributes come from DescribeVpcAttribute."""
     primary = row["CidrBlock"]
     others = (
@@ -394,18 +394,11 @@ def _route(row: Answer) -> Route:
     return Route(destination=destination, target=target, state=row.get("State", "active"))
 
 
-def bucket_settings(
-    name: str, *, buckets: Answer, policy: Answer | None, versioning: Answer, encryption: Answer | None
-) -> BucketSettings:
-    """Read what four calls say of a bucket; None where it has no policy, or no encryption of its own."""
-    rules = encryption["ServerSideEncryptionConfiguration"]["Rules"] if encryption else ()
+def default_key(answer: Answer) -> str:
+    """Give the KMS key by which GetBucketEncryption says that a bucket encrypts; empty: S3's own."""
+    rules = answer["ServerSideEncryptionConfiguration"]["Rules"]
     defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
-    return BucketSettings(
-        owned=any(row["Name"] == name for row in buckets["Buckets"]),
-        public=bool(policy and policy["PolicyStatus"]["IsPublic"]),
-        versioned=versioning.get("Status") == "Enabled",
-        kms_key=next((each["KMSMasterKeyID"] for each in defaults if each.get("KMSMasterKeyID")), ""),
-    )
+    return next((str(each["KMSMasterKeyID"]) for each in defaults if each.get("KMSMasterKeyID")), "")
 
 
 def kms_key(row: Answer) -> KmsKeyAnswer:

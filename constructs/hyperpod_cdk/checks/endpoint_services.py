@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hyperpod_cdk.checks.answers import Aws
-from hyperpod_cdk.checks.model import Case, Found, check, error
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.endpoints import interface_endpoints, needed_endpoints
 
@@ -18,7 +18,7 @@ from hyperpod_cdk.config.endpoints import interface_endpoints, needed_endpoints
     " to stand. An existing network brings its own, which other checks look at.",
     fails="A service has no interface endpoint in the region, or not in a zone: CloudFormation then fails in the middle"
     " of the foundation stack.",
-    skips="AWS gives no answer about the services.",
+    skips="AWS gives no answer about the services; those that it showed are compared all the same.",
     by_hand="aws ec2 describe-vpc-endpoint-services --filters Name=service-type,Values=Interface"
     " --query 'ServiceDetails[].[ServiceName,AvailabilityZoneIds]'",
 )
@@ -28,8 +28,10 @@ def endpoint_services_exist_in_their_zones(case: Case, aws: Aws) -> Iterator[Fou
     zones = environment.network.endpoint_zones()
     if not zones:
         return
-    services = interface_endpoints(environment)
-    there = aws.endpoint_services(services)
+    there = aws.endpoint_services(interface_endpoints(environment))
+    for why in dict.fromkeys(there.unread.values()):
+        yield unanswered(why, "network.egress")
+    services = [service for service in interface_endpoints(environment) if service in there.read]
     for service in services:
         if not there[service]:
             yield error(

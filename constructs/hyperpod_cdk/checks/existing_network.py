@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, collapse_addresses
-from typing import cast
+from typing import TypeVar, cast
 
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.checks.answers import (
+    Among,
     Aws,
     Endpoint,
+    NotAnswered,
     Route,
     RouteTable,
     SecurityGroupAnswer,
     SecurityGroupRule,
     SubnetAnswer,
+    VpcAnswer,
 )
-from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, warning
-from hyperpod_cdk.checks.side_by_side import answered
+from hyperpod_cdk.checks.model import Case, Found, Skipped, check, error, unanswered, warning
+from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.endpoints import needed_endpoints
 from hyperpod_cdk.config.network import FEWEST_ZONES, ExistingNetwork
 
 AREA = "existing-network"
+
+ThingT = TypeVar("ThingT")
 
 NODE_ENDPOINTS = tuple(row.service for row in catalog.ENDPOINTS if row.caller == catalog.NODES and not row.unsure)
 """Interface endpoints that nodes without a way out need, beside S3 (SageMaker developer guide, EKS user guide)."""
@@ -62,12 +67,23 @@ class _Named:
 
 @dataclass(frozen=True, kw_only=True)
 class _Seen:
-    """What AWS has of the file's network; ``subnets`` only those that exist and stand in the VPC."""
+    """What AWS has of the file's network; ``subnets`` only those that exist and stand in the VPC.
+
+    ``gaps`` say what of it was not read: whatever is found of the rest, nothing has passed.
+    """
 
     named: tuple[_Named, ...]
     subnets: Mapping[str, SubnetAnswer]
     tables: tuple[RouteTable, ...]
-    endpoints: tuple[Endpoint, ...]
+    answered_endpoints: tuple[Endpoint, ...] | NotAnswered
+    gaps: tuple[Skipped, ...] = ()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The endpoints of the VPC; raises NotAnswered where AWS did not show them."""
+        if isinstance(self.answered_endpoints, NotAnswered):
+            raise self.answered_endpoints
+        return self.answered_endpoints
 
     def table_of(self, subnet_id: str) -> RouteTable | None:
         own = next((table for table in self.tables if subnet_id in table.subnet_ids), None)
@@ -160,7 +176,7 @@ class _Routed:
     passes="The VPC exists in the account and region, with DNS resolution and DNS hostnames, which the private endpoint"
     " of EKS and private names of endpoints need.",
     fails="It does not exist, or one of the two DNS attributes is off.",
-    skips="AWS does not answer about the VPC or its attributes.",
+    skips="AWS does not answer about the VPC, or about one of its attributes; the other is compared all the same.",
     by_hand="aws ec2 describe-vpc-attribute --vpc-id vpc-0a1b2c3d4e5f67890 --attribute enableDnsHostnames",
 )
 def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
@@ -182,12 +198,8 @@ def existing_vpc_resolves_names(case: Case, aws: Aws) -> Iterator[Found]:
         (vpc.dns_support, "DNS resolution", "enable-dns-support"),
         (vpc.dns_hostnames, "DNS hostnames", "enable-dns-hostnames"),
     ):
-        if value is None:
-            yield Skipped(
-                reason=f"whether {what} is on in {existing.vpc_id} is not known",
-                action="ec2:DescribeVpcAttribute",
-                path=path,
-            )
+        if isinstance(value, NotAnswered):
+            yield unanswered(value, path, about=f"whether {what} is on in {existing.vpc_id}")
         elif not value:
             yield error(
                 path,
@@ -237,7 +249,8 @@ def vpc_cidrs_are_those_of_the_vpc(case: Case, aws: Aws) -> Iterator[Found]:
     " control-plane subnets of a new EKS cluster stand in two zones.",
     fails="A subnet does not exist, stands in another VPC or another zone; all control-plane subnets stand in one"
     " zone.",
-    skips="AWS does not answer about the VPC or the subnets, or there is no such VPC.",
+    skips="AWS does not answer about the VPC or about a subnet, or there is no such VPC; what it showed is compared all"
+    " the same.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
     " --query 'Subnets[].[VpcId,AvailabilityZoneId]'",
 )
@@ -248,10 +261,15 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
         return
     named = _named(existing)
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
-    answers = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
-    vpc, subnets = answers[0], cast("Mapping[str, SubnetAnswer]", answers[1])
+    vpc, subnets = _of_both(lambda: aws.vpc(existing.vpc_id), lambda: aws.subnets(ids))
+    if isinstance(vpc, NotAnswered):
+        yield unanswered(vpc, f"{_HERE}.vpc_id")
     for each in named:
-        subnet = subnets.get(each.subnet_id)
+        try:
+            subnet = subnets.get(each.subnet_id)
+        except NotAnswered as missing:
+            yield unanswered(missing, each.path, about=each.subnet_id)
+            continue
         if subnet is None:
             yield error(
                 each.path,
@@ -270,7 +288,7 @@ def existing_subnets_stand_where_the_file_says(case: Case, aws: Aws) -> Iterator
                 f"needs a subnet in {each.zone}, got {each.subnet_id} in {subnet.availability_zone_id}; name it under"
                 f" {subnet.availability_zone_id}, also in the groups and file systems there",
             )
-    yield from _one_zone(case.environment, existing, subnets)
+    yield from _one_zone(case.environment, existing, subnets.read)
 
 
 @check(
@@ -290,6 +308,7 @@ def existing_subnets_are_private(case: Case, aws: Aws) -> Iterator[Found]:
     seen = None if existing is None else _seen(existing, aws, endpoints=False)
     if seen is None:
         return
+    yield from seen.gaps
     public = [routed for routed in seen.by_table() if routed.internet_gateway]
     for routed in public:
         yield error(
@@ -337,6 +356,7 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
     seen = None if existing is None else _seen(existing, aws)
     if seen is None:
         return
+    yield from seen.gaps
     for routed in seen.by_table():
         if routed.table is None:
             yield Skipped(reason=f"AWS shows no route table of {routed.ids}", path=routed.path)
@@ -345,7 +365,7 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
             continue
         if routed.has_way_out:
             if case.environment.network.is_closed:
-                yield from _open(case.environment, routed, seen)
+                yield from _as_far_as_read(_open(case.environment, routed, seen), routed)
             continue
         if routed.dead_way_out:
             yield error(
@@ -354,7 +374,7 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
                 " (blackhole); route 0.0.0.0/0 to a NAT gateway that exists",
             )
         else:
-            yield from _closed(case.environment, routed, seen)
+            yield from _as_far_as_read(_closed(case.environment, routed, seen), routed)
 
 
 @check(
@@ -376,6 +396,7 @@ def existing_node_subnets_reach_s3(case: Case, aws: Aws) -> Iterator[Found]:
     seen = None if existing is None else _seen(existing, aws)
     if seen is None:
         return
+    yield from seen.gaps
     for routed in seen.by_table():
         if not routed.has_nodes or routed.internet_gateway or _reaches_s3(routed.table, seen.endpoints):
             continue
@@ -416,6 +437,7 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
     seen = None if existing is None else _seen(existing, aws)
     if existing is None or seen is None:
         return
+    yield from seen.gaps
     ways = (routed for routed in seen.by_table() if not routed.has_way_out and not routed.internet_gateway)
     closed = [seen.subnets[each.subnet_id] for routed in ways for each in routed.members if each.is_for_nodes]
     needed = [each for each in seen.endpoints if each.service in NODE_ENDPOINTS and _answers(each)]
@@ -428,7 +450,11 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
         own.add(case.environment.eks.existing.security_group_id)
     refused: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Endpoint]] = {}
     for endpoint in needed:
-        shut = _shut(_https_rules(endpoint.security_group_ids, groups), own, closed)
+        try:
+            shut = _shut(_https_rules(endpoint.security_group_ids, groups), own, closed)
+        except NotAnswered as missing:
+            yield unanswered(missing, _HERE, about=f"the groups of {endpoint.service}")
+            continue
         if shut:
             refused.setdefault((endpoint.security_group_ids, shut), []).append(endpoint)
     for (gates, shut), endpoints in refused.items():
@@ -455,7 +481,8 @@ def existing_endpoints_let_the_nodes_in(case: Case, aws: Aws) -> Iterator[Found]
     fails="The group does not exist or is another VPC's, or one of the two rules is missing: EFA's health check then"
     " fails the cluster; 0.0.0.0/0 outwards does not count. A warning where no instance type of the file has EFA, and"
     " where no rule by address or prefix list lets HTTPS out.",
-    skips="AWS does not answer about the VPC or the group, or there is no such VPC.",
+    skips="AWS does not answer about the VPC or the group, or there is no such VPC; the one that it showed is compared"
+    " all the same.",
     by_hand="aws ec2 describe-security-group-rules --filters Name=group-id,Values=sg-0a1b2c3d4e5f67890",
 )
 def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[Found]:
@@ -464,8 +491,10 @@ def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[F
     if existing is None or existing.security_group_id is None:
         return
     group_id, path = existing.security_group_id, f"{_HERE}.security_group_id"
-    answers = answered(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
-    vpc, group = answers[0], cast("Mapping[str, SecurityGroupAnswer]", answers[1]).get(group_id)
+    vpc, groups = _of_both(lambda: aws.vpc(existing.vpc_id), lambda: aws.security_groups((group_id,)))
+    if isinstance(vpc, NotAnswered):
+        yield unanswered(vpc, f"{_HERE}.vpc_id")
+    group = groups.get(group_id)
     if group is None:
         yield error(
             path,
@@ -498,21 +527,42 @@ def _seen(existing: ExistingNetwork, aws: Aws, *, endpoints: bool = True) -> _Se
     """Read the network; None where the VPC does not exist, so that one missing VPC is said once."""
     named = _named(existing)
     ids = tuple(dict.fromkeys(each.subnet_id for each in named))
-    answers = answered(
+    questions: list[Callable[[], object]] = [
         lambda: aws.vpc(existing.vpc_id),
         lambda: aws.subnets(ids),
         lambda: aws.route_tables(existing.vpc_id),
         *([lambda: aws.endpoints(existing.vpc_id)] if endpoints else []),
-    )
-    if answers[0] is None:
+    ]
+    vpc, subnets, tables, *others = together(lambda ask: ask(), questions)
+    if vpc is None:
         return None
-    subnets = cast("Mapping[str, SubnetAnswer]", answers[1])
+    for answer in (subnets, tables):
+        if isinstance(answer, NotAnswered):
+            raise answer
+    among = cast("Among[SubnetAnswer]", subnets)
     return _Seen(
         named=named,
-        subnets={key: subnet for key, subnet in subnets.items() if subnet.vpc_id == existing.vpc_id},
-        tables=cast("tuple[RouteTable, ...]", answers[2]),
-        endpoints=cast("tuple[Endpoint, ...]", answers[3]) if endpoints else (),
+        subnets={key: subnet for key, subnet in among.read.items() if subnet.vpc_id == existing.vpc_id},
+        tables=cast("tuple[RouteTable, ...]", tables),
+        answered_endpoints=cast("tuple[Endpoint, ...] | NotAnswered", others[0]) if others else (),
+        gaps=(
+            *([unanswered(vpc, f"{_HERE}.vpc_id")] if isinstance(vpc, NotAnswered) else []),
+            *(
+                unanswered(among.unread[each.subnet_id], each.path, about=each.subnet_id)
+                for each in named
+                if each.subnet_id in among.unread
+            ),
+        ),
     )
+
+
+def _of_both(vpc: Callable[[], VpcAnswer | None], things: Callable[[], Among[ThingT]]) -> tuple[object, Among[ThingT]]:
+    """Ask about the VPC and about things in it, which are judged without the VPC too."""
+    questions: tuple[Callable[[], object], ...] = (vpc, things)
+    whose, answer = together(lambda ask: ask(), questions)
+    if isinstance(answer, NotAnswered):
+        raise answer
+    return whose, cast("Among[ThingT]", answer)
 
 
 def _one_zone(
@@ -528,6 +578,14 @@ def _one_zone(
         f"needs subnets in at least {FEWEST_ZONES} availability zones, got {', '.join(ids)}, all in {''.join(zones)};"
         " name one in another zone",
     )
+
+
+def _as_far_as_read(found: Iterator[Found], routed: _Routed) -> Iterator[Found]:
+    """Give what is found of the subnets of one route table, and say what was not read, so that others follow."""
+    try:
+        yield from found
+    except NotAnswered as missing:
+        yield unanswered(missing, routed.path)
 
 
 def _answers(endpoint: Endpoint) -> bool:

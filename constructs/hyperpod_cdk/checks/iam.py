@@ -10,7 +10,7 @@ from pathlib import Path
 from hyperpod_cdk.catalog import addons, deployer_actions, iam, regions
 from hyperpod_cdk.catalog.deployer_actions import ResourceType
 from hyperpod_cdk.catalog.iam import ServiceLinkedRole
-from hyperpod_cdk.checks.answers import Aws, Decision, NotAnswered
+from hyperpod_cdk.checks.answers import Among, Aws, Decision, NotAnswered
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
@@ -221,7 +221,7 @@ def caller_may_use_the_bootstrap_roles(case: Case, aws: Aws) -> Iterator[Found]:
         ("file-publishing", _INSTEAD_OF_PUBLISHING, partial(_may_publish, aws, case)),
     )
     arns = [_bootstrap_role(role, case) for role, _, _ in ways]
-    answers = together(lambda arn: aws.simulate(caller.arn, (_ASSUME,), resource=arn)[0], arns)
+    answers = together(lambda arn: aws.simulate(caller.arn, (_ASSUME,), resource=arn)[_ASSUME], arns)
     for (role, instead, may_do_without), arn, answer in zip(ways, arns, answers, strict=True):
         if isinstance(answer, NotAnswered):
             yield unanswered(answer, "account", about=f"{_ASSUME} on cdk-…-{role}-role")
@@ -260,7 +260,10 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     actions = sorted({action for each in types for action in each.actions})
     executor, context = _executor(case), _context(environment)
     decisions = aws.simulate(executor, actions, context=context)
-    refused = {each.action: each for each in decisions if each.decision != "allowed"}
+    for why in dict.fromkeys(decisions.unread.values()):
+        unread = [action for action in actions if decisions.unread.get(action) is why]
+        yield unanswered(why, "account", about=f"{len(unread)} of {len(actions)} actions")
+    refused = {action: each for action, each in decisions.read.items() if each.decision != "allowed"}
     limited, not_judged = _for_single_resources(aws, case, refused)
     refused = {action: limited.get(action, decision) for action, decision in refused.items()}
     refused = {
@@ -271,7 +274,7 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
     if refused:
         certain = {action for each in types for action in each.certain}
         yield _denied(case, refused, {action: refused[action] for action in refused if action in certain})
-    asked = [action for action in actions if action not in not_judged]
+    asked = [action for action in decisions.read if action not in not_judged]
     yield Detail(
         text=f"{len(asked) - len(refused)} of {len(asked)} actions are allowed to {executor.rpartition('/')[2]}",
         data={"denied": sorted(refused), "actions": actions, "not_judged": sorted(not_judged)},
@@ -304,17 +307,21 @@ def _for_single_resources(
         if not named:
             unnamed.add(action)
 
-    def again(arn: str) -> tuple[Decision, ...]:
+    def again(arn: str) -> Among[Decision]:
         return aws.simulate(_executor(case), actions[arn], resource=arn, context=_context(environment))
 
     found: dict[str, Decision] = {}
-    for answer in together(again, list(actions)):
-        if isinstance(answer, NotAnswered):
-            raise answer
-        for decision in answer:
+    unread: dict[str, NotAnswered] = {}
+    for answer, asked in zip(together(again, list(actions)), actions.values(), strict=True):
+        among = Among({}, dict.fromkeys(asked, answer)) if isinstance(answer, NotAnswered) else answer
+        unread.update(among.unread)
+        for action, decision in among.read.items():
             # which of its types an action needs, and which it may do without, the reference does not tell
-            if decision.action not in found or decision.decision == "allowed":
-                found[decision.action] = decision
+            if action not in found or decision.decision == "allowed":
+                found[action] = decision
+    for action, why in unread.items():
+        if action not in found or found[action].decision != "allowed":
+            raise why
     return found, frozenset(unnamed)
 
 
@@ -370,21 +377,21 @@ def _creation(role: ServiceLinkedRole, case: Case, aws: Aws) -> Decision | None:
         (_CREATE_ROLE,),
         resource=role.arn(partition=case.environment.partition, account=case.environment.account),
         context={"iam:AWSServiceName": role.service},
-    )[0]
+    )[_CREATE_ROLE]
 
 
 def _may_deploy(aws: Aws, case: Case, principal_arn: str) -> bool:
     passing = {"iam:PassedToService": "cloudformation.amazonaws.com"}
     decisions = (
-        *aws.simulate(principal_arn, _INSTEAD_OF_DEPLOY, resource=_stack_arn(case.environment)),
-        *aws.simulate(principal_arn, (_PASS_ROLE,), resource=_executor(case), context=passing),
+        *aws.simulate(principal_arn, _INSTEAD_OF_DEPLOY, resource=_stack_arn(case.environment)).values(),
+        *aws.simulate(principal_arn, (_PASS_ROLE,), resource=_executor(case), context=passing).values(),
     )
     return all(each.decision == "allowed" for each in decisions)
 
 
 def _may_publish(aws: Aws, case: Case, principal_arn: str) -> bool:
     decisions = aws.simulate(principal_arn, _INSTEAD_OF_PUBLISHING, resource=_asset_arn(case))
-    return all(each.decision == "allowed" for each in decisions)
+    return all(each.decision == "allowed" for each in decisions.values())
 
 
 def _context(environment: Environment) -> dict[str, str]:

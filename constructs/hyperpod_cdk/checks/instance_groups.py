@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, ImageAnswer
-from hyperpod_cdk.checks.model import Case, Detail, Found, check, error, warning
+from hyperpod_cdk.checks.answers import Among, Aws, HyperPodClusterAnswer, ImageAnswer, NotAnswered
+from hyperpod_cdk.checks.model import Case, Detail, Found, check, error, unanswered, warning
 from hyperpod_cdk.config import InstanceGroup
 
 AREA = "instance-groups"
@@ -19,7 +19,7 @@ AREA = "instance-groups"
     " the account's own or a public one, as HyperPod's are.",
     fails="An AMI does not exist in the region or is not shared with the account, is not available yet, is for another"
     " architecture, is encrypted, has further volumes, or belongs to another account: HyperPod refuses the group.",
-    skips="EC2 does not answer.",
+    skips="EC2 does not answer; an AMI that it showed is looked at all the same.",
     by_hand="aws ec2 describe-images --image-ids ami-0123456789abcdef0 --query 'Images[].[State, Architecture, OwnerId,"
     " Public, BlockDeviceMappings[].Ebs.Encrypted]'",
 )
@@ -30,10 +30,14 @@ def images_can_be_booted(case: Case, aws: Aws) -> Iterator[Found]:
         for index, group in enumerate(case.environment.hyperpod.instance_groups)
         if group.image.ami_id not in (None, "default")
     }
-    images = aws.images(sorted({str(ami_id) for ami_id in wanted.values()})) if wanted else {}
+    images = aws.images(sorted({str(ami_id) for ami_id in wanted.values()})) if wanted else Among({})
     for index, ami_id in wanted.items():
         path = f"hyperpod.instance_groups[{index}].image.ami_id"
-        image = images.get(str(ami_id))
+        try:
+            image = images.get(str(ami_id))
+        except NotAnswered as missing:
+            yield unanswered(missing, path, about=str(ami_id))
+            continue
         if image is None:
             yield error(
                 path,
@@ -67,7 +71,7 @@ def _image_problems(case: Case, image: ImageAnswer, group: InstanceGroup) -> Ite
     passes="Every alarm exists in the region, and none of them is in state ALARM.",
     fails="An alarm does not exist: nothing would roll a bad update back. One that is in ALARM now is a warning, since"
     " an update would be rolled back at once.",
-    skips="CloudWatch does not answer.",
+    skips="CloudWatch does not answer; an alarm that it showed is looked at all the same.",
     by_hand="aws cloudwatch describe-alarms --alarm-names node-deficit --query 'MetricAlarms[].[AlarmName,"
     " StateValue]'",
 )
@@ -79,15 +83,20 @@ def rollback_alarms_exist(case: Case, aws: Aws) -> Iterator[Found]:
         if group.patching is not None
         for place, name in enumerate(group.patching.rollback_alarms)
     ]
-    states = aws.alarms(sorted({name for _, name in named})) if named else {}
+    states = aws.alarms(sorted({name for _, name in named})) if named else Among({})
     for path, name in named:
-        if name not in states:
+        try:
+            state = states.get(name)
+        except NotAnswered as missing:
+            yield unanswered(missing, path, about=name)
+            continue
+        if state is None:
             yield error(
                 path,
                 f'needs a CloudWatch alarm of {case.environment.region}, got "{name}", which does not exist; make the'
                 " alarm, or correct the name",
             )
-        elif states[name] == "ALARM":
+        elif state == "ALARM":
             yield warning(path, f"{name} is in ALARM, so that an update would be rolled back at once; see to it first")
 
 

@@ -10,7 +10,7 @@ from typing import cast
 from hyperpod_cdk.catalog import instance_types, lustre
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.checks import address_map
-from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, SubnetAnswer
+from hyperpod_cdk.checks.answers import Aws, HyperPodClusterAnswer, LustreAnswer, NotAnswered, Partial, SubnetAnswer
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
@@ -91,7 +91,11 @@ def existing_subnets_have_enough_free_addresses(case: Case, aws: Aws) -> Iterato
     drawn = []
     for budget in budgets:
         yield from _unknown(budget)
-        subnet = subnets.get(budget.subnet_id)
+        try:
+            subnet = subnets.get(budget.subnet_id)
+        except NotAnswered as missing:
+            yield unanswered(missing, budget.path, about=budget.subnet_id)
+            continue
         if subnet is None:
             continue
         left = _left(environment, budget, own)
@@ -119,19 +123,17 @@ def _own(environment: Environment, aws: Aws) -> _Own:
         lambda: aws.eks_cluster(environment.eks_cluster_name),
         aws.lustre_file_systems,
     ]
-    cluster, eks, systems = together(lambda ask: ask(), questions)
+    cluster, eks, answer = together(lambda ask: ask(), questions)
+    systems = cast("Partial[LustreAnswer] | NotAnswered", answer)
+    unread = systems if isinstance(systems, NotAnswered) else systems.broken_off
     # what was read of it reduces what is still to come, also where something else was not read
     return _Own(
         cluster=None if isinstance(cluster, NotAnswered) else cast("HyperPodClusterAnswer | None", cluster),
         eks=not isinstance(eks, NotAnswered) and eks is not None,
         file_systems=()
         if isinstance(systems, NotAnswered)
-        else tuple(
-            each
-            for each in cast("tuple[LustreAnswer, ...]", systems)
-            if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"
-        ),
-        missing=next((each for each in (cluster, eks, systems) if isinstance(each, NotAnswered)), None),
+        else tuple(each for each in systems.read if each.tags.get(_STACK_TAG) == f"{environment.name}-storage"),
+        missing=next((each for each in (cluster, eks, unread) if isinstance(each, NotAnswered)), None),
     )
 
 

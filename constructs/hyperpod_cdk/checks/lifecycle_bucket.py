@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.checks.answers import Aws, BucketSettings
-from hyperpod_cdk.checks.model import Case, Found, check, error, warning
+from hyperpod_cdk.checks.answers import Aws, BucketSettings, NotAnswered
+from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.config.lifecycle import ExistingBucket
 
 AREA = "lifecycle-bucket"
@@ -25,7 +25,7 @@ _MANAGED = "alias/aws/s3"
     " is the one that the file names. A warning where it keeps no versions.",
     fails="There is no such bucket, or it is another account's or in another region, or public: its scripts run as root"
     " on every node. Or it has another KMS key than the file says, which neither uploads nor nodes could use.",
-    skips="AWS does not answer about the bucket.",
+    skips="AWS does not answer about the bucket, or about one of these; the others are compared all the same.",
     by_hand="aws s3api head-bucket --bucket sagemaker-lifecycle-scripts",
 )
 def lifecycle_bucket_can_be_used(case: Case, aws: Aws) -> Iterator[Found]:
@@ -48,24 +48,34 @@ def lifecycle_bucket_can_be_used(case: Case, aws: Aws) -> Iterator[Found]:
 
 
 def _settings(account: str, wanted: ExistingBucket, found: BucketSettings) -> Iterator[Found]:
-    if not found.owned:
+    for part, what in (
+        (found.owned, "whose it is"),
+        (found.public, "whether it is public"),
+        (found.versioned, "whether it keeps versions"),
+        (found.kms_key, "which key encrypts it"),
+    ):
+        if isinstance(part, NotAnswered):
+            yield unanswered(part, _NAME, about=what)
+    if found.owned is False:
         yield error(
             _NAME,
             f"needs a bucket of account {account}, got {wanted.name}, which belongs to another: who can write there"
             " runs programs as root on every node; name one of the account's own",
         )
-    if found.public:
+    if found.public is True:
         yield error(
             _NAME,
             f"needs a bucket that is not public, got {wanted.name}: what lies there runs as root on every node; name"
             " another, or have its owner make it private",
         )
-    if not found.versioned:
+    if found.versioned is False:
         yield warning(
             _NAME,
             f"{wanted.name} keeps no versions, so a script that is overwritten or deleted is gone; run 'aws s3api"
             f" put-bucket-versioning --bucket {wanted.name} --versioning-configuration Status=Enabled'",
         )
+    if isinstance(found.kms_key, NotAnswered):
+        return
     stated = wanted.kms_key_arn or ""
     has = "" if found.kms_key.endswith(_MANAGED) else found.kms_key
     if not _same(has, stated):

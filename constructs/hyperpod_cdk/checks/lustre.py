@@ -159,7 +159,8 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
     " says, stands in the environment's VPC and in the zone that the file says, and its security groups let Lustre's"
     " ports in from the nodes' group, or from their subnet.",
     fails="One of these is otherwise: pods would wait for their mounts, for ever.",
-    skips="AWS gives no answer about the file systems, or about the network of one that exists.",
+    skips="AWS gives no answer about the file systems, or about the network of one that exists; one that it showed is"
+    " compared all the same.",
     by_hand="aws fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890",
 )
 def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Found]:
@@ -172,9 +173,13 @@ def existing_file_systems_serve_the_nodes(case: Case, aws: Aws) -> Iterator[Foun
     ]
     if not named:
         return
-    standing = {each.file_system_id: each for each in aws.lustre_file_systems()}
+    standing = aws.lustre_file_systems()
     for path, system, existing in named:
-        present = standing.get(existing.file_system_id)
+        try:
+            present = standing.named(existing.file_system_id)
+        except NotAnswered as missing:
+            yield unanswered(missing, f"{path}.existing.file_system_id", about=existing.file_system_id)
+            continue
         if present is None:
             yield error(
                 f"{path}.existing.file_system_id",
@@ -272,7 +277,8 @@ def mounted_buckets_are_in_the_region(case: Case, aws: Aws) -> Iterator[Found]:
 def _standing(environment: Environment, aws: Aws) -> dict[str, LustreAnswer]:
     """Give the file systems of the storage stack by name; the smallest, where one of a destroyed stack is left too."""
     stack = f"{environment.name}-storage"
-    systems = [each for each in aws.lustre_file_systems() if each.tags.get(_STACK_TAG) == stack]
+    # the smallest of a name cannot be told from a part of the list
+    systems = [each for each in aws.lustre_file_systems().whole() if each.tags.get(_STACK_TAG) == stack]
     if not systems:
         return {}
     standing = aws.stack(stack)

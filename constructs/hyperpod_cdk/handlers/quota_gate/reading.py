@@ -114,19 +114,39 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
     """Give the quota whose normalised name is ``name``.
 
     Raises NoSuchQuota where the service has none of that name, NotTold where AWS does not know its value.
-    ``code`` is tried first. Where it leads to another name, or nowhere, all pages of the applied values and of AWS's
-    defaults are read: a quota without an applied value is missing from the former, which does not mean zero.
+    ``code`` is tried first. Where it leads to another name, or nowhere, or where there is no permission to ask by it,
+    all pages of the applied values and of AWS's defaults are read: a quota without an applied value is missing from the
+    former, which does not mean zero.
     """
     wanted = normalized(name)
+    denied: NotAnswered | None = None
     if code:
         for operation, is_default in (("get_service_quota", False), ("get_aws_default_service_quota", True)):
             try:
                 row = api.call("service-quotas", operation, ServiceCode=service, QuotaCode=code)["Quota"]
             except NoSuchQuota:
                 continue
+            except NotAnswered as missing:
+                if not missing.action:
+                    raise
+                denied = missing
+                # AWS's default is no answer where there may be an applied value
+                break
             if normalized(row["QuotaName"]) != wanted:
                 break
             return _quota(row, is_default=is_default)
+    try:
+        return _listed_quota(api, service, wanted)
+    except NoSuchQuota:
+        raise NoSuchQuota(f'Service Quotas has no quota "{name}" of {service}') from None
+    except NotAnswered:
+        # what was denied first is the smaller right to give
+        if denied is not None:
+            raise denied from None
+        raise
+
+
+def _listed_quota(api: Api, service: str, wanted: str) -> Quota:
     applied, defaults = api.each(
         lambda operation: api.listed("service-quotas", operation, "Quotas", ServiceCode=service),
         ("list_service_quotas", "list_aws_default_service_quotas"),
@@ -137,7 +157,7 @@ def read_quota(api: Api, service: str, name: str, code: str | None = None) -> Qu
                 return _quota(row, is_default=is_default)
         # a page that did not come may hold it; for an applied value AWS's default is then no answer
         listed.whole()
-    raise NoSuchQuota(f'Service Quotas has no quota "{name}" of {service}')
+    raise NoSuchQuota(wanted)
 
 
 def is_gone(code: str, message: str) -> bool:
