@@ -11,9 +11,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hyperpod_cdk_rehearsal.embedded.signatures import INTERNAL
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 StoreType = TypeVar("StoreType")
 
@@ -83,7 +86,9 @@ class Account:
 class Context:
     """One account in one region of the embedded AWS.
 
-    `endpoint` is the server's own address; the clients made here call it, so a handler sees the same state as a user.
+    `endpoint` is the server's own address; the clients made here ask what answers there, so a handler sees the same
+    state as a user. `answer` gives the response to a request without the way over the network, which takes longer than
+    most answers; without it the request is sent to `endpoint`.
     """
 
     account: str
@@ -94,6 +99,7 @@ class Context:
     state: State = field(default_factory=State)
     clock: Clock = field(default_factory=Clock)
     account_file: Account = field(default_factory=Account)
+    answer: Callable[[AWSPreparedRequest], AWSResponse] | None = None
     # may be shared with contexts that follow: a client costs more than most requests
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -135,6 +141,9 @@ class Context:
         with _making:
             client = make(service, region_name=region, endpoint_url=self.endpoint, config=config)
         client.meta.events.register("provide-client-params", _heard)
+        answer = self.answer
+        if answer is not None:
+            client.meta.events.register("before-send", lambda request, **_: answer(request))
         return client
 
 

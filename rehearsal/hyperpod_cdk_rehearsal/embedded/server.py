@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import botocore.session
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
@@ -22,6 +23,7 @@ from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, account_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk_rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
+from hyperpod_cdk_rehearsal.embedded.in_process import Application, Environ, StartResponse, answered, captured
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
 from hyperpod_cdk_rehearsal.embedded.operations import (
     OperationFunction,
@@ -54,10 +56,6 @@ from hyperpod_cdk_rehearsal.embedded.signatures import (
     signer_of,
 )
 from hyperpod_cdk_rehearsal.embedded.traffic import Call, Disconnected, Traffic, call_of
-
-Environ = dict[str, Any]
-StartResponse = Callable[..., Any]
-Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 OWN_SERVICES = frozenset({"cloudformation"})
 """Services that moto must never answer: its state of them is not ours."""
@@ -125,10 +123,7 @@ class EmbeddedAws:
         self._ready.clear()
 
     def fill(self) -> None:
-        """Put into the account what its file says; calls from outside are answered from then on.
-
-        The server must listen already: what is put in goes through it.
-        """
+        """Put into the account what its file says; calls from outside are answered from then on."""
         context = self.context()
         self._problem, self._page_size = "", None
         try:
@@ -174,9 +169,14 @@ class EmbeddedAws:
                     endpoint=self.endpoint,
                     account_file=self._account_file,
                     clock=self._clock,
+                    answer=self.answer_itself,
                     _clients=self._clients,
                 )
             return self._contexts[name]
+
+    def answer_itself(self, request: AWSPreparedRequest) -> AWSResponse:
+        """The response to a request of a client of a context: its signature is not checked, no fault strikes it."""
+        return answered(self._respond, request)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """WSGI entry point."""
@@ -248,7 +248,7 @@ class EmbeddedAws:
 
     def _whole(self, call: Call, request: WireRequest, environ: Environ) -> WireResponse:
         def respond() -> WireResponse:
-            return _captured(lambda start: self._respond(environ, start))
+            return WireResponse(*captured(self._respond, environ))
 
         if self._problem:
             return serialise_error(call.service or "s3", ServiceError("InternalFailure", self._problem))
@@ -357,22 +357,6 @@ def wire_request(environ: Environ, *, read_body: bool = True) -> WireRequest:
     )
     raw_path = environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")
     return WireRequest(environ["REQUEST_METHOD"], raw_path.partition("?")[0], MultiDict(pairs), headers, body)
-
-
-def _captured(serve: Callable[[StartResponse], Iterable[bytes]]) -> WireResponse:
-    """What an application sends, whole."""
-    began: list[tuple[str, list[tuple[str, str]]]] = []
-
-    def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
-        began.append((status, headers))
-
-    chunks = serve(start)
-    try:
-        body = b"".join(chunks)
-    finally:
-        getattr(chunks, "close", lambda: None)()
-    status, headers = began[-1]
-    return WireResponse(int(status.split()[0]), dict(headers), body)
 
 
 def _signer(environ: Environ) -> AccessKey:
