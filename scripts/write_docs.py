@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -185,7 +186,8 @@ def cli_page() -> str:
     """Give the reference of every verb, as typer writes it."""
     command = [sys.executable, "-m", "typer", "hyperpod_cdk.cli", "utils", "docs", "--name", "hyperpod-cdk"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain_environment())
-    return f"{done.stdout.rstrip()}\n"
+    # a Python type tells the reader of a command nothing
+    return re.sub(r"(\* `[A-Z]+) <[^`]+>`", r"\1`", f"{done.stdout.rstrip()}\n")
 
 
 def checks_page(checks: Sequence[Check]) -> str:

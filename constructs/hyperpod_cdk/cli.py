@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates
+from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates, words
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     USAGE,
@@ -40,9 +40,10 @@ app: typer.Typer = typer.Typer(
     name="hyperpod-cdk",
     help="SageMaker HyperPod clusters on EKS from one page of YAML per environment.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    cls=words.Verbs,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 charts: typer.Typer = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
@@ -103,11 +104,33 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
+def _version(is_asked: bool) -> None:  # noqa: FBT001 - the shape of typer's callback
+    if is_asked:
+        from importlib import metadata  # noqa: PLC0415 - only here
+
+        print(f"hyperpod-cdk {metadata.version('hyperpod-cdk')}")
+        raise typer.Exit
+
+
+@app.callback()
+def hyperpod_cdk_command(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """SageMaker HyperPod clusters on EKS from one page of YAML per environment."""
+
+
 @app.command()
 def validate(
     environments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ENV]...", help="Names, files or folders. Default: all of environments/."),
+        typer.Argument(
+            metavar="ENV",
+            autocompletion=words.environments,
+            help="Names, files or folders. Default: all of environments/.",
+        ),
     ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -421,7 +444,7 @@ def rehearse(
 
 @app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 def cdk(
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGUMENT]...", help="What 'cdk' takes.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT", help="What 'cdk' takes.")] = None,
 ) -> None:
     """Run the CDK CLI of the version that this one is tested with: 'hyperpod-cdk cdk deploy' as 'cdk deploy'.
 
@@ -443,10 +466,18 @@ def preflight(
     environment: EnvironmentArgument,
     *,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Area or check to run; may be given again. Default: all.")
+        list[str] | None,
+        typer.Option(
+            "--only", autocompletion=words.checks, help="Area or check to run; may be given again. Default: all."
+        ),
     ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", help="Area or check to leave out; may be given again.")
+        list[str] | None,
+        typer.Option(
+            "--skip",
+            autocompletion=words.checks,
+            help="Area or check to leave out; may be given again.",
+        ),
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Ask AWS nothing; what needs it is skipped.")] = False,
     verbose: Annotated[
@@ -553,3 +584,6 @@ def pull(
         print_json({"chart": str(folder)})
     else:
         print(f"chart in {folder}")
+
+
+words.dress(app)

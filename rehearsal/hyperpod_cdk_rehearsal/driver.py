@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -36,6 +37,7 @@ SIDE_BY_SIDE = ("--concurrency", "3")
 """As the README and the pipelines deploy: only an argument says it, the CLI reads none of it from cdk.json. It asks
 nothing then, so a deployment needs ``--require-approval never``, too."""
 
+_FRAME = re.compile(r"\s+at (async )?\S+ \(?.*:\d+:\d+\)?$")
 FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
 NODE_LOOKS = 20
 NODE_PAUSE_SECONDS = 0.5
@@ -183,7 +185,9 @@ class _Rehearsal:
         if lines:
             return "\n".join([*lines, *self._what_holds_the_network()])
         output = error.output if isinstance(error, CdkFailedError) else ""
-        return "\n".join([str(error), *output.splitlines()[-25:]])
+        # where in the CLI's own JavaScript it was raised helps nobody
+        said = [line for line in output.splitlines() if not _FRAME.match(line)]
+        return "\n".join([str(error), *said[-25:]])
 
     def _what_holds_the_network(self) -> list[str]:
         """Name what stands in a VPC of which a part could not be deleted, whoever made it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 import typer
 
 from hyperpod_cdk._cli.output import Checked, Format, print_checked
+from hyperpod_cdk._cli.words import environments
 
 if TYPE_CHECKING:
     from datetime import date
@@ -57,7 +58,14 @@ TrustedOption = Annotated[
         "--trusted", help="Run the app as your own program, with your home, files and network: only for code you trust."
     ),
 ]
-EnvironmentArgument = Annotated[str, typer.Argument(metavar="ENV", help="Name or file of the environment.")]
+EnvironmentArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="ENV",
+        autocompletion=environments,
+        help="Name or file of the environment.",
+    ),
+]
 
 
 def root_of(project: Path | None) -> Path:

@@ -20,6 +20,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format, print_json
 from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.words import environments, groups
 
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.instance_types import InstanceType
@@ -37,11 +38,19 @@ def images() -> None:
 @app.command()
 def render(
     environment: Annotated[
-        str | None, typer.Argument(metavar="[ENV]", help="Name or file of the environment, with --group.")
+        str | None,
+        typer.Argument(
+            metavar="ENV", autocompletion=environments, help="Name or file of the environment, with --group."
+        ),
     ] = None,
     *,
     group: Annotated[
-        str | None, typer.Option("--group", help="Instance group of ENV whose nodes the image is for.")
+        str | None,
+        typer.Option(
+            "--group",
+            autocompletion=groups,
+            help="Instance group of ENV whose nodes the image is for.",
+        ),
     ] = None,
     accelerator: Annotated[
         list[str] | None,

@@ -28,6 +28,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format, painted_word, print_json, table
 from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.words import groups
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
@@ -61,7 +62,14 @@ def render(
         Path | None,
         typer.Option("--job", metavar="FILE", help="Job file. Default: a test of the group, made of the options."),
     ] = None,
-    group: Annotated[str | None, typer.Option("--group", help="Instance group.")] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            autocompletion=groups,
+            help="Instance group.",
+        ),
+    ] = None,
     kind: Annotated[
         Kind | None, typer.Option("--kind", help="What to run; training kinds need a job file.", show_choices=True)
     ] = None,
@@ -151,7 +159,7 @@ def render(
 def admit(
     environment: EnvironmentArgument,
     jobs: Annotated[
-        list[Path], typer.Argument(metavar="JOB...", help="Job files, or YAML of manifests, in the order they come.")
+        list[Path], typer.Argument(metavar="JOB", help="Job files, or YAML of manifests, in the order they come.")
     ],
     *,
     project: ProjectOption = None,
@@ -186,7 +194,7 @@ def admit(
 @app.command()
 def report(
     logs: Annotated[
-        list[Path] | None, typer.Argument(metavar="[LOG]...", help="Logs of test jobs. Default: standard input.")
+        list[Path] | None, typer.Argument(metavar="LOG", help="Logs of test jobs. Default: standard input.")
     ] = None,
     *,
     instance_type: Annotated[

@@ -31,6 +31,7 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Format, finding_line, print_json
+from hyperpod_cdk._cli.words import environments
 
 if TYPE_CHECKING:
     from hyperpod_cdk.checks.answers import Aws
@@ -63,7 +64,11 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
     context: typer.Context,
     environment: Annotated[
         str | None,
-        typer.Argument(metavar="[ENV]", help="Environment whose groups on training plans give the defaults."),
+        typer.Argument(
+            metavar="ENV",
+            autocompletion=environments,
+            help="Environment whose groups on training plans give the defaults.",
+        ),
     ] = None,
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", help="Instance type, such as ml.p5.48xlarge.")

@@ -30,6 +30,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.words import environments
 
 if TYPE_CHECKING:
     from hyperpod_cdk.review.change_sets import Witness
@@ -44,7 +45,10 @@ REPORTS = (".md", ".html", ".json", *PICTURES)
 """What the name of a report ends with: Markdown for a pull request, a page of its own, data."""
 
 ReviewedArgument = Annotated[
-    str | None, typer.Argument(metavar="ENV", help="Name or file of the environment. Not with --template.")
+    str | None,
+    typer.Argument(
+        metavar="ENV", autocompletion=environments, help="Name or file of the environment. Not with --template."
+    ),
 ]
 HeadOption = Annotated[
     str | None,

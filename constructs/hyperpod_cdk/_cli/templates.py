@@ -18,6 +18,7 @@ from hyperpod_cdk._cli.common import (
     synthesized,
     usage,
 )
+from hyperpod_cdk._cli.words import environments
 
 FOLDER = "synthesized"
 """Where the templates lie, a folder for each environment."""
@@ -30,7 +31,10 @@ _CONTEXT = {"chart": "placeholder"}
 
 def templates(
     environments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ENV]...", help="Names or files. Default: all of environments/.")
+        list[str] | None,
+        typer.Argument(
+            metavar="ENV", autocompletion=environments, help="Names or files. Default: all of environments/."
+        ),
     ] = None,
     *,
     head: Annotated[

@@ -1,0 +1,199 @@
+"""How the command talks about itself: the order of its verbs, words for values, two examples each, completions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+ORDER: Final = (
+    *("new", "init", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
+    *("templates", "review", "diagram", "cdk", "image", "job", "prices", "schema"),
+)
+"""The verbs in the order in which somebody needs them."""
+
+EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
+    "new": ("new demo", "new demo --with github --account 111122223333 --region us-west-2"),
+    "init": (
+        "init staging --account 111122223333 --region us-west-2",
+        "init gpu --account 111122223333 --region us-east-1 --instance-type ml.g5.12xlarge --capacity on_demand",
+    ),
+    "validate": ("validate", "validate prod --format json"),
+    "rehearse": ("rehearse prod", "rehearse prod --account-file my-account.yaml"),
+    "quotas show": ("quotas show prod", "quotas show prod --record"),
+    "quotas request": ("quotas request prod", "quotas request prod --yes"),
+    "plans search": (
+        "plans search prod",
+        "plans search --instance-type ml.p5.48xlarge --count 2 --days 30 --region us-east-1",
+    ),
+    "plans record": ("plans record prod", "plans record prod --format json"),
+    "charts pull": ("charts pull", "charts pull --format json"),
+    "charts images": ("charts images prod", "charts images prod --format json"),
+    "bootstrap-policy": (
+        "bootstrap-policy prod --out policy.json",
+        "bootstrap-policy prod --head cdk.out --out policy.json",
+    ),
+    "preflight": ("preflight prod --offline", "preflight prod --only quotas --strict"),
+    "templates": ("templates", "templates prod --check"),
+    "review": (
+        "review prod --base origin/main --out report.md --out report.html",
+        "review --template theirs.yaml --region us-east-1",
+    ),
+    "diagram": ("diagram prod --out prod.svg", "diagram prod --base origin/main --out prod.svg"),
+    "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),
+    "image render": ("image render prod --group h100 --out image", "image render --accelerator nvidia --out image"),
+    "job render": (
+        "job render prod --group h100 --kind nccl --out nccl.yaml",
+        "job render prod --job llama.yaml",
+    ),
+    "job admit": ("job admit prod llama.yaml other.yaml", "job admit prod llama.yaml --format json"),
+    "job report": ("job report nccl.log", "job report nccl.log --out report.json"),
+    "prices show": ("prices show", "prices show --format json"),
+    "prices refresh": ("prices refresh", "prices refresh --format json"),
+    "schema": ("schema --out schemas/environment.schema.json", "schema --of review"),
+}
+"""Commands that work in a project, beside each verb's help."""
+
+_WORDS: Final[Mapping[str, str]] = {
+    "project": "DIR",
+    "only": "CHECK",
+    "skip": "CHECK",
+    "account_file": "FILE",
+    "training_plan_arn": "ARN",
+    "admin_role": "ARN",
+    "zone": "AZ_ID",
+    "out": "FILE",
+}
+"""What stands for a value where the name of its option does not say it."""
+
+
+_CHECK_NAMES: Final = re.compile(
+    r'^@check\((?:\s*area="([^"]+)")?.*?^def (\w+)|^AREA = "([^"]+)"', re.DOTALL | re.MULTILINE
+)
+"""A check, or the area of a module's checks."""
+
+
+class _Quick:
+    """Reads the words for a completion without converting them, for which typer imports pydantic: a shell waits."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Give the words that are left, as click does."""
+        command: Any = self
+        if not ctx.resilient_parsing:
+            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]  # the class beside it has it
+            return rest
+        parser = command.make_parser(ctx)
+        ctx.params, words, _ = parser.parse_args(args=list(args))
+        ctx.args = words
+        ctx._opt_prefixes.update(parser._opt_prefixes)  # noqa: SLF001 - as click does
+        if hasattr(command, "commands") and words:
+            ctx._protected_args, ctx.args = words[:1], words[1:]  # noqa: SLF001 - as click's group does
+        return list(ctx.args)
+
+
+class Verb(_Quick, TyperCommand):
+    """A command whose help shows words in place of Python's types, and examples."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:
+        super().__init__(name, **attributes)
+        for each in self.params:
+            parameter: Any = each
+            if parameter.param_type_name == "option" and parameter.metavar is None and not parameter.is_flag:
+                choices = parameter.type_descriptor.choices
+                word = _WORDS.get(parameter.name, parameter.opts[0].strip("-").replace("-", "_").upper())
+                parameter.metavar = "|".join(str(choice.value) for choice in choices) if choices else word
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Give the words behind the name, as manual pages write them."""
+        pieces = [self.options_metavar] if self.options_metavar else []
+        for each in self.get_params(ctx):
+            parameter: Any = each
+            if parameter.param_type_name == "argument":
+                word = parameter.display_name_raw + ("..." if parameter.nargs != 1 else "")
+                pieces.append(word if parameter.required else f"[{word}]")
+        return pieces
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each with its word."""
+        arguments, options = [], []
+        for each in self.get_params(ctx):
+            parameter: Any = each
+            record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "argument":
+                arguments.append((parameter.display_name_raw, record[1].replace("[required]", "").strip()))
+            elif record is not None:
+                options.append(record)
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, unbroken, so that they can be copied."""
+        words = ctx.command_path.split(maxsplit=1)
+        examples = EXAMPLES.get(words[-1], ())
+        if examples:
+            with formatter.section("Examples"):
+                for example in examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{words[0]} {example}\n")
+
+
+class Verbs(_Quick, TyperGroup):
+    """A group whose verbs stand in the order in which somebody needs them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Give the names in order."""
+        names = super().list_commands(ctx)
+        return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
+
+
+def dress(app: typer.Typer) -> None:
+    """Let every command of ``app`` and of what it holds be a ``Verb``."""
+    for info in app.registered_commands:
+        info.cls = Verb
+    for group in app.registered_groups:
+        group.cls = Verbs
+        if group.typer_instance is not None:
+            dress(group.typer_instance)
+
+
+def environments(incomplete: str) -> list[str]:
+    """Complete the name of an environment: a shell waits, so nothing but the folder is read."""
+    return sorted(path.stem for path in _folder().glob("*.yaml") if path.stem.startswith(incomplete))
+
+
+def groups(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the name of an instance group of the environment that stands before it, of all without one."""
+    import yaml  # noqa: PLC0415 - only where a group is completed
+
+    # what follows an option without its value is not read any more, so that the environment is still a word there
+    named = ctx.params.get("environment") or next(iter(ctx.args), None)
+    found: set[str] = set()
+    for path in sorted(_folder().glob("*.yaml")):
+        if named in (None, path.stem):
+            try:
+                page = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+                rows = page["hyperpod"]["instance_groups"]
+                found |= {str(row["name"]) for row in rows}
+            except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+                # what is wrong with the file is validate's to say
+                continue
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
+def checks(incomplete: str) -> list[str]:
+    """Complete an area or a check of preflight; read from the modules' text, for importing them takes a second."""
+    found: set[str] = set()
+    for path in sorted((Path(__file__).parents[1] / "checks").glob("*.py")):
+        for name in _CHECK_NAMES.finditer(path.read_text(encoding="utf-8")):
+            found |= {each for each in name.groups() if each}
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
+def _folder() -> Path:
+    here = Path.cwd()
+    return next((each / "environments" for each in (here, *here.parents) if (each / "environments").is_dir()), here)

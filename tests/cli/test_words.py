@@ -1,0 +1,128 @@
+"""The command as people expect it: version, help, examples that are understood, completion without waiting."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from hyperpod_cdk._cli import words
+from hyperpod_cdk.checks.model import REGISTER
+from hyperpod_cdk.cli import app
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+COMMANDS: Any = typer.main.get_command(app)
+
+
+def verbs(command: Any = COMMANDS, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for name, each in command.commands.items():
+        if hasattr(each, "commands"):
+            yield from verbs(each, (*path, name))
+        else:
+            yield " ".join((*path, name)), each
+
+
+VERBS = dict(verbs())
+
+
+def test_version(run: Run) -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"hyperpod-cdk {metadata.version('hyperpod-cdk')}\n", "")
+
+
+@pytest.mark.parametrize("path", ["", *VERBS])
+def test_help_has_no_type_of_python(run: Run, path: str) -> None:
+    if path == "cdk":
+        # what stands behind it is the CDK CLI's
+        return
+    done = run(*path.split(), "-h")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == run(*path.split(), "--help").stdout
+    assert re.findall(r"<[a-z\[\]|]+>|\{\w+\}|\[\[", done.stdout) == []
+    for example in words.EXAMPLES.get(path, ()):
+        assert f"  hyperpod-cdk {example}\n" in done.stdout
+
+
+def test_verbs_stand_in_the_order_of_work(run: Run) -> None:
+    listed = re.findall(r"^  ([a-z-]+)  ", run("--help").stdout.partition("Commands:")[2], re.MULTILINE)
+    assert listed == list(words.ORDER)
+    assert set(words.ORDER) == set(COMMANDS.commands)
+
+
+def test_every_verb_has_two_examples() -> None:
+    assert {path: len(examples) for path, examples in words.EXAMPLES.items()} == dict.fromkeys(VERBS, 2)
+
+
+@pytest.mark.parametrize("example", [each for path, both in words.EXAMPLES.items() if path != "cdk" for each in both])
+def test_an_example_is_understood(example: str) -> None:
+    given = shlex.split(example)
+    path = next(path for path in sorted(VERBS, key=len, reverse=True) if given[: len(path.split())] == path.split())
+    context = VERBS[path].make_context(path, given[len(path.split()) :])
+    assert context.args == []
+
+
+def complete(run_process: Run, typed: str, **variables: str) -> list[str]:
+    count = str(len(typed.split()) - (not typed.endswith(" ")))
+    done = run_process(_HYPERPOD_CDK_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=count, **variables)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("hyperpod-cdk re", ["rehearse", "review"]),
+        ("hyperpod-cdk job ", ["render", "admit", "report"]),
+        ("hyperpod-cdk rehearse ", ["dev"]),
+        ("hyperpod-cdk validate d", ["dev"]),
+        ("hyperpod-cdk job render dev --group ", ["a10g", "system"]),
+        ("hyperpod-cdk preflight dev --only ip", ["ip-budget"]),
+        ("hyperpod-cdk schema --of review", ["review", "review-report"]),
+        ("hyperpod-cdk image render --acc", ["--accelerator"]),
+        ("hyperpod-cdk rehearse x", []),
+    ],
+)
+def test_completion(run_process: Run, workspace: Path, typed: str, offered: list[str]) -> None:
+    (workspace / "environments" / "broken.txt").touch()
+    assert complete(run_process, typed) == offered
+
+
+def test_a_group_of_a_broken_file_is_not_offered(run_process: Run, workspace: Path) -> None:
+    (workspace / "environments" / "broken.yaml").write_text("hyperpod: [", encoding="utf-8")
+    assert complete(run_process, "hyperpod-cdk job render broken --group ") == []
+
+
+def test_completion_waits_for_neither_models_nor_checks(workspace: Path) -> None:
+    code = (
+        "import sys; sys.argv = ['hyperpod-cdk']\n"
+        "from hyperpod_cdk.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'pydantic', 'rich', 'boto3', 'aws_cdk', 'hyperpod_cdk.checks'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=workspace,
+        env={
+            **os.environ,
+            "_HYPERPOD_CDK_COMPLETE": "complete_bash",
+            "COMP_WORDS": "hyperpod-cdk preflight dev --only ",
+            "COMP_CWORD": "4",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_completed_checks_are_those_there_are() -> None:
+    assert words.checks("") == sorted({name for check in REGISTER for name in (check.area, check.name)})
