@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,10 @@ settings.load_profile("tests")
 for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+# an app without a folder for its assembly, and jsii, leave theirs behind: thousands in a run, some gigabytes
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+_SCRATCH = tempfile.mkdtemp(prefix="hyperpod-cdk-tests-")
+os.environ["TMPDIR"] = tempfile.tempdir = _SCRATCH
 # a shell that runs the tests in the background has it ignored, and so would every process that a test interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -51,6 +57,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the files in tests/*/golden from what is made now"
     )
+
+
+def pytest_unconfigure() -> None:
+    """Remove what the tests left in the folder for temporary files; those of failed tests stand beside it."""
+    shutil.rmtree(_SCRATCH, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
