@@ -79,7 +79,7 @@ class Cluster(cdk.Stack):
         )
         role: iam.IRole = self.nodes_role.role
         self.key.allow_node_volumes(role.role_arn)
-        self.autoscaling = hp.KarpenterAutoscaling(self, "Autoscaling", encryption_key_arns=[key.key_arn])
+        self.autoscaling = hp.KarpenterAutoscaling(self, "Autoscaling", kms_key_arns=[key.key_arn])
         self.hyperpod = hp.HyperPodCluster(
             self,
             "HyperPod",

@@ -43,7 +43,7 @@ class HyperPodStack(cdk.Stack):
             self.autoscaling = KarpenterAutoscaling(
                 self,
                 "Autoscaling",
-                encryption_key_arns=[volume_key.key.key_arn] if volume_key else [],
+                kms_key_arns=[volume_key.key.key_arn] if volume_key else [],
             )
         # beside the cluster, so that what waits for nodes finds it made
         self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])

@@ -10,7 +10,7 @@ import pytest
 from hyperpod_cdk.hyperpod.checkpoint_access import CheckpointAccess
 from tests.support.templates import of_type, stack, template_of
 
-KEY = "arn:aws-us-gov:kms:us-east-1:111122223333:key/1234"
+KEY = "arn:aws:kms:us-east-1:111122223333:key/1234"
 
 
 def made(**given: Any) -> dict[str, Any]:
@@ -102,19 +102,17 @@ def test_keys_of_the_buckets() -> None:
 
 
 def test_without_a_bucket() -> None:
-    with pytest.raises(
-        ValueError, match=r"^buckets must name at least one bucket or prefix for checkpoints, got none;"
-    ):
+    with pytest.raises(ValueError, match=r"^buckets: must hold at least one bucket or prefix, got none; add one$"):
         made(buckets=[])
 
 
 @pytest.mark.parametrize("address", ["my-*", "s3://my-checkpoints/${aws:username}", "ab", "s3:///models"])
 def test_places_that_are_none(address: str) -> None:
-    with pytest.raises(ValueError, match=r"buckets must hold") as caught:
+    with pytest.raises(ValueError, match=r"buckets") as caught:
         made(buckets=[address])
     assert str(caught.value) == (
-        f'buckets must hold names of buckets, or s3://bucket/prefix, without wildcards, got "{address}"; name the'
-        " bucket, such as s3://my-checkpoints/llama-70b"
+        "buckets[0]: must be the name of a bucket, or the S3 address of a bucket or a prefix without wildcards, got"
+        f' "{address}"; write buckets[0] as s3://my-checkpoints/llama-70b'
     )
 
 

@@ -18,7 +18,7 @@ from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching
 from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
 from tests.support.templates import HERE, app, of_type, template_of
 
-PLAN = "arn:aws-us-gov:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 LOGICAL_ID = "ClusterEB0386A7"
 
 Group = Callable[..., InstanceGroup]
@@ -340,11 +340,11 @@ class TestRefusals:
             ),
             (
                 {"node_recovery": "always"},
-                'node_recovery must be one of automatic, none, got "always"; set node_recovery to one of these',
+                'node_recovery: must be automatic or none, got "always"; set node_recovery to one of these',
             ),
             (
                 {"provisioning": "batch"},
-                'provisioning must be one of continuous, all_or_nothing, got "batch"; set provisioning to one of these',
+                'provisioning: must be continuous or all_or_nothing, got "batch"; set provisioning to one of these',
             ),
             ({"vpc_subnets": []}, "vpc_subnets must hold at least 1 subnets, got 0; add 1"),
             ({"security_groups": []}, "security_groups must hold at least 1 security groups, got 0; add 1"),
@@ -407,8 +407,8 @@ class TestRefusals:
         gpu = group(instance_type="ml.p5.48xlarge", capacity="training_plan", training_plan_arn=elsewhere)
 
         assert refusal(cluster, instance_groups=[gpu]) == (
-            'instance group "system": training_plan_arn must be a plan in the stack\'s region us-east-1, '
-            f"got {elsewhere}; deploy the stack in us-west-2 or set a plan of us-east-1"
+            'instance group "system": training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan'
+            " of us-east-1, or set region: us-west-2"
         )
 
     def test_of_a_zone_of_another_region(self, cluster: Make, group: Group) -> None:
@@ -504,7 +504,7 @@ class TestAutoscaling:
         """Makes a cluster of a system group and two that Karpenter scales."""
 
         def made(**given: Any) -> KarpenterAutoscaling:
-            autoscaling = KarpenterAutoscaling(stack, "Autoscaling", encryption_key_arns=given.pop("keys", ()))
+            autoscaling = KarpenterAutoscaling(stack, "Autoscaling", kms_key_arns=given.pop("keys", ()))
             groups = [group("b-zero", count=0), group("system"), group("a-zero", count=0)]
             cluster(autoscaling=autoscaling, **{"instance_groups": groups, **given})
             return autoscaling

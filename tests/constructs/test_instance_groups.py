@@ -13,11 +13,12 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk.assertions import Template
 
 from hyperpod_cdk.catalog import hyperpod, instance_types
-from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint, is_token
+from hyperpod_cdk.config.arguments import is_token
+from hyperpod_cdk.hyperpod.instance_groups import Batch, InstanceGroup, Patching, Taint
 from tests.support.templates import app
 
 SOLD_ALONE = [name for name in instance_types.names() if hyperpod.ultraserver(name) is None]
-PLAN = "arn:aws-us-gov:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 ROLE = "arn:aws-us-gov:iam::111122223333:role/nodes"
 SCRIPTS = "s3://sagemaker-scripts/0123456789abcdef"
 
@@ -363,10 +364,7 @@ class TestWords:
             ),
             (
                 {"capacity": "reserved"},
-                (
-                    'capacity must be one of on_demand, spot, training_plan, got "reserved"; '
-                    "set capacity to one of these"
-                ),
+                ('capacity must be on_demand, spot or training_plan, got "reserved"; set capacity to one of these'),
             ),
             (
                 {"capacity": None},
@@ -591,17 +589,15 @@ class TestRegion:
             (
                 {"capacity": "training_plan", "training_plan_arn": PLAN.replace("us-east-1", "us-west-2")},
                 (
-                    "training_plan_arn must be a plan in the stack's region us-east-1, got "
-                    "arn:aws-us-gov:sagemaker:us-west-2:111122223333:training-plan/h100-april; "
-                    "deploy the stack in us-west-2 or set a plan of us-east-1"
+                    "training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a plan of us-east-1, or "
+                    "set region: us-west-2"
                 ),
             ),
             (
                 {"capacity": "training_plan", "training_plan_arn": PLAN.replace("1111", "9999")},
                 (
-                    "training_plan_arn must be a plan in the stack's account 111122223333, got "
-                    "arn:aws-us-gov:sagemaker:us-east-1:999922223333:training-plan/h100-april; "
-                    "deploy the stack in 999922223333 or set a plan of 111122223333"
+                    "training_plan_arn must be a plan of account 111122223333, got one of 999922223333; plans cannot "
+                    'be shared: name a plan of 111122223333, or set account: "999922223333"'
                 ),
             ),
         ],
@@ -676,7 +672,7 @@ class TestNodes:
             ),
             (
                 {"network_interface": "ena"},
-                'network_interface must be one of efa, efa_only, got "ena"; set network_interface to one of these',
+                'network_interface must be efa or efa_only, got "ena"; did you mean efa?',
             ),
             (
                 {

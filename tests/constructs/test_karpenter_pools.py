@@ -111,17 +111,17 @@ def test_each_pool_has_a_manifest_that_waits() -> None:
         (
             [Pool(name="GPU", instance_groups=["a"])],
             (
-                'karpenter pool "GPU": must be 1 to 63 lower-case letters, digits and hyphens, beginning and ending '
-                'with a letter or digit, got "GPU"; set name: gpu'
+                'karpenter pool "GPU": name: must be 1 to 63 lower-case letters, digits and hyphens, beginning and'
+                ' ending with a letter or digit, got "GPU"; set name: gpu'
             ),
         ),
         (
             [Pool(name="gpu", instance_groups=[])],
-            'karpenter pool "gpu": must hold at least 1 instance groups, got 0; add 1',
+            'karpenter pool "gpu": instance_groups: must hold at least 1 instance groups, got 0; add 1',
         ),
         (
             [Pool(name="gpu", instance_groups=[f"g{n}" for n in range(11)])],
-            'karpenter pool "gpu": must hold at most 10 instance groups, got 11; remove 1',
+            'karpenter pool "gpu": instance_groups: must hold at most 10 instance groups, got 11; remove 1',
         ),
         (
             [Pool(name="gpu", instance_groups=["a"]), Pool(name="gpu", instance_groups=["b"])],

@@ -65,6 +65,6 @@ def test_the_group_gets_tags_that_are_given() -> None:
 @pytest.mark.parametrize(("own_key", "expected"), [(None, KEY), (OTHER, OTHER)])
 def test_the_key_of_all_log_groups_is_for_this_one_too(own_key: str | None, expected: str) -> None:
     own = stack()
-    LogSettings(own, "Settings", log_group_name=NAME, retention_days=30, encryption_key_arn=own_key)
+    LogSettings(own, "Settings", log_group_name=NAME, retention_days=30, kms_key_arn=own_key)
     encrypt_log_groups(own, kms.Key.from_key_arn(own, "Key", KEY))
     assert settings_of(template_of(own))["KmsKeyArn"] == expected

@@ -394,7 +394,7 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"compression": "gzip"}, "compression: must be lz4 or none, got 'gzip'; set compression: lz4"),
+        ({"compression": "gzip"}, 'compression: must be lz4 or none, got "gzip"; set compression to one of these'),
         (
             {"backup_retention_days": 91},
             "backup_retention_days: must be at most 90, got 91; set backup_retention_days: 90 or less",
@@ -412,14 +412,11 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ),
         (
             {"deployment_type": "persistent_1"},
-            (
-                "deployment_type: must be persistent_2 or scratch_2, got 'persistent_1'; "
-                "set deployment_type: persistent_2"
-            ),
+            ('deployment_type: must be persistent_2 or scratch_2, got "persistent_1"; did you mean persistent_2?'),
         ),
         (
             {"storage_type": "hdd"},
-            "storage_type: must be ssd or intelligent_tiering, got 'hdd'; set storage_type: ssd",
+            'storage_type: must be ssd or intelligent_tiering, got "hdd"; set storage_type to one of these',
         ),
         (
             {**SCRATCH, "throughput_mbps_per_tib": 250},
@@ -476,16 +473,22 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         ),
         (
             {"data_repositories": [DataRepository(path="a", s3_uri="s3://mine/")]},
-            "data_repositories[0].path: must begin with /, got 'a'; set /a",
+            (
+                "data_repositories[0].path: must be an absolute path in the file system of at most 4096 characters, got"
+                ' "a"; set path: /a'
+            ),
         ),
         (
             {"data_repositories": [DataRepository(path="/a", s3_uri="mine")]},
-            "data_repositories[0].s3_uri: must look like s3://bucket/prefix/, got 'mine'",
+            (
+                'data_repositories[0].s3_uri: must be the S3 address of a bucket or a prefix, got "mine"; correct'
+                " s3_uri, which has to look like s3://my-datasets/"
+            ),
         ),
         (
             {"data_repositories": [REPOSITORY, DataRepository(path="/a/b", s3_uri="s3://mine/b/")]},
             (
-                "data_repositories[1].path: must not overlap another link's, got /a/b beside /a; "
+                "data_repositories[1].path: must not overlap another link, got /a/b beside /a of data_repositories[0]; "
                 "choose folders of which none holds the other"
             ),
         ),

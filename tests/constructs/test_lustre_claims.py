@@ -154,7 +154,7 @@ def test_attributes_may_be_tokens() -> None:
 def test_a_namespace_may_be_named_once() -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
         claims(stack(), namespaces=["a", "b", "a"])
-    assert str(refusal.value) == "namespaces: must be different, got a, b, a; remove the repeated ones"
+    assert str(refusal.value) == "namespaces[2]: must be named once, got a again after [0]; remove one of the two"
 
 
 def test_the_driver_takes_its_rights_from_pod_identity() -> None:

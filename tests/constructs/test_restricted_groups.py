@@ -22,7 +22,7 @@ from hyperpod_cdk.hyperpod.restricted_groups import (
 from tests.support.templates import HERE, app, of_type, template_of
 
 KEY = "arn:aws-us-gov:kms:us-east-1:111122223333:key/1234"
-PLAN = "arn:aws-us-gov:sagemaker:{}:{}:training-plan/nova-april"
+PLAN = "arn:aws:sagemaker:{}:{}:training-plan/nova-april"
 LUSTRE = ServiceLustre(capacity_gib=9600)
 
 
@@ -117,7 +117,8 @@ def test_a_group_of_its_own_file_system(foreign: Foreign) -> None:
             capacity="training_plan",
             training_plan_arn=PLAN.format("us-east-1", "111122223333"),
             volume_kms_key_arn=KEY,
-        )
+        ),
+        provisioning="continuous",
     )
     template = template_of(foreign.stack)
 
@@ -247,7 +248,7 @@ def test_tokens_are_not_judged() -> None:
 
 def test_another_policy_of_deletion() -> None:
     assert refused(SharedEnvironment, lustre=LUSTRE, when_unused="retain") == (
-        'when_unused must be one of keep, delete, got "retain"; set when_unused to one of these'
+        'when_unused: must be keep or delete, got "retain"; set when_unused to one of these'
     )
 
 
@@ -300,8 +301,8 @@ def test_a_group_of_another_region(foreign: Foreign) -> None:
         foreign.role(), capacity="training_plan", training_plan_arn=PLAN.format("us-west-2", "111122223333")
     )
     assert refused(foreign.cluster, nova) == (
-        'restricted instance group "nova": training_plan_arn must be a plan in the stack\'s region us-east-1, got'
-        f" {PLAN.format('us-west-2', '111122223333')}; deploy the stack in us-west-2 or set a plan of us-east-1"
+        'restricted instance group "nova": training_plan_arn must be a plan in us-east-1, got one in us-west-2; name a'
+        " plan of us-east-1, or set region: us-west-2"
     )
 
 

@@ -117,11 +117,11 @@ def test_a_read_only_bucket() -> None:
 @pytest.mark.parametrize(
     ("bucket", "options", "expected"),
     [
-        (MountedBucket(bucket="b"), {}, []),
-        (MountedBucket(bucket="b", allow_delete=True), {}, ["allow-delete"]),
-        (MountedBucket(bucket="b", allow_overwrite=True), {}, ["allow-overwrite"]),
-        (MountedBucket(bucket="b"), {"uid": 1000}, ["uid=1000", "allow-other"]),
-        (MountedBucket(bucket="b"), {"uid": 0, "gid": 0}, ["uid=0", "gid=0", "allow-other"]),
+        (MountedBucket(bucket="data"), {}, []),
+        (MountedBucket(bucket="data", allow_delete=True), {}, ["allow-delete"]),
+        (MountedBucket(bucket="data", allow_overwrite=True), {}, ["allow-overwrite"]),
+        (MountedBucket(bucket="data"), {"uid": 1000}, ["uid=1000", "allow-other"]),
+        (MountedBucket(bucket="data"), {"uid": 0, "gid": 0}, ["uid=0", "gid=0", "allow-other"]),
     ],
 )
 def test_mount_options(bucket: MountedBucket, options: dict[str, Any], expected: list[str]) -> None:
@@ -207,8 +207,20 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prefix": "runs"}, "prefix: must end with / and not begin with it, got 'runs'; set 'runs/'"),
-        ({"prefix": "/runs/"}, "prefix: must end with / and not begin with it, got '/runs/'; set 'runs/'"),
+        (
+            {"prefix": "runs"},
+            (
+                "prefix: must be empty, or a prefix that ends with / and does not begin with it, without spaces, * and"
+                ' ?, got "runs"; set prefix: runs/'
+            ),
+        ),
+        (
+            {"prefix": "/runs/"},
+            (
+                "prefix: must be empty, or a prefix that ends with / and does not begin with it, without spaces, * and"
+                ' ?, got "/runs/"; set prefix: runs/'
+            ),
+        ),
         (
             {"read_only": True, "allow_delete": True},
             "read_only: must be false to delete or overwrite objects, got true; set read_only: false",
@@ -221,5 +233,5 @@ def test_the_driver_takes_its_rights_from_pod_identity() -> None:
 )
 def test_misuse_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 - the whole message is compared below
-        MountedBucket(bucket="b", **options)
+        MountedBucket(bucket="data", **options)
     assert str(refusal.value) == message

@@ -282,17 +282,17 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: PriorityClass(name="Urgent", weight=1),
             (
-                "priority class Urgent: must be 1 to 54 lower-case letters, digits and hyphens, "
+                "priority class Urgent: name: must be 1 to 54 lower-case letters, digits and hyphens, "
                 'beginning and ending with a letter or digit, got "Urgent"; set name: urgent'
             ),
         ),
         (
             lambda: PriorityClass(name="urgent", weight=101),
-            "priority class urgent: must be at most 100, got 101; set weight: 100 or less",
+            "priority class urgent: weight: must be at most 100, got 101; set weight: 100 or less",
         ),
         (
             lambda: PriorityClass(name="urgent", weight=-1),
-            "priority class urgent: must be at least 0, got -1; set weight: 0 or more",
+            "priority class urgent: weight: must be at least 0, got -1; set weight: 0 or more",
         ),
         (
             lambda: QuotaRow(instance_type="ml.p5.48xlarge"),
@@ -303,26 +303,29 @@ def test_no_teams_is_a_policy_alone() -> None:
         ),
         (
             lambda: QuotaRow(instance_type="ml.p5.48xlarge", count=-1),
-            "quota of ml.p5.48xlarge: must be at least 0, got -1; set count: 0 or more",
+            "quota of ml.p5.48xlarge: count: must be at least 1, got -1; set count: 1 or more",
         ),
         (
             lambda: team("Research"),
             (
-                "team Research: must be 1 to 40 lower-case letters, digits and hyphens, "
+                "team Research: name: must be 1 to 40 lower-case letters, digits and hyphens, "
                 'beginning and ending with a letter or digit, got "Research"; set name: research'
             ),
         ),
         (
             lambda: team(fair_share_weight=101),
-            "team research: must be at most 100, got 101; set fair_share_weight: 100 or less",
+            "team research: fair_share_weight: must be at most 100, got 101; set fair_share_weight: 100 or less",
         ),
         (
             lambda: team(preemption="always"),
-            "team research: must be one of lower_priority, never, got always; set preemption: lower_priority",
+            'team research: preemption: must be lower_priority or never, got "always"; set preemption to one of these',
         ),
         (
             lambda: team(sharing="borrow"),
-            "team research: must be one of lend_and_borrow, lend, dont_lend, got borrow; set sharing: lend_and_borrow",
+            (
+                'team research: sharing: must be lend_and_borrow, lend or dont_lend, got "borrow"; set sharing to one'
+                " of these"
+            ),
         ),
         (
             lambda: team(borrow_limit_percent=0),
@@ -335,7 +338,7 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: team(sharing="lend", borrow_limit_percent=50),
             (
-                "team research: borrow_limit_percent: must be left out with sharing: lend, got 50; "
+                "team research: borrow_limit_percent: must go with sharing: lend_and_borrow, got sharing: lend; "
                 "remove borrow_limit_percent or set sharing: lend_and_borrow"
             ),
         ),
@@ -350,23 +353,23 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: team(member_role_arns=["arn:aws:sts::111122223333:assumed-role/alice/laptop"]),
             (
-                "team research: member_role_arns: must be the ARN of an IAM role, got "
-                "arn:aws:sts::111122223333:assumed-role/alice/laptop, which is one session of a role; "
-                "set it to arn:aws:iam::111122223333:role/alice"
+                "team research: member_role_arns[0]: must be the ARN of an IAM role, got the session "
+                "arn:aws:sts::111122223333:assumed-role/alice/laptop, which ends with its login; set "
+                "member_role_arns[0]: arn:aws:iam::111122223333:role/alice (with the role's path, if it has one)"
             ),
         ),
         (
             lambda: team(member_role_arns=["alice"]),
             (
-                "team research: member_role_arns: must be the ARN of an IAM role, got alice; "
-                "set it to arn:<partition>:iam::<account>:role/<name>"
+                'team research: member_role_arns[0]: must be the ARN of an IAM role, got "alice"; name the role that '
+                "people assume, such as arn:aws:iam::111122223333:role/platform-admin"
             ),
         ),
         (
             lambda: template(ordering="fifo"),
             (
-                "task governance: ordering: must be one of first_come_first_served, priority, got fifo; "
-                "set ordering: priority"
+                'task governance: ordering: must be first_come_first_served or priority, got "fifo"; '
+                "set ordering to one of these"
             ),
         ),
         (
@@ -389,8 +392,8 @@ def test_no_teams_is_a_policy_alone() -> None:
         (
             lambda: template(idle_compute="lottery"),
             (
-                "task governance: must be one of fair_share, first_come_first_served, got lottery; "
-                "set idle_compute: fair_share"
+                'task governance: idle_compute: must be fair_share or first_come_first_served, got "lottery"; '
+                "set idle_compute to one of these"
             ),
         ),
         (
@@ -426,7 +429,7 @@ def test_what_aws_would_refuse_is_refused_at_once(make: Callable[[], object], me
         lambda: team(fair_share_weight=100),
         lambda: team(borrow_limit_percent=1),
         lambda: team(borrow_limit_percent=500),
-        lambda: team(quota=[QuotaRow(instance_type=f"ml.t{i}", count=0) for i in range(15)]),
+        lambda: team(quota=[QuotaRow(instance_type=f"ml.t{i}", count=1) for i in range(15)]),
         lambda: team(member_role_arns=[BOB, "arn:aws-us-gov:iam::111122223333:role/a", cdk.Fn.import_value("role")]),
         lambda: template(name_prefix="a" * 54),
         lambda: template(priority_classes=[PriorityClass(name=f"c{i}", weight=1) for i in range(10)]),
@@ -437,7 +440,7 @@ def test_what_stands_on_the_bound_is_taken(make: Callable[[], object]) -> None:
 
 
 def test_a_member_of_two_teams_gets_one_entry_with_awss_own_policies() -> None:
-    teams = [team("a", member_role_arns=[ALICE, ALICE]), team("b", member_role_arns=[BOB, ALICE])]
+    teams = [team("a", member_role_arns=[ALICE]), team("b", member_role_arns=[BOB, ALICE])]
     resources = template(teams=teams)
 
     entries = {

@@ -42,7 +42,8 @@ def test_a_level_that_there_is_not() -> None:
     with pytest.raises(ValueError, match="pod_security") as refusal:
         team(pod_security="none")
     assert str(refusal.value) == (
-        "team research: must be one of baseline, privileged, restricted, got none; set pod_security: baseline"
+        'team research: pod_security: must be baseline, privileged or restricted, got "none"; set pod_security to one'
+        " of these"
     )
 
 

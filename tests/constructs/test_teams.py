@@ -106,11 +106,11 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         ),
         (
             lambda: QuotaRow(instance_type=P5, vcpu=-0.5),
-            "quota of ml.p5.48xlarge: must be at least 0, got -0.5; set vcpu: 0 or more",
+            "quota of ml.p5.48xlarge: vcpu: must be at least 1, got -0.5; set vcpu: 1 or more",
         ),
         (
             lambda: AcceleratorPartition(profile="mig-1g.10gb", count=10_000_001),
-            "partition mig-1g.10gb: must be at most 10000000, got 10000001; set count: 10000000 or less",
+            "partition mig-1g.10gb: count: must be at most 10000000, got 10000001; set count: 10000000 or less",
         ),
         (
             lambda: team(*[QuotaRow(instance_type=P5, accelerator_partition=SLICES)] * 2),
@@ -119,7 +119,7 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         (
             lambda: team(sharing="lend", absolute_borrow_limits=[QuotaRow(instance_type=P5, count=1)]),
             (
-                "team research: absolute_borrow_limits: must be left out with sharing: lend, got 1; "
+                "team research: absolute_borrow_limits: must go with sharing: lend_and_borrow, got sharing: lend; "
                 "remove absolute_borrow_limits or set sharing: lend_and_borrow"
             ),
         ),
@@ -129,17 +129,20 @@ def test_limits_leave_what_the_team_owns_and_may_borrow(member: Team, limits: di
         ),
         (
             lambda: team(access="admin"),
-            "team research: must be one of access_policies, rbac, got admin; set access: access_policies",
+            'team research: access: must be access_policies or rbac, got "admin"; set access to one of these',
         ),
         (
             lambda: team(description="a\nb"),
-            ('team research: must be 1 to 1024 characters of text on one line, got "a\nb"; set description: a-b'),
+            (
+                'team research: description: must be 1 to 1024 characters of text on one line, got "a\nb"; set'
+                " description: a-b"
+            ),
         ),
         (
             lambda: team(resource_quota={GPU: "many"}),
             (
-                "team research: resource_quota: must be a Kubernetes quantity in quotes, got "
-                '"many"; correct requests.nvidia.com/gpu, which has to look like 64'
+                "team research: resource_quota['requests.nvidia.com/gpu']: must be a Kubernetes quantity in quotes, got"
+                ' "many"; set requests.nvidia.com/gpu: "64", "512Gi" or the like'
             ),
         ),
     ],
@@ -152,5 +155,9 @@ def test_what_aws_would_refuse_is_refused_at_once(make: Callable[[], object], me
 
 
 def test_an_unknown_profile_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match=r"^partition 3g\.40gb: must be one of mig-1g\.5gb, .*, got 3g\.40gb; set "):
+    with pytest.raises(ValueError, match=r"^partition 3g") as refusal:
         AcceleratorPartition(profile="3g.40gb", count=1)
+    assert str(refusal.value) == (
+        'partition 3g.40gb: profile: must be a MIG profile that compute quotas take, got "3g.40gb"; did you mean'
+        " mig-3g.40gb?"
+    )

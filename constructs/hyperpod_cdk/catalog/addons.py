@@ -138,3 +138,15 @@ def _table() -> dict[str, Addon]:
 def _addon(entry: dict[str, Any]) -> Addon:
     lists = {name: tuple(entry.get(name, ())) for name in ("service_accounts", "managed_policies", "notes")}
     return Addon(**{**entry, **lists})
+
+
+def service_account_problem(namespace: str, name: str) -> str | None:
+    """Say that a service account, which is to get a role, is that of an add-on and has one already."""
+    for addon in names():
+        found = row(addon)
+        if namespace == found.namespace and name in found.service_accounts:
+            return (
+                f"must be an account of training pods, got {namespace}/{name}, which is that of the"
+                f" add-on {addon} and has a role of its own; name another account"
+            )
+    return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
-from hyperpod_cdk.catalog import _data, addons, rules
+from hyperpod_cdk.catalog import _data, addons, instance_types, rules
+from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.catalog.instance_types import InstanceType
 
 _DATA = _data.load("governance")
 _BOUNDS = rules.bounds(_DATA["bounds"])
@@ -136,6 +138,56 @@ def amounts_problem(amounts: Sequence[str]) -> str | None:
                 f" remove {alone}, or remove {' and '.join(others)}"
             )
     return None
+
+
+def accelerator_problems(
+    numbers: InstanceType, *, accelerators: int | None, profile: str | None
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Give what a quota cannot have of a type: where in the row, and the sentence that refuses.
+
+    ``accelerators`` of a type without any, and a MIG ``profile`` into which its GPUs cannot be cut.
+    """
+    if accelerators is not None and not numbers.is_accelerated:
+        yield (
+            ("accelerators",),
+            (
+                f"must be left out, got {accelerators} of {numbers.name}, which has no accelerators; set"
+                " count, vcpu or memory_gib"
+            ),
+        )
+    if profile is None or profile in numbers.mig_profiles:
+        return
+    profiles = [name for name in numbers.mig_profiles if name in PARTITION_PROFILES]
+    yield (
+        ("accelerator_partition", "profile"),
+        f"must be a MIG profile of {numbers.name} ({', '.join(profiles)}; as of {instance_types.AS_OF}), got"
+        f" {profile}; set profile: {closest(profile, profiles) or profiles[0]}"
+        if profiles
+        else f"must be of a type whose GPUs can be partitioned, got {numbers.name} (as of"
+        f" {instance_types.AS_OF}); set count or accelerators in place of accelerator_partition",
+    )
+
+
+def borrowing_problem(sharing: str, *, key: str, strategy: str = "strategy") -> str:
+    """Say that ``key``, a limit on borrowing, has no effect on a team that does not borrow.
+
+    ``strategy`` is what the caller calls the choice of how a team shares.
+    """
+    return (
+        f"must go with {strategy}: lend_and_borrow, got {strategy}: {sharing}; remove {key}"
+        f" or set {strategy}: lend_and_borrow"
+    )
+
+
+def limited_resource_problem(name: str) -> str | None:
+    """Say that Kubernetes takes a limit and never looks at it: of extended resources it counts requests."""
+    is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
+    if not is_extended or name.startswith("requests."):
+        return None
+    return (
+        f"must begin with requests., the only kind of limit that Kubernetes keeps for such a resource, got"
+        f" {name}; write requests.{name.removeprefix('limits.')}"
+    )
 
 
 def partitions_per_accelerator(profile: str, profiles: Sequence[str]) -> int:

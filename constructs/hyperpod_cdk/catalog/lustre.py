@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import ceil
@@ -10,7 +10,7 @@ from typing import Any
 
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.instance_types import InstanceType
-from hyperpod_cdk.catalog.rules import Bound
+from hyperpod_cdk.catalog.rules import Bound, repeated
 
 _DATA = _data.load("lustre")
 
@@ -88,6 +88,32 @@ DATA_REPOSITORIES = Bound(minimum=0, maximum=8, source="FSx for Lustre guide, li
 def contains(outer: str, inner: str) -> bool:
     """Say whether the folder ``outer`` of a file system is, or holds, the folder ``inner``."""
     return f"{inner.rstrip('/')}/".startswith(f"{outer.rstrip('/')}/")
+
+
+def link_problems(links: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str, str]]:
+    """Give what is wrong with links to data repositories (path, S3 address): index, ``path`` or ``s3_uri``, sentence.
+
+    FSx refuses links of which one folder holds the other, and of one prefix twice.
+    """
+    for index, (path, _) in enumerate(links):
+        for first, (other, _) in enumerate(links[:index]):
+            if contains(path, other) or contains(other, path):
+                yield (
+                    index,
+                    "path",
+                    (
+                        f"must not overlap another link, got {path} beside {other} of"
+                        f" data_repositories[{first}]; choose folders of which none holds the other"
+                    ),
+                )
+                break
+    prefixes = [uri.rstrip("/") for _, uri in links]
+    for index, first in repeated(prefixes):
+        yield (
+            index,
+            "s3_uri",
+            f"must be linked once, got {prefixes[index]} again after data_repositories[{first}]; remove one of the two",
+        )
 
 
 def throughput_problem(throughput_mbps_per_tib: int, *, key: str = "throughput_mbps_per_tib") -> str | None:

@@ -153,6 +153,28 @@ def slots(vpc_cidr: str) -> tuple[str, ...]:
     return tuple(str(slot) for slot in islice(block.subnets(new_prefix=prefix), rule["count"]))
 
 
+LONGEST_VPC_PREFIX = 24
+"""The VPC block is cut into sixteen subnets for the control plane and NAT gateways; from /24 on each has eleven or more
+free addresses, and EKS wants six."""
+
+
+def vpc_size_problem(cidr: str, *, key: str) -> str | None:
+    """Say that a VPC block is too small for the subnets of the control plane and of the NAT gateways, or give None."""
+    block = IPv4Network(cidr)
+    if block.prefixlen <= LONGEST_VPC_PREFIX:
+        return None
+    wider = IPv4Network((block.network_address, LONGEST_VPC_PREFIX), strict=False)
+    return (
+        f"must be /{LONGEST_VPC_PREFIX} or larger, to hold the subnets of the control plane and of the NAT"
+        f" gateways, got {block}; set {key}: {wider}"
+    )
+
+
+def same_subnet_problem(subnet_id: str, first_zone: str) -> str:
+    """Say that one subnet is named for a second zone, after ``first_zone``."""
+    return f"must be a subnet of its own, got {subnet_id} as in {first_zone}; a subnet stands in one zone, name another"
+
+
 def smallest_vpc_prefix_for(addresses: int) -> int:
     """Give the prefix length of the smallest VPC block each of whose slots has room for ``addresses`` interfaces.
 

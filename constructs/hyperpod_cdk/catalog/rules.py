@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,6 +109,26 @@ def patterns(rows: dict[str, dict[str, Any]]) -> dict[str, Pattern]:
         name: replace(row, describes=row.describes.format(minimum=row.minimum, maximum=row.maximum))
         for name, row in found.items()
     }
+
+
+def repeated(values: Sequence[Hashable]) -> Iterator[tuple[int, int]]:
+    """Give the index of every value that stood before, and the index where it stood first."""
+    first: dict[Hashable, int] = {}
+    for index, value in enumerate(values):
+        before = first.setdefault(value, index)
+        if before != index:
+            yield index, before
+
+
+def again_problem(value: object, first: int, *, listed: str = "") -> str:
+    """Say that ``value`` stands in a list for the second time; ``listed`` names the list where a reader needs it."""
+    return f"must be named once, got {value} again after {listed}[{first}]; remove one of the two"
+
+
+def repeated_problem(values: Sequence[Hashable], *, key: str) -> str | None:
+    """Say which of ``values`` (``key`` is their name) stands twice, or give None."""
+    twice = next(repeated(values), None)
+    return None if twice is None else f"{key}[{twice[0]}]: {again_problem(values[twice[0]], twice[1])}"
 
 
 _TEMPLATE_MARKS = ("${", "{{resolve:")

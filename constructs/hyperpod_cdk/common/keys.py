@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import jsii
-from aws_cdk import Aspects, Aws, IAspect, RemovalPolicy
+from aws_cdk import Aspects, Aws, IAspect, RemovalPolicy, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IConstruct
 
+from hyperpod_cdk.catalog import arns, regions
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import LogSettings
 
@@ -42,7 +43,8 @@ class EncryptionKey(Construct):
     ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
     very deployment that makes it fails.
 
-    Raises ValueError for ``alias`` or ``description`` beside ``arn``.
+    Raises ValueError for ``alias`` or ``description`` beside ``arn``, and for an ``arn`` that is no key of the stack's
+    region.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class EncryptionKey(Construct):
                 " that stands is changed"
             )
         self.key: kms.IKey
+        if arn is not None and not Token.is_unresolved(arn):
+            _check_arn(arn, region=Stack.of(self).region)
         if arn is not None:
             self.key = kms.Key.from_key_arn(self, "Resource", arn)
             return
@@ -126,5 +130,14 @@ class _LogGroups:
         if isinstance(node, logs.CfnLogGroup) and node.kms_key_id is None:
             node.kms_key_id = self._key.key_arn
             withdraw_log_group(node)
-        elif isinstance(node, LogSettings) and node.encryption_key_arn is None:
+        elif isinstance(node, LogSettings) and node.kms_key_arn is None:
             node.encrypt_with(self._key.key_arn)
+
+
+def _check_arn(arn: str, *, region: str) -> None:
+    problem = arns.KMS_KEY_ARN.problem(arn, key="arn")
+    if problem is None and not Token.is_unresolved(region):
+        partition = regions.partition_of(region) or arn.split(":")[1]
+        problem = arns.key_reach_problem(arn, partition=partition, region=region)
+    if problem:
+        raise ValueError(f"arn: {problem}")

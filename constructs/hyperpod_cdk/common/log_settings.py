@@ -30,7 +30,7 @@ class LogSettings(Construct):
 
     ``retention_days``: one of the numbers that CloudWatch Logs takes (1, 3, 5, 7, 14, 30, 60, 90, ...).
 
-    ``encryption_key_arn``: the KMS key of what is logged from now on; its policy must let CloudWatch Logs use it.
+    ``kms_key_arn``: the KMS key of what is logged from now on; its policy must let CloudWatch Logs use it.
     Default: CloudWatch Logs' own, or the key of ``keys.encrypt_log_groups``. A key that the group had before stays
     unless this resource gave it.
 
@@ -45,7 +45,7 @@ class LogSettings(Construct):
         *,
         log_group_name: str,
         retention_days: int,
-        encryption_key_arn: str | None = None,
+        kms_key_arn: str | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
@@ -64,11 +64,11 @@ class LogSettings(Construct):
                 **({"Tags": dict(sorted(tags.items()))} if tags else {}),
             },
         )
-        if encryption_key_arn is not None:
-            self.encrypt_with(encryption_key_arn)
+        if kms_key_arn is not None:
+            self.encrypt_with(kms_key_arn)
 
     @property
-    def encryption_key_arn(self) -> str | None:
+    def kms_key_arn(self) -> str | None:
         """The key that was given, None where CloudWatch Logs' own encrypts."""
         return self._key_arn
 

@@ -6,20 +6,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hyperpod_cdk.catalog.rules import Pattern
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.config.section import Check, Section
 
 CREATE = "create"
 """The word for a key that the environment makes."""
-
-KMS_KEY_ARN = Pattern(
-    regex=r"arn:aws[a-z-]*:kms:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
-    maximum=2048,
-    describes="the ARN of a KMS key, with :key/ in it",
-    refers=True,
-    example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
-    source="KMS developer guide, key ARN and multi-Region keys, 2026-11",
-)
 
 
 def _key_problem(text: str, key: str) -> str | None:

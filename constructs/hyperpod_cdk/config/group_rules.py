@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hyperpod_cdk.catalog import hyperpod, instance_types
+from hyperpod_cdk.catalog import arns, hyperpod, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import again_problem, repeated
 
 _MIG_PROFILE = re.compile(r"\d+g\.\d+gb")
 
@@ -39,6 +40,26 @@ def plan_problem(row: InstanceType) -> str | None:
     )
 
 
+def plan_home_problems(arn: str, *, partition: str, region: str, account: str) -> Iterator[str]:
+    """Give why a training plan is not of the cluster's partition, region or account; plans cannot be shared.
+
+    An empty ``region`` or ``account`` is one that nobody knows yet, and is not compared.
+    """
+    of_region, of_account = arn.split(":")[3:5]
+    if region and of_region != region:
+        yield (
+            f"must be a plan in {region}, got one in {of_region or 'no region'}; name a plan of"
+            f" {region}, or set region: {of_region or region}"
+        )
+    elif region and (problem := arns.partition_problem(arn, partition=partition, region=region)):
+        yield problem
+    if account and of_account != account:
+        yield (
+            f"must be a plan of account {account}, got one of {of_account}; plans cannot be shared: name a plan of"
+            f' {account}, or set account: "{of_account}"'
+        )
+
+
 def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
     """Say that a type is sold with a training plan only, where another ``capacity`` is stated."""
     known = hyperpod.ultraserver(instance_type)
@@ -49,6 +70,17 @@ def ultraserver_problem(instance_type: str, capacity: str | None) -> str | None:
     return (
         f"must be training_plan for {instance_type}, which is sold as UltraServers of {said} instances, got"
         f" {capacity}; set capacity: training_plan with its training_plan_arn"
+    )
+
+
+def ultraserver_region_problem(instance_type: str, *, region: str) -> str | None:
+    """Say that the UltraServers of a type stand in another region than the cluster."""
+    known = hyperpod.ultraserver(instance_type)
+    if known is None or region == known.region:
+        return None
+    return (
+        f"must be a type of {region}, got {instance_type}, whose UltraServers stand in"
+        f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or set region: {known.region}"
     )
 
 
@@ -102,6 +134,31 @@ def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) 
         "must be a configuration that the dependency chart gives the GPU operator, which else leaves GPUs whole, got"
         f" {configuration}; {fix}"
     )
+
+
+def bucket_problems(inputs: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """Give the buckets that a restricted group names twice: name and index of the list, and the sentence.
+
+    Output buckets are read as well.
+    """
+    for key, buckets in (("input_buckets", inputs), ("output_buckets", outputs)):
+        for index, first in repeated(buckets):
+            yield key, index, again_problem(buckets[index], first)
+    for index, name in enumerate(inputs):
+        if name in outputs:
+            yield (
+                "input_buckets",
+                index,
+                (f"must be named once, got {name} in output_buckets too, which are read as well; remove it here"),
+            )
+
+
+def volume_key_problem(provisioning: str) -> str:
+    """Say that HyperPod takes no key for volumes of nodes with ``provisioning``, another than continuous.
+
+    Developer guide, "Customer managed AWS KMS key encryption for SageMaker HyperPod".
+    """
+    return f"needs continuous provisioning, got provisioning: {provisioning}"
 
 
 def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str | None:

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from hyperpod_cdk.catalog import hyperpod
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Pattern
-from hyperpod_cdk.config.encryption import KMS_KEY_ARN
 from hyperpod_cdk.config.section import Section, like
 
 BUCKET_NAME = Pattern(

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from hyperpod_cdk.catalog import lustre
+from hyperpod_cdk.catalog.arns import KMS_KEY_ARN
 from hyperpod_cdk.catalog.rules import Bound, Pattern
-from hyperpod_cdk.config.encryption import KMS_KEY_ARN
 from hyperpod_cdk.config.instance_group import AvailabilityZoneId
 from hyperpod_cdk.config.section import PAIRED_BRACKETS, Check, Section, counted, filled, like, one_of, within
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from aws_cdk import Annotations, Aws, Fn, RemovalPolicy, Token
+from aws_cdk import Annotations, Aws, Fn, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -19,8 +18,10 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct, DependencyGroup, IConstruct, IDependable
 
 from hyperpod_cdk.catalog import addons as addon_rules
-from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.catalog import arns as arn_rules
+from hyperpod_cdk.catalog import kubernetes, regions
 from hyperpod_cdk.catalog import network as network_rules
+from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import (
     MANAGED_POLICY,
     acknowledge,
@@ -29,17 +30,19 @@ from hyperpod_cdk.common.acknowledgments import (
 )
 from hyperpod_cdk.common.log_settings import LogSettings
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config import eks as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.network.vpc import Network
 
 NODE_INDEPENDENT_ADDONS = (addon_rules.VPC_CNI, addon_rules.KUBE_PROXY, addon_rules.POD_IDENTITY_AGENT)
 """Add-ons that become active without a node; all others belong behind the HyperPod cluster."""
 
+_CALLED = {"cluster_name": "eks_cluster_name"}
 _STS = "sts.amazonaws.com"
 _PROVIDER = ":oidc-provider/"
 _CLUSTER_POLICY = "AmazonEKSClusterPolicy"
 _ADMIN_POLICY = "AmazonEKSClusterAdminPolicy"
 _FEWEST_SUBNETS = 2
-_ROLE_ARN = re.compile(r"arn:[^:]+:iam::\d{12}:role/\S+")
 _SUBNET_TAG_WARNING = "@aws-cdk/aws-eks:clusterMustManuallyTagSubnet"
 
 
@@ -81,7 +84,7 @@ class ControlPlane(Construct):
     deletion protection, which as a property would be on while the stack around the cluster can still fail.
 
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
-    role's, and CIDR blocks for an endpoint that is not public.
+    role's, a role twice or of another partition, and CIDR blocks for an endpoint that is not public.
     """
 
     def __init__(
@@ -106,6 +109,15 @@ class ControlPlane(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         pinned = dict(addon_versions or {})
+        refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
+        refuse(
+            fields.Eks,
+            endpoint_access=endpoint_access,
+            public_access_cidrs=public_access_cidrs,
+            admin_role_arns=admin_role_arns,
+            addon_versions=pinned,
+        )
+        _check_administrators(self, admin_role_arns)
         _check_subnets(subnets)
         _check_addon_versions(pinned)
         access = _endpoint_access(endpoint_access, public_access_cidrs)
@@ -242,7 +254,8 @@ class ExistingControlPlane(Construct):
     Cluster, add-ons, log group and key stay their owner's: nothing here changes or deletes them. CDK takes
     ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is made here.
 
-    Raises ValueError for a version without a kubectl layer and for ARNs that are not a role's.
+    Raises ValueError for a version without a kubectl layer, for ARNs that are not a role's or an OIDC provider's, and
+    for those of another account, partition or region than the stack's.
     """
 
     def __init__(
@@ -260,8 +273,11 @@ class ExistingControlPlane(Construct):
         admin_role_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        if kubectl_role_arn is not None and not Token.is_unresolved(kubectl_role_arn):
-            _check_role_arn("kubectl_role_arn", kubectl_role_arn)
+        refuse(fields.ExistingEks, called=_CALLED, cluster_name=eks_cluster_name)
+        refuse(fields.ExistingEks, kubectl_role_arn=kubectl_role_arn, oidc_provider_arn=oidc_provider_arn)
+        refuse(fields.Eks, admin_role_arns=admin_role_arns)
+        _check_administrators(self, admin_role_arns)
+        _check_home(self, kubectl_role_arn=kubectl_role_arn, oidc_provider_arn=oidc_provider_arn)
         layer = _kubectl_layer(self, kubernetes_version)
         _warn_about_version(self, kubernetes_version)
         entries = _admit_administrators(self, admin_role_arns, eks_cluster_name)
@@ -386,16 +402,39 @@ def _check_addon_versions(versions: Mapping[str, str]) -> None:
 
 def _role_suffix(arn: str) -> str:
     """Give a suffix that stays with the role whatever its place in the list."""
-    _check_role_arn("admin_role_arns", arn)
     return hashlib.sha256(arn.encode()).hexdigest()[:8]
 
 
-def _check_role_arn(argument: str, arn: str) -> None:
-    if not _ROLE_ARN.fullmatch(arn):
-        raise ValueError(
-            f"{argument}: must be ARNs of IAM roles (arn:<partition>:iam::<account>:role/<name>), got {arn!r}; "
-            "a session's ARN (sts, assumed-role) never matches, name the role behind it"
-        )
+def _check_administrators(scope: Construct, role_arns: Sequence[str]) -> None:
+    problem = repeated_problem([arn for arn in role_arns if not is_token(arn)], key="admin_role_arns")
+    if problem:
+        raise ValueError(problem)
+    region = Stack.of(scope).region
+    partition = None if is_token(region) else regions.partition_of(region)
+    for index, arn in enumerate(role_arns):
+        if partition and not is_token(arn):
+            problem = arn_rules.role_partition_problem(arn, partition=partition, region=region)
+            if problem:
+                raise ValueError(f"admin_role_arns[{index}]: {problem}")
+
+
+def _check_home(scope: Construct, *, kubectl_role_arn: str | None, oidc_provider_arn: str | None) -> None:
+    """Refuse what belongs to another account, partition or region than the stack, as far as those are known."""
+    stack = Stack.of(scope)
+    partition = None if is_token(stack.region) else regions.partition_of(stack.region)
+    for key, what, arn in (
+        ("kubectl_role_arn", "a role", kubectl_role_arn),
+        ("oidc_provider_arn", "an OIDC provider", oidc_provider_arn),
+    ):
+        if arn is None or is_token(arn):
+            continue
+        problem = None
+        if partition and not is_token(stack.account):
+            problem = arn_rules.home_problem(what, arn, partition=partition, account=stack.account, key=key)
+        if problem is None and key == "oidc_provider_arn" and not is_token(stack.region):
+            problem = arn_rules.issuer_problem(arn, region=stack.region, key=key)
+        if problem:
+            raise ValueError(f"{key}: {problem}")
 
 
 def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequence[str]) -> eks.EndpointAccess:
@@ -406,12 +445,9 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
                 "remove them or set endpoint_access: public_and_private"
             )
         return eks.EndpointAccess.PRIVATE
-    known = [cidr for cidr in cidrs if not Token.is_unresolved(cidr)]
-    problems = [network_rules.public_cidr_problem(cidr, key=f"[{cidrs.index(cidr)}]") for cidr in known]
-    count = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
-    for problem in (count, *problems):
-        if problem is not None:
-            raise ValueError(f"public_access_cidrs: {problem}")
+    problem = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
+    if problem is not None:
+        raise ValueError(f"public_access_cidrs: {problem}")
     return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*cidrs) if cidrs else eks.EndpointAccess.PUBLIC_AND_PRIVATE
 
 

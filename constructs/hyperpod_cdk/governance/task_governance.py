@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import aws_cdk as cdk
@@ -11,13 +11,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct, IDependable
 
-from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.catalog import addons, arns, governance, regions
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.config import task_governance as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import NodeAddon
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
-from hyperpod_cdk.governance.teams import PriorityClass, Team, check, description_problem, twice_problem, word_problem
+from hyperpod_cdk.governance.teams import PriorityClass, Team, check, twice_problem
 
 Ordering = Literal["priority", "first_come_first_served"]
 IdleCompute = Literal["fair_share", "first_come_first_served"]
@@ -118,11 +120,18 @@ class TaskGovernance(Construct):
         for team in teams:
             check(_second_entry_problem(team, admin_role_arns), where=f"team {team.name}: member_role_arns")
             check(_kubectl_problem(team, cluster), where=f"team {team.name}")
+            check(_queue_problem(team, addon_version), where=f"team {team.name}: default_queue")
+            check(*_partition_problems(self, team), where=f"team {team.name}: member_role_arns")
+        refuse(
+            fields.TaskGovernance,
+            where="task governance",
+            ordering=ordering,
+            idle_compute=idle_compute,
+            description=description,
+        )
         classes = _classes(ordering, priority_classes)
         check(
-            word_problem(idle_compute, governance.IDLE_COMPUTE, key="idle_compute"),
             twice_problem([team.name for team in teams], what="team"),
-            description_problem(description),
             where="task governance",
         )
         self._cluster_arn = cluster_arn
@@ -316,17 +325,25 @@ def _kubectl_problem(team: Team, cluster: eks_v2.ICluster | None) -> str | None:
     return f"must come with the EKS cluster, whose kubectl makes what {wish} asks for; pass cluster"
 
 
+def _queue_problem(team: Team, addon_version: str | None) -> str | None:
+    if addon_version is None or not team.default_queue:
+        return None
+    return governance.default_queue_problem(addon_version)
+
+
+def _partition_problems(scope: Construct, team: Team) -> Iterator[str | None]:
+    region = cdk.Stack.of(scope).region
+    partition = None if is_token(region) else regions.partition_of(region)
+    for arn in team.member_role_arns if partition else ():
+        if not is_token(arn):
+            yield arns.role_partition_problem(arn, partition=partition or "", region=region)
+
+
 def _described(description: str | None) -> dict[str, str]:
     return {} if description is None else {"Description": description}
 
 
 def _classes(ordering: str, classes: Sequence[PriorityClass]) -> list[dict[str, Any]]:
-    check(
-        f"must be one of {', '.join(governance.ORDERINGS)}, got {ordering}; set ordering: priority"
-        if ordering not in governance.ORDERINGS
-        else None,
-        where="task governance: ordering",
-    )
     if ordering != "priority":
         if classes:
             raise ValueError(

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal
 
-import aws_cdk as cdk
-
-from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog import governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
+from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.config import task_governance as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 
 Preemption = Literal["lower_priority", "never"]
 Sharing = Literal["lend_and_borrow", "lend", "dont_lend"]
 Access = Literal["access_policies", "rbac"]
 PodSecurity = Literal["baseline", "privileged", "restricted"]
 
-_ROLE_ARN = re.compile(r"arn:[a-z0-9-]+:iam::\d{12}:role/.+")
 _API_WORDS = {"count": "Count", "accelerators": "Accelerators", "vcpu": "VCpu", "memory_gib": "MemoryInGiB"}
 
 
@@ -31,11 +30,7 @@ class PriorityClass:
 
     def __post_init__(self) -> None:
         """Check name and weight."""
-        check(
-            governance.PRIORITY_CLASS_NAME.problem(self.name, key="name"),
-            governance.PRIORITY_WEIGHT.problem(self.weight, key="weight"),
-            where=f"priority class {self.name}",
-        )
+        refuse(fields.PriorityClass, where=f"priority class {self.name}", name=self.name, weight=self.weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +42,7 @@ class AcceleratorPartition:
 
     def __post_init__(self) -> None:
         """Check that the API knows the profile; which ones a type has is not looked at."""
-        check(
-            None
-            if self.profile in governance.PARTITION_PROFILES
-            else f"must be one of {', '.join(governance.PARTITION_PROFILES)}, got {self.profile}; set profile to one",
-            governance.QUOTA_COUNT.problem(self.count, key="count"),
-            where=f"partition {self.profile}",
-        )
+        refuse(fields.AcceleratorPartition, where=f"partition {self.profile}", profile=self.profile, count=self.count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +67,14 @@ class QuotaRow:
         where = f"quota of {self.instance_type}"
         partition = () if self.accelerator_partition is None else ("accelerator_partition",)
         check(governance.amounts_problem((*amounts, *partition)), where=where)
-        for name, amount in amounts.items():
-            check(governance.QUOTA_COUNT.problem(amount, key=name), where=where)
+        refuse(fields.Quota, where=where, instance_type=self.instance_type, **amounts)
+        numbers = instance_types.get(self.instance_type)
+        if numbers is not None:
+            profile = None if self.accelerator_partition is None else self.accelerator_partition.profile
+            for keys, problem in governance.accelerator_problems(
+                numbers, accelerators=self.accelerators, profile=profile
+            ):
+                check(f"{'.'.join(keys)}: {problem}", where=where)
 
     @property
     def key(self) -> str:
@@ -165,39 +160,46 @@ class Team:
     def __post_init__(self) -> None:
         """Check everything that does not depend on other teams."""
         where = f"team {self.name}"
+        refuse(
+            fields.Team,
+            where=where,
+            name=self.name,
+            description=self.description,
+            fair_share_weight=self.fair_share_weight,
+            preemption=self.preemption,
+            access=self.access,
+            pod_security=self.pod_security,
+            member_role_arns=self.member_role_arns,
+            resource_quota=self.resource_quota,
+        )
+        refuse(fields.Sharing, where=where, called={"strategy": "sharing"}, strategy=self.sharing)
         check(
-            governance.TEAM_NAME.problem(self.name, key="name"),
-            governance.FAIR_SHARE_WEIGHT.problem(self.fair_share_weight, key="fair_share_weight"),
-            word_problem(self.preemption, governance.PREEMPTION, key="preemption"),
-            word_problem(self.sharing, governance.SHARING, key="sharing"),
-            word_problem(self.access, governance.ACCESS, key="access"),
-            word_problem(self.pod_security, governance.POD_SECURITY, key="pod_security"),
             governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
             twice_problem([row.key for row in self.quota], what="instance type"),
             governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),
             twice_problem([row.key for row in self.absolute_borrow_limits], what="instance type"),
-            description_problem(self.description),
             where=where,
         )
         if self.borrow_limit_percent is not None:
             check(
                 governance.BORROW_LIMIT_PERCENT.problem(self.borrow_limit_percent, key="borrow_limit_percent"),
-                self._borrowing_problem("borrow_limit_percent", self.borrow_limit_percent),
+                self._borrowing_problem("borrow_limit_percent"),
                 where=f"{where}: borrow_limit_percent",
             )
         if self.absolute_borrow_limits:
             check(
-                self._borrowing_problem("absolute_borrow_limits", len(self.absolute_borrow_limits)),
+                self._borrowing_problem("absolute_borrow_limits"),
                 where=f"{where}: absolute_borrow_limits",
             )
-        for arn in self.member_role_arns:
-            check(_role_problem(arn), where=f"{where}: member_role_arns")
-        for name, quantity in self.resource_quota.items():
-            check(
-                governance.RESOURCE_NAME.problem(name, key="the resource"),
-                governance.QUANTITY.problem(quantity, key=name),
-                where=f"{where}: resource_quota",
-            )
+        check(
+            repeated_problem([arn for arn in self.member_role_arns if not is_token(arn)], key="member_role_arns"),
+            *(
+                None if problem is None else f"resource_quota[{name!r}]: {problem}"
+                for name in self.resource_quota
+                if (problem := governance.limited_resource_problem(name))
+            ),
+            where=where,
+        )
 
     @property
     def namespace(self) -> str:
@@ -225,10 +227,10 @@ class Team:
             "PreemptTeamTasks": governance.PREEMPTION[self.preemption],
         }
 
-    def _borrowing_problem(self, key: str, got: int) -> str | None:
+    def _borrowing_problem(self, key: str) -> str | None:
         if self.sharing == "lend_and_borrow":
             return None
-        return f"must be left out with sharing: {self.sharing}, got {got}; remove {key} or set sharing: lend_and_borrow"
+        return governance.borrowing_problem(self.sharing, key=key, strategy="sharing")
 
 
 def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> dict[str, str]:
@@ -254,18 +256,6 @@ def resource_limits(team: Team, instance_types: Mapping[str, InstanceType]) -> d
     return {name: str(ceil(round(amount, 6))) for name, amount in sorted(limits.items()) if amount}
 
 
-def description_problem(text: str | None) -> str | None:
-    """Say what is wrong with a description of a policy or a quota, or give None."""
-    return None if text is None else governance.DESCRIPTION.problem(text, key="description")
-
-
-def word_problem(word: str, words: Sequence[str] | Mapping[str, str], *, key: str) -> str | None:
-    """Say that ``word`` is none of ``words``, or give None."""
-    if word in words:
-        return None
-    return f"must be one of {', '.join(words)}, got {word}; set {key}: {next(iter(words))}"
-
-
 def twice_problem(names: Sequence[str], *, what: str) -> str | None:
     """Say which of ``names`` stands twice, or give None."""
     twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
@@ -277,14 +267,3 @@ def check(*problems: str | None, where: str) -> None:
     for problem in problems:
         if problem is not None:
             raise ValueError(f"{where}: {problem}")
-
-
-def _role_problem(arn: str) -> str | None:
-    if cdk.Token.is_unresolved(arn) or _ROLE_ARN.fullmatch(arn):
-        return None
-    session = re.fullmatch(r"(arn:[a-z0-9-]+):sts::(\d{12}):assumed-role/([^/]+)/.+", arn)
-    fix = (
-        f"{session[1]}:iam::{session[2]}:role/{session[3]}" if session else "arn:<partition>:iam::<account>:role/<name>"
-    )
-    what = ", which is one session of a role" if session else ""
-    return f"must be the ARN of an IAM role, got {arn}{what}; set it to {fix}"

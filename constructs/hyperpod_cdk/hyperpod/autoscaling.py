@@ -41,7 +41,7 @@ class KarpenterAutoscaling(Construct):
     the nodes that Karpenter has added. So the cluster takes those counts from a custom resource, which reads them
     whenever anything else of the cluster changes; see docs/decisions/0011-karpenter-counts.md.
 
-    ``encryption_key_arns``: KMS keys of the nodes' volumes. Default: none.
+    ``kms_key_arns``: KMS keys of the nodes' volumes. Default: none.
 
     The role is deleted with its stack, as the cluster is.
     """
@@ -51,7 +51,7 @@ class KarpenterAutoscaling(Construct):
         scope: Construct,
         construct_id: str,
         *,
-        encryption_key_arns: Sequence[str] = (),
+        kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
         self.role: iam.CfnRole = iam.CfnRole(
@@ -63,9 +63,7 @@ class KarpenterAutoscaling(Construct):
             ),
             # inline, so that the rights are there as long as the role is
             policies=[
-                iam.CfnRole.PolicyProperty(
-                    policy_name="karpenter", policy_document=document(*_rights(encryption_key_arns))
-                )
+                iam.CfnRole.PolicyProperty(policy_name="karpenter", policy_document=document(*_rights(kms_key_arns)))
             ],
         )
         goes_with_its_stack(self.role)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk.catalog.rules import brackets_problem
+from hyperpod_cdk.catalog import addons, arns, regions, s3_places
+from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.config import checkpointing as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST
-from hyperpod_cdk.hyperpod.instance_groups import is_token
 
 # the first four as in the README of amzn-sagemaker-checkpointing; a checkpoint goes up in parts of 32 MiB
 _OBJECT_ACTIONS = (
@@ -24,7 +26,6 @@ _OBJECT_ACTIONS = (
     "s3:PutObject",
 )
 _LOG_ACTIONS = ("logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents")
-_BUCKET_LENGTH = range(3, 64)
 
 
 class CheckpointAccess(Construct):
@@ -43,7 +44,8 @@ class CheckpointAccess(Construct):
 
     ``kms_key_arns``: KMS keys of these buckets. Default: none.
 
-    Raises ValueError without a bucket and for one whose name or prefix holds a wildcard.
+    Raises ValueError without a bucket, for one whose name or prefix holds a wildcard or that lies in another one, for
+    a key twice or of another partition, and for the service account of an add-on.
     """
 
     def __init__(
@@ -58,8 +60,7 @@ class CheckpointAccess(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
-        if not buckets:
-            raise ValueError("buckets must name at least one bucket or prefix for checkpoints, got none; add one")
+        _check(self, namespace, service_account, buckets, kms_key_arns)
         places = [_place(address) for address in buckets]
         policy = iam.CfnRole.PolicyProperty(
             policy_name="Checkpoints",
@@ -97,18 +98,30 @@ class CheckpointAccess(Construct):
         )
 
 
+def _check(
+    scope: Construct, namespace: str, service_account: str, buckets: Sequence[str], kms_key_arns: Sequence[str]
+) -> None:
+    refuse(fields.CheckpointAccount, namespace=namespace, buckets=buckets, kms_key_arns=kms_key_arns)
+    refuse(fields.CheckpointAccount, called={"name": "service_account"}, name=service_account)
+    if problem := addons.service_account_problem(namespace, service_account):
+        raise ValueError(f"service_account: {problem}")
+    for index, problem in s3_places.overlaps([each for each in buckets if not is_token(each)], key="buckets"):
+        raise ValueError(f"buckets[{index}]: {problem}")
+    known = [arn for arn in kms_key_arns if not is_token(arn)]
+    if problem := repeated_problem(known, key="kms_key_arns"):
+        raise ValueError(problem)
+    region = Stack.of(scope).region
+    partition = None if is_token(region) else regions.partition_of(region)
+    for arn in known if partition else ():
+        if problem := arns.partition_problem(arn, partition=partition or "", region=region):
+            raise ValueError(f"kms_key_arns[{kms_key_arns.index(arn)}]: {problem}")
+
+
 def _place(address: str) -> tuple[str, str]:
     """Give bucket and prefix; the prefix is empty or ends with a slash."""
     if is_token(address):
         return address, ""
     bucket, _, prefix = address.removeprefix("s3://").partition("/")
-    if len(bucket) not in _BUCKET_LENGTH or any(mark in address for mark in "*?${}"):
-        raise ValueError(
-            f'buckets must hold names of buckets, or s3://bucket/prefix, without wildcards, got "{address}"; '
-            "name the bucket, such as s3://my-checkpoints/llama-70b"
-        )
-    if problem := brackets_problem(address, key="buckets"):
-        raise ValueError(f"buckets {problem}")
     prefix = prefix.strip("/")
     return bucket, f"{prefix}/" if prefix else ""
 

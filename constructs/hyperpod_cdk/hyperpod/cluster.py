@@ -13,9 +13,12 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import acknowledge, ignore_in_template
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config import group_rules as rules
+from hyperpod_cdk.config.arguments import is_token, problems
+from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import InstanceGroup, is_token
+from hyperpod_cdk.hyperpod.instance_groups import InstanceGroup
 from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
 from hyperpod_cdk.hyperpod.restricted_groups import RestrictedGroup, SharedEnvironment
 
@@ -273,12 +276,7 @@ def _problems(
 ) -> Iterator[str]:
     if not is_token(cluster_name) and (problem := hyperpod.CLUSTER_NAME.problem(cluster_name, key="cluster_name")):
         yield f"cluster_name {problem}"
-    for key, value, choices in (
-        ("node_recovery", node_recovery, tuple(hyperpod.NODE_RECOVERY)),
-        ("provisioning", provisioning, tuple(hyperpod.PROVISIONING)),
-    ):
-        if value not in choices:
-            yield f'{key} must be one of {", ".join(choices)}, got "{value}"; set {key} to one of these'
+    yield from problems(HyperPod, {"node_recovery": node_recovery, "provisioning": provisioning})
     for key, count, bound, what in (
         ("vpc_subnets", len(vpc_subnets), hyperpod.SUBNETS, "subnets"),
         ("security_groups", len(security_groups), hyperpod.SECURITY_GROUPS, "security groups"),
@@ -298,6 +296,16 @@ def _problems(
         if problem:
             yield f"{key} {problem}"
     yield from _group_problems(stack, instance_groups, lifecycle, provisioning)
+    keys = {
+        **{each.name: each.volume_kms_key_arn for each in instance_groups},
+        **{each.name: each.volume_kms_key_arn for each in restricted_groups},
+    }
+    for name in (name for name, arn in keys.items() if arn is not None and provisioning != "continuous"):
+        problem = rules.volume_key_problem(provisioning)
+        yield (
+            f'instance group "{name}": volume_kms_key_arn {problem}; set provisioning: continuous, or leave'
+            " volume_kms_key_arn out"
+        )
     if restricted_groups and not has_restricted_dependencies:
         yield (
             "restricted_dependencies must say what puts copies of the VPC CNI and CoreDNS for restricted nodes on the"

@@ -13,6 +13,8 @@ from hyperpod_cdk.catalog import hyperpod, kubernetes, regions
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config import group_rules as rules
+from hyperpod_cdk.config import instance_group as fields
+from hyperpod_cdk.config.arguments import is_token, problems
 
 Capacity = Literal["on_demand", "spot", "training_plan"]
 DeepHealthCheck = Literal["instance_stress", "instance_connectivity"]
@@ -284,16 +286,15 @@ class InstanceGroup:
             problem = regions.az_id_problem(self.availability_zone_id, region=region)
             if problem:
                 return f"availability_zone_id {problem}"
+        here = {"region": "" if is_token(region) else region, "account": "" if is_token(account) else account}
+        for name in self.types if here["region"] else ():
+            if problem := rules.ultraserver_region_problem(name, region=region):
+                return f"{'instance_type' if self.instance_type else 'instance_types'} {problem}"
         if self.training_plan_arn is None or is_token(self.training_plan_arn):
             return None
-        plan_region, plan_account = self.training_plan_arn.split(":")[3:5]
-        for what, stack_has, plan_has in (("region", region, plan_region), ("account", account, plan_account)):
-            if not is_token(stack_has) and stack_has != plan_has:
-                return (
-                    f"training_plan_arn must be a plan in the stack's {what} {stack_has}, "
-                    f"got {self.training_plan_arn}; deploy the stack in {plan_has} or set a plan of {stack_has}"
-                )
-        return None
+        partition = (regions.partition_of(region) if here["region"] else None) or self.training_plan_arn.split(":")[1]
+        problem = next(rules.plan_home_problems(self.training_plan_arn, partition=partition, **here), None)
+        return None if problem is None else f"training_plan_arn {problem}"
 
     def _known_types(self) -> list[catalog.InstanceType]:
         rows = (self._row(name) for name in self.types)
@@ -303,6 +304,8 @@ class InstanceGroup:
         return self.stated_types.get(name) or catalog.get(name)
 
     def _problems(self) -> Iterator[str]:
+        words = {"capacity": self.capacity, "network_interface": self.network_interface, "count": self.count}
+        yield from (each.replace(":", "", 1) for each in problems(fields.InstanceGroup, words))
         yield from _pattern_problem("name", self.name, hyperpod.INSTANCE_GROUP_NAME)
         yield from self._type_problems()
         yield from self._count_problems()
@@ -352,7 +355,6 @@ class InstanceGroup:
         if self.volume_gib is not None:
             yield from _bound_problem("volume_gib", self.volume_gib, hyperpod.VOLUME_GIB)
         if self.network_interface is not None:
-            yield from _choice_problem("network_interface", self.network_interface, hyperpod.NETWORK_INTERFACES)
             for row in self._known_types():
                 if not row.efa_supported:
                     yield (
@@ -362,8 +364,6 @@ class InstanceGroup:
 
     def _capacity_problems(self) -> Iterator[str]:
         choices: tuple[str, ...] = get_args(Capacity)
-        if self.capacity is not None:
-            yield from _choice_problem("capacity", self.capacity, choices)
         for name in self.types:
             if problem := rules.ultraserver_problem(name, self.capacity):
                 yield f"capacity {problem}"
@@ -475,20 +475,6 @@ class InstanceGroup:
                 yield f"labels: {hyperpod.MIG_LABEL} {said}"
         if problem := rules.mig_configuration_problem(configuration, rows):
             yield f"labels: {hyperpod.MIG_LABEL} {problem}"
-
-
-def is_token(value: object) -> bool:
-    """Say whether CDK fills in ``value`` only at synthesis or deployment, so that no rule can judge it.
-
-    Reads CDK's encoding of tokens in text and numbers, which spares a call into the JavaScript kernel per value.
-    """
-    if isinstance(value, str):
-        return "${Token[" in value
-    return isinstance(value, float | int) and value < _LARGEST_TOKEN_NUMBER
-
-
-# CDK writes a token among numbers as -1.888...e289; a count is never near that
-_LARGEST_TOKEN_NUMBER = -1e280
 
 
 def _pattern_problem(key: str, text: str, pattern: Pattern) -> Iterator[str]:

@@ -11,6 +11,8 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.config.arguments import problems
+from hyperpod_cdk.config.hyperpod import KarpenterPool
 from hyperpod_cdk.hyperpod.instance_groups import TaintLike
 
 Consolidation = Literal["when_empty", "when_empty_or_underutilized"]
@@ -90,16 +92,15 @@ def _check(pools: Sequence[PoolLike], taints: Mapping[str, Sequence[TaintLike]])
     home: dict[str, str] = {}
     names: set[str] = set()
     for pool in pools:
-        problem = hyperpod.KARPENTER_POOL_NAME.problem(
-            pool.name, key="name"
-        ) or hyperpod.KARPENTER_POOL_GROUPS.count_problem(len(pool.instance_groups), what="instance groups")
+        values = {
+            "name": pool.name,
+            "instance_groups": pool.instance_groups,
+            "consolidation": pool.consolidation,
+            "consolidate_after_seconds": pool.consolidate_after_seconds,
+        }
+        problem = next(problems(KarpenterPool, values), None)
         if pool.name in names:
             problem = "name must be unique; rename one of the two"
-        if pool.consolidation not in hyperpod.KARPENTER_CONSOLIDATION:
-            problem = (
-                f"consolidation must be one of {', '.join(hyperpod.KARPENTER_CONSOLIDATION)}, got "
-                f"{pool.consolidation!r}; set it to one of these"
-            )
         names.add(pool.name)
         for group in pool.instance_groups:
             if group in home:

@@ -16,8 +16,11 @@ from hyperpod_cdk.catalog import hyperpod, lustre
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.config import restricted_group as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.group_rules import bucket_problems
 from hyperpod_cdk.hyperpod.execution_role import NodeExecutionRole
-from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup, is_token
+from hyperpod_cdk.hyperpod.instance_groups import DeepHealthCheck, InstanceGroup
 
 _READ = ("s3:GetBucketLocation", "s3:ListBucket")
 _WRITE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
@@ -74,11 +77,7 @@ class SharedEnvironment:
     when_unused: Literal["keep", "delete"] = "keep"
 
     def __post_init__(self) -> None:
-        if self.when_unused not in hyperpod.RESTRICTED_LUSTRE_DELETION_POLICIES:
-            choices = ", ".join(hyperpod.RESTRICTED_LUSTRE_DELETION_POLICIES)
-            raise ValueError(
-                f'when_unused must be one of {choices}, got "{self.when_unused}"; set when_unused to one of these'
-            )
+        refuse(fields.RestrictedEnvironment, when_unused=self.when_unused)
 
     def cloudformation(self) -> sagemaker.CfnCluster.RestrictedInstanceGroupsConfigProperty:
         """Give it as ``RestrictedInstanceGroupsConfig``."""
@@ -104,6 +103,8 @@ class RestrictedExecutionRole(Construct):
     ``SageMaker``, for the rewards of reinforcement fine-tuning.
 
     ``kms_key_arns``: KMS keys of the buckets. Default: none.
+
+    Raises ValueError for what is no bucket's name or no key's ARN, and for a bucket that stands twice.
     """
 
     def __init__(
@@ -118,6 +119,14 @@ class RestrictedExecutionRole(Construct):
         kms_key_arns: Sequence[str] = (),
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse(
+            fields.RestrictedGroup,
+            input_buckets=input_buckets,
+            output_buckets=output_buckets,
+            kms_key_arns=kms_key_arns,
+        )
+        for key, index, problem in bucket_problems(input_buckets, output_buckets):
+            raise ValueError(f"{key}[{index}]: {problem}")
         self.role: iam.IRole = node_role.role
         self.policies: IDependable = node_role.policies
         statements = list(_statements(input_buckets, output_buckets, kms_key_arns, reward_functions=reward_functions))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jsii
-from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Token
+from aws_cdk import Aws, CfnResource, CfnTag, IStableStringProducer, Lazy, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -15,7 +15,10 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.rules import repeated, repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
+from hyperpod_cdk.config import network as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 
 _ANYWHERE = "0.0.0.0/0"
 _ALL = "-1"
@@ -66,11 +69,18 @@ class Network(Construct):
         retain: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse(fields.Network, egress=egress, nat_gateways=nat_gateways)
         is_closed = egress == "closed"
         _check_file_system_zones(availability_zones, file_system_zones)
         _check_egress(availability_zones, nat_gateways, endpoint_zones, is_closed=is_closed)
         gateway_count = 1 if nat_gateways is None else nat_gateways
-        _check(vpc_cidr, availability_zones, nat_gateways=gateway_count, control_plane_zones=control_plane_zones)
+        _check(
+            vpc_cidr,
+            availability_zones,
+            region=Stack.of(self).region,
+            nat_gateways=gateway_count,
+            control_plane_zones=control_plane_zones,
+        )
         zones = list(availability_zones)
         served = [zone for zone in zones if is_closed and (endpoint_zones is None or zone in endpoint_zones)]
         used = max([control_plane_zones, *(zones.index(zone) + 1 for zone in served)])
@@ -302,7 +312,8 @@ class ExistingNetwork(Construct):
 
     AZ names are not known, and nothing here needs them: whatever puts one into a template fails at synthesis.
 
-    Raises ValueError for AZ names in place of IDs, and for no subnet.
+    Raises ValueError for what has not the form of an ID, AZ names in place of IDs, zones of another region, no subnet,
+    and a subnet twice.
     """
 
     def __init__(
@@ -316,10 +327,17 @@ class ExistingNetwork(Construct):
         vpc_cidr: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        if not node_subnet_ids:
-            raise ValueError("node_subnet_ids: must hold at least one node subnet, got none; add one by its AZ ID")
+        refuse(
+            fields.ExistingNetwork,
+            vpc_id=vpc_id,
+            node_subnet_ids=node_subnet_ids,
+            control_plane_subnet_ids=control_plane_subnet_ids,
+            vpc_cidrs=() if vpc_cidr is None else [vpc_cidr],
+        )
+        region = Stack.of(self).region
         for zone in node_subnet_ids:
-            _check_zone_id("node_subnet_ids", zone)
+            _check_zone_id("node_subnet_ids", zone, region=region)
+        _check_subnets(node_subnet_ids, control_plane_subnet_ids)
         private = list(dict.fromkeys(control_plane_subnet_ids or node_subnet_ids.values()))
         self._vpc = ec2.Vpc.from_vpc_attributes(
             self,
@@ -476,6 +494,8 @@ def _check_egress(
             'it or set egress="closed"'
         )
     chosen = list(zones) if endpoint_zones is None else list(endpoint_zones)
+    if problem := repeated_problem(chosen, key="endpoint_zones"):
+        raise ValueError(problem)
     foreign = [zone for zone in chosen if zone not in zones]
     if foreign or not chosen:
         got = ", ".join(foreign) or "none"
@@ -493,7 +513,9 @@ def _check_file_system_zones(zones: Mapping[str, str], wanted: Sequence[str]) ->
         )
 
 
-def _check(vpc_cidr: str, zones: Mapping[str, str], *, nat_gateways: int, control_plane_zones: int) -> None:
+def _check(
+    vpc_cidr: str, zones: Mapping[str, str], *, region: str, nat_gateways: int, control_plane_zones: int
+) -> None:
     if Token.is_unresolved(vpc_cidr):
         raise ValueError("vpc_cidr: must be known at synthesis, got a token; write the block out")
     problem = rules.cidr_problem(vpc_cidr, key="vpc_cidr")
@@ -509,7 +531,10 @@ def _check(vpc_cidr: str, zones: Mapping[str, str], *, nat_gateways: int, contro
             f"nat_gateways: must be between 1 and the {len(zones)} availability zones given, got {nat_gateways}; "
             "set nat_gateways: 1 to share one"
         )
-    _check_zones(list(zones), control_plane_zones)
+    problem = rules.vpc_size_problem(vpc_cidr, key="vpc_cidr")
+    if problem:
+        raise ValueError(f"vpc_cidr: {problem}")
+    _check_zones(list(zones), control_plane_zones, region=region)
     for zone, cidr in zones.items():
         others = [other for name, other in zones.items() if name != zone]
         problem = rules.secondary_cidr_problem(cidr, primary=vpc_cidr, others=others)
@@ -517,9 +542,9 @@ def _check(vpc_cidr: str, zones: Mapping[str, str], *, nat_gateways: int, contro
             raise ValueError(f"availability_zones[{zone!r}]: {problem}")
 
 
-def _check_zones(zones: Sequence[str], control_plane_zones: int) -> None:
+def _check_zones(zones: Sequence[str], control_plane_zones: int, *, region: str) -> None:
     for zone in zones:
-        _check_zone_id("availability_zones", zone)
+        _check_zone_id("availability_zones", zone, region=region)
     refused = sorted(regions.eks_control_plane_unsupported_az_ids().intersection(zones[:control_plane_zones]))
     if refused:
         raise ValueError(
@@ -528,12 +553,26 @@ def _check_zones(zones: Sequence[str], control_plane_zones: int) -> None:
         )
 
 
-def _check_zone_id(argument: str, zone: str) -> None:
+def _check_zone_id(argument: str, zone: str, *, region: str) -> None:
     if not regions.is_az_id(zone):
         raise ValueError(
             f"{argument}: must name availability zone IDs such as use1-az5, got {zone!r}; "
             "find the ID with 'aws ec2 describe-availability-zones'"
         )
+    problem = None if is_token(region) else regions.az_id_problem(zone, region=region, key="the key")
+    if problem:
+        raise ValueError(f"{argument}[{zone!r}]: {problem}")
+
+
+def _check_subnets(of_nodes: Mapping[str, str], of_control_plane: Sequence[str]) -> None:
+    zones = list(of_nodes)
+    for index, first in repeated(list(of_nodes.values())):
+        raise ValueError(
+            f"node_subnet_ids[{zones[index]!r}]: {rules.same_subnet_problem(of_nodes[zones[index]], zones[first])}"
+        )
+    problem = repeated_problem(of_control_plane, key="control_plane_subnet_ids")
+    if problem:
+        raise ValueError(problem)
 
 
 def _slots(vpc_cidr: str, *, needed: int) -> list[str]:

@@ -12,9 +12,10 @@ from aws_cdk import aws_grafana as grafana
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk.catalog import addons, arns, operators, regions
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 
@@ -93,8 +94,9 @@ class ObservabilityAddon(Construct):
     ``basic``, ``advanced``); one left out stays at the add-on's own. With ``logs`` logs of containers go to CloudWatch.
 
     The role of the collector comes before the add-on. Needs the add-on ``eks-pod-identity-agent`` and a node of the
-    size ``4xlarge`` or larger. Raises ValueError for a text that is no workspace's ARN, and for a category or level
-    that the add-on does not have.
+    size ``4xlarge`` or larger. Raises ValueError for a text that is no workspace's ARN, for a workspace of another
+    account, partition or, of Prometheus, region than the stack's, and for a category or level that the add-on does not
+    have.
     """
 
     def __init__(
@@ -115,6 +117,7 @@ class ObservabilityAddon(Construct):
         _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus_workspace_arn)
         if grafana_workspace_arn is not None:
             _check_arn(operators.GRAFANA_WORKSPACE_ARN, "grafana_workspace_arn", grafana_workspace_arn)
+        _check_home(self, prometheus_workspace_arn, grafana_workspace_arn)
         configuration: dict[str, Any] = {
             "ampWorkspace": {
                 "arn": prometheus_workspace_arn,
@@ -181,3 +184,17 @@ def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
             raise ValueError(f'metrics[{name!r}]: must be {allowed}, got "{level}"; set one of these')
         found[category.key] = {"level": level.upper(), "scrapeInterval": operators.SCRAPE_INTERVAL_SECONDS}
     return found
+
+
+def _check_home(scope: Construct, prometheus: str, grafana: str | None) -> None:
+    stack = cdk.Stack.of(scope)
+    partition = None if is_token(stack.region) else regions.partition_of(stack.region)
+    for key, arn in (("prometheus_workspace_arn", prometheus), ("grafana_workspace_arn", grafana)):
+        if arn is None or is_token(arn) or partition is None or is_token(stack.account):
+            continue
+        otherwise = f"make one with {'PrometheusWorkspace' if arn == prometheus else 'GrafanaWorkspace'}"
+        problem = arns.workspace_home_problem(arn, partition=partition, account=stack.account, otherwise=otherwise)
+        if problem is None and arn == prometheus:
+            problem = arns.workspace_region_problem(arn, region=stack.region, otherwise=otherwise)
+        if problem:
+            raise ValueError(f"{key}: {problem}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from aws_cdk import Aws, CfnTag, RemovalPolicy, Stack, Token
@@ -15,8 +15,11 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from hyperpod_cdk.catalog import lustre as rules
+from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
+from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 
 Event = Literal["new", "changed", "deleted"]
 
@@ -325,13 +328,7 @@ def _performance(settings: rules.Settings) -> dict[str, Any]:
 
 
 def _check_settings(settings: rules.Settings) -> None:
-    words = {
-        "deployment_type": (settings.deployment_type, rules.DEPLOYMENT_TYPES),
-        "storage_type": (settings.storage_type, rules.STORAGE_TYPES),
-    }
-    for name, (value, known) in words.items():
-        if value not in known:
-            raise ValueError(f"{name}: must be {' or '.join(known)}, got {value!r}; set {name}: {next(iter(known))}")
+    refuse(fields.Lustre, deployment_type=settings.deployment_type, storage_type=settings.storage_type)
     if not Token.is_unresolved(settings.backup_days) and settings.backup_days is not None:
         problem = rules.BACKUP_RETENTION_DAYS.problem(settings.backup_days, key="backup_retention_days")
         if problem:
@@ -395,31 +392,22 @@ def _check_place(region: str, own_zone: str, client_zones: Sequence[str], *, efa
 
 
 def _check_compression(compression: str) -> None:
-    if compression not in rules.COMPRESSIONS:
-        raise ValueError(
-            f"compression: must be {' or '.join(rules.COMPRESSIONS)}, got {compression!r}; set compression: lz4"
-        )
+    refuse(fields.Lustre, compression=compression)
 
 
 def _check_data_repositories(repositories: Sequence[DataRepository]) -> None:
     problem = rules.DATA_REPOSITORIES.count_problem(len(repositories), what="data repositories")
     if problem:
         raise ValueError(f"data_repositories: {problem}")
+    if not any(is_token(value) for each in repositories for value in (each.path, each.s3_uri)):
+        refuse(fields.Lustre, data_repositories=[asdict(each) for each in repositories])
     for index, repository in enumerate(repositories):
-        if not repository.path.startswith("/"):
-            raise ValueError(
-                f"data_repositories[{index}].path: must begin with /, got {repository.path!r}; set /{repository.path}"
-            )
-        if not Token.is_unresolved(repository.s3_uri) and not repository.s3_uri.startswith("s3://"):
-            raise ValueError(
-                f"data_repositories[{index}].s3_uri: must look like s3://bucket/prefix/, got {repository.s3_uri!r}"
-            )
-        for other in repositories[:index]:
-            if rules.contains(other.path, repository.path) or rules.contains(repository.path, other.path):
-                raise ValueError(
-                    f"data_repositories[{index}].path: must not overlap another link's, got {repository.path} beside "
-                    f"{other.path}; choose folders of which none holds the other"
-                )
+        for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
+            if problem := repeated_problem(events, key=key):
+                raise ValueError(f"data_repositories[{index}].{problem}")
+    links = [(each.path, each.s3_uri) for each in repositories]
+    for index, key, problem in rules.link_problems(links):
+        raise ValueError(f"data_repositories[{index}].{key}: {problem}")
 
 
 def _spelt(path: str) -> str:

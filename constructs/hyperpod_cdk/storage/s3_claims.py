@@ -11,11 +11,12 @@ from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog import addons, arns
 from hyperpod_cdk.catalog.rules import brackets_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
-from hyperpod_cdk.hyperpod.instance_groups import is_token
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
 
 CSI_DRIVER = "s3.csi.aws.com"
@@ -42,6 +43,15 @@ class MountedBucket:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; raises ValueError."""
+        refuse(
+            fields.S3Volume,
+            bucket=self.bucket,
+            prefix=self.prefix,
+            read_only=self.read_only,
+            allow_delete=self.allow_delete,
+            allow_overwrite=self.allow_overwrite,
+            kms_key_arn=self.kms_key_arn,
+        )
         if self.prefix and (self.prefix.startswith("/") or not self.prefix.endswith("/")):
             fixed = f"{self.prefix.strip('/')}/"
             raise ValueError(f"prefix: must end with / and not begin with it, got {self.prefix!r}; set {fixed!r}")
@@ -75,6 +85,12 @@ class S3Claims(VolumeClaims):
         gid: int | None = None,
         create_namespaces: bool = False,
     ) -> None:
+        refuse(fields.S3Volume, uid=uid, gid=gid)
+        key = bucket.kms_key_arn
+        if key is not None and not is_token(key) and not is_token(region):
+            problem = arns.bucket_key_problem(key, region=region)
+            if problem:
+                raise ValueError(f"bucket.kms_key_arn: {problem}")
         options = list(_mount_options(bucket, region=region, uid=uid, gid=gid))
         super().__init__(
             scope,
@@ -118,6 +134,9 @@ class S3CsiDriver(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         driver = addons.row(addons.S3_CSI_DRIVER)
+        problem = None if addon_version is None else addons.s3_pod_identity_problem(addon_version)
+        if problem:
+            raise ValueError(f"addon_version: {problem}")
         statements = list(_statements(buckets))
         role = iam.CfnRole(
             self,

@@ -10,7 +10,10 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.config import storage as fields
+from hyperpod_cdk.config.arguments import refuse
 
 MakeVolume = Callable[[str], Mapping[str, Any]]
 
@@ -25,7 +28,9 @@ class VolumeClaims(Construct):
 
     The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
     stack goes, since whatever runs in them would go with them. They get the level baseline of Pod Security, but for
-    those of Kubernetes and of operators, whose pods may need more. Raises ValueError for a namespace that stands twice.
+    those of Kubernetes and of operators, whose pods may need more.
+
+    Raises ValueError without a namespace, for one that stands twice, and for names that Kubernetes does not take.
     """
 
     def __init__(
@@ -41,8 +46,11 @@ class VolumeClaims(Construct):
         create_namespaces: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
-        if len(set(namespaces)) != len(namespaces):
-            raise ValueError(f"namespaces: must be different, got {', '.join(namespaces)}; remove the repeated ones")
+        refuse(fields.Claim, namespaces=namespaces)
+        refuse(fields.Claim, called={"name": "claim_name"}, name=claim_name)
+        problem = repeated_problem(namespaces, key="namespaces")
+        if problem:
+            raise ValueError(problem)
         self._manifests: dict[str, eks.KubernetesManifest] = {}
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
         for namespace in namespaces:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.catalog import addons, arns, governance, s3_places
+from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, checkpoint_accounts, duplicates, file_systems, teams, warning
@@ -31,14 +32,9 @@ def checkpoint_accounts_are_unique(environment: Environment) -> Iterator[Problem
 @BOOK.alone(checkpoint_accounts)
 def checkpoint_accounts_are_nobody_elses(path: DataPath, account: CheckpointAccount) -> Iterator[Problem]:
     """Refuse the service accounts of add-ons, which have roles of their own."""
-    for name in addons.names():
-        row = addons.row(name)
-        if account.namespace == row.namespace and account.name in row.service_accounts:
-            yield Problem(
-                (*path, "name"),
-                f"must be an account of training pods, got {account.namespace}/{account.name}, which is that of the"
-                f" add-on {name} and has a role of its own; name another account",
-            )
+    problem = addons.service_account_problem(account.namespace, account.name)
+    if problem:
+        yield Problem((*path, "name"), problem)
 
 
 @BOOK.each(checkpoint_accounts)
@@ -72,16 +68,8 @@ def checkpoint_namespaces_are_there(
 @BOOK.alone(checkpoint_accounts)
 def checkpoint_buckets_do_not_overlap(path: DataPath, account: CheckpointAccount) -> Iterator[Problem]:
     """Refuse a place of which another one holds all."""
-    places = [address if address.startswith("s3://") else f"s3://{address}" for address in account.buckets]
-    for index, place in enumerate(places):
-        for first, other in enumerate(places[:index]):
-            if _holds(place, other) or _holds(other, place):
-                yield Problem(
-                    (*path, "buckets", index),
-                    f"must not overlap another place, got {account.buckets[index]} beside {account.buckets[first]} of"
-                    f" buckets[{first}]; name the wider of the two only",
-                )
-                break
+    for index, problem in s3_places.overlaps(account.buckets, key="buckets"):
+        yield Problem((*path, "buckets", index), problem)
 
 
 @BOOK.each(checkpoint_accounts)
@@ -92,17 +80,9 @@ def checkpoint_keys_are_of_the_partition(
     for index, first, arn in duplicates(account.kms_key_arns):
         yield Problem(
             (*path, "kms_key_arns", index),
-            f"must be named once, got {arn} again after [{first}]; remove one of the two",
+            again_problem(arn, first),
         )
     for index, arn in enumerate(account.kms_key_arns):
-        partition = arn.split(":")[1]
-        if partition != environment.partition:
-            yield Problem(
-                (*path, "kms_key_arns", index),
-                f"must begin with arn:{environment.partition}:, the partition of {environment.region}, got"
-                f" arn:{partition}:; write arn:{environment.partition}:",
-            )
-
-
-def _holds(outer: str, inner: str) -> bool:
-    return inner == outer or inner.startswith(f"{outer.rstrip('/')}/")
+        problem = arns.partition_problem(arn, partition=environment.partition, region=environment.region)
+        if problem:
+            yield Problem((*path, "kms_key_arns", index), problem)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
-from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.catalog import addons, arns, kubernetes
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
@@ -140,27 +141,17 @@ def existing_eks_is_of_the_account(environment: Environment) -> Iterator[Problem
     existing = environment.eks.existing
     if existing is None:
         return
-    home = (environment.partition, environment.account)
     for key, what, arn in (
         ("kubectl_role_arn", "a role", existing.kubectl_role_arn),
         ("oidc_provider_arn", "an OIDC provider", existing.oidc_provider_arn),
     ):
         if arn is None:
             continue
-        _, partition, _, _, account, rest = arn.split(":", 5)
-        if (partition, account) != home:
-            corrected = f"arn:{environment.partition}:iam::{environment.account}:{rest}"
-            yield Problem(
-                ("eks", "existing", key),
-                f"must be {what} of account {environment.account} in the partition {environment.partition}, got {arn};"
-                f" set {key}: {corrected}",
-            )
-        elif key == "oidc_provider_arn" and f".{environment.region}." not in rest:
-            yield Problem(
-                ("eks", "existing", key),
-                f"must be the OIDC provider of a cluster in {environment.region}, got {arn}; set {key} to the one that"
-                " 'aws iam list-open-id-connect-providers' shows for the cluster's issuer",
-            )
+        problem = arns.home_problem(what, arn, partition=environment.partition, account=environment.account, key=key)
+        if problem is None and key == "oidc_provider_arn":
+            problem = arns.issuer_problem(arn, region=environment.region, key=key)
+        if problem:
+            yield Problem(("eks", "existing", key), problem)
 
 
 @BOOK.whole
@@ -170,7 +161,7 @@ def installed_addons_are_distinct(environment: Environment) -> Iterator[Problem]
     for index, first, name in duplicates(() if existing is None else existing.installed_addons):
         yield Problem(
             ("eks", "existing", "installed_addons", index),
-            f"must be named once, got {name} again after [{first}]; remove one of the two",
+            again_problem(name, first),
         )
 
 
@@ -237,21 +228,18 @@ def _missing_cause(environment: Environment, addon: str) -> str | None:
     return _WAYS.get(addon)
 
 
-def role_problems(environment: Environment, path: DataPath, arns: Sequence[str]) -> Iterator[Problem]:
+def role_problems(environment: Environment, path: DataPath, role_arns: Sequence[str]) -> Iterator[Problem]:
     """Find role ARNs that stand twice or belong to another partition; warn of those of another account."""
-    for index, first, arn in duplicates(arns):
-        yield Problem((*path, index), f"must be named once, got {arn} again after [{first}]; remove one of the two")
-    for index, arn in enumerate(arns):
-        _, partition, _, _, account, _ = arn.split(":", 5)
+    for index, first, arn in duplicates(role_arns):
+        yield Problem((*path, index), again_problem(arn, first))
+    for index, arn in enumerate(role_arns):
+        account = arn.split(":")[4]
         if account != environment.account:
             yield warning(
                 (*path, index),
                 f"should be a role of account {environment.account}, got one of {account} ({arn}), whose owner decides"
                 " who gets in; correct the account unless this is meant",
             )
-        if partition != environment.partition:
-            yield Problem(
-                (*path, index),
-                f"must be a role of the partition {environment.partition}, that of {environment.region}, got {arn};"
-                f" write {arn.replace(f':{partition}:', f':{environment.partition}:', 1)}",
-            )
+        problem = arns.role_partition_problem(arn, partition=environment.partition, region=environment.region)
+        if problem:
+            yield Problem((*path, index), problem)

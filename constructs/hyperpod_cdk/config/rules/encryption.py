@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import lustre
+from hyperpod_cdk.catalog import arns, lustre
+from hyperpod_cdk.config import group_rules
 from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, warning
@@ -27,16 +28,10 @@ def named_keys(environment: Environment) -> Iterator[tuple[DataPath, str]]:
 @BOOK.each(named_keys)
 def keys_are_in_reach(environment: Environment, path: DataPath, arn: str) -> Iterator[Problem]:
     """Refuse keys of another region, where KMS never answers; warn of another account's, whose owner has to agree."""
-    _, partition, _, region, account, rest = arn.split(":", 5)
-    if (partition, region) != (environment.partition, environment.region):
-        corrected = (
-            f"name the replica, arn:{environment.partition}:kms:{environment.region}:{account}:{rest}, once it is made"
-            if rest.startswith("key/mrk-") and partition == environment.partition
-            else f"name a key of {environment.region}"
-        )
-        yield Problem(
-            path, f"must be a key of {environment.region}, where what it encrypts stands, got {arn}; {corrected}"
-        )
+    account = arn.split(":")[4]
+    problem = arns.key_reach_problem(arn, partition=environment.partition, region=environment.region)
+    if problem:
+        yield Problem(path, problem)
     elif account != environment.account:
         yield warning(
             path,
@@ -51,7 +46,7 @@ def node_volumes_are_encrypted_with_continuous_provisioning(environment: Environ
     if environment.encryption.node_volumes is not None and environment.hyperpod.provisioning != "continuous":
         yield Problem(
             ("encryption", "node_volumes"),
-            f"needs continuous provisioning, got provisioning: {environment.hyperpod.provisioning}; set"
+            f"{group_rules.volume_key_problem(environment.hyperpod.provisioning)}; set"
             " hyperpod.provisioning: continuous, or remove node_volumes",
         )
 

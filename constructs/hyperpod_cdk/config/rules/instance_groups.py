@@ -156,27 +156,9 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
     """Refuse a plan of another partition, region or account; plans cannot be shared."""
     if group.training_plan_arn is None:
         return
-    _, partition, _, region, account, _ = group.training_plan_arn.split(":", 5)
-    at = (*path, "training_plan_arn")
-    if region != environment.region:
-        yield Problem(
-            at,
-            f"must be a plan in {environment.region}, got one in {region or 'no region'}; name a plan of"
-            f" {environment.region}, or set region: {region or environment.region}",
-        )
-    elif partition != environment.partition:
-        yield Problem(
-            at,
-            f"must begin with arn:{environment.partition}:, the partition of {environment.region}, got"
-            f" arn:{partition}:; write arn:{environment.partition}:",
-        )
-    if account != environment.account:
-        yield Problem(
-            at,
-            f"must be a plan of account {environment.account}, got one of {account}; plans cannot be shared: name a"
-            " plan of"
-            f' {environment.account}, or set account: "{account}"',
-        )
+    home = {"partition": environment.partition, "region": environment.region, "account": environment.account}
+    for problem in rules.plan_home_problems(group.training_plan_arn, **home):
+        yield Problem((*path, "training_plan_arn"), problem)
 
 
 @BOOK.each(groups)
@@ -339,12 +321,8 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
             continue
         if problem := rules.ultraserver_problem(name, group.capacity):
             yield Problem((*path, "capacity"), problem)
-        elif environment.region != known.region:
-            yield Problem(
-                (*path, "instance_type") if group.instance_type else (*path, "instance_types"),
-                f"must be a type of {environment.region}, got {name}, whose UltraServers stand in"
-                f" {known.zone_name} only (as of {hyperpod.AS_OF}); name another type, or set region: {known.region}",
-            )
+        elif problem := rules.ultraserver_region_problem(name, region=environment.region):
+            yield Problem((*path, "instance_type") if group.instance_type else (*path, "instance_types"), problem)
         elif group.availability_zone_id != known.zone_id:
             yield warning(
                 (*path, "availability_zone_id"),

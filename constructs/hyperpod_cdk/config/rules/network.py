@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 
 from hyperpod_cdk.catalog import images, instance_types, regions
 from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config import addresses
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.endpoints import needed_endpoints
@@ -26,10 +27,6 @@ from hyperpod_cdk.config.rules.eks import opens_everywhere
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
-
-LONGEST_VPC_PREFIX = 24
-"""The VPC block is cut into sixteen subnets for the control plane and NAT gateways; from /24 on each has eleven or more
-free addresses, and EKS wants six."""
 
 
 def zone_problem(environment: Environment, az_id: str, *, key: str) -> str | None:
@@ -129,7 +126,7 @@ def endpoints_stand_in_zones_of_the_network(environment: Environment) -> Iterato
     path: DataPath = ("network", "endpoints", "zones")
     named = tuple(network.availability_zones)
     for index, first, az_id in duplicates(zones_of_endpoints):
-        yield Problem((*path, index), f"must be named once, got {az_id} again after [{first}]; remove one of the two")
+        yield Problem((*path, index), again_problem(az_id, first))
     for index, az_id in enumerate(zones_of_endpoints):
         if az_id not in named:
             yield Problem(
@@ -154,7 +151,7 @@ def additional_endpoints_add_something(environment: Environment) -> Iterator[Pro
     services = network.endpoints.additional
     needed = needed_endpoints(environment)
     for index, first, service in duplicates(services):
-        yield Problem((*path, index), f"must be named once, got {service} again after [{first}]; remove one of the two")
+        yield Problem((*path, index), again_problem(service, first))
     for index, service in enumerate(services):
         if service == "s3":
             yield Problem(
@@ -233,7 +230,7 @@ def vpc_block_holds_its_endpoints(environment: Environment) -> Iterator[Problem]
     """Refuse a VPC block whose subnets are too small for the control plane and the interface endpoints in them."""
     network = environment.network
     block = IPv4Network(network.vpc_cidr)
-    if not network.endpoint_zones() or block.prefixlen > LONGEST_VPC_PREFIX:
+    if not network.endpoint_zones() or block.prefixlen > catalog.LONGEST_VPC_PREFIX:
         return
     largest = max(addresses.primary_budgets(environment), key=lambda budget: budget.needed)
     if largest.needed <= largest.usable:
@@ -250,14 +247,10 @@ def vpc_block_holds_its_endpoints(environment: Environment) -> Iterator[Problem]
 @BOOK.whole
 def vpc_block_holds_its_subnets(environment: Environment) -> Iterator[Problem]:
     """Refuse a VPC block too small for control plane and NAT gateways; warn of one that AWS services use inside."""
+    problem = catalog.vpc_size_problem(environment.network.vpc_cidr, key="vpc_cidr")
+    if problem:
+        yield Problem(("network", "vpc_cidr"), problem)
     block = IPv4Network(environment.network.vpc_cidr)
-    if block.prefixlen > LONGEST_VPC_PREFIX:
-        wider = IPv4Network((block.network_address, LONGEST_VPC_PREFIX), strict=False)
-        yield Problem(
-            ("network", "vpc_cidr"),
-            f"must be /{LONGEST_VPC_PREFIX} or larger, to hold the subnets of the control plane and of the NAT"
-            f" gateways, got {block}; set vpc_cidr: {wider}",
-        )
     doubt = catalog.cidr_warning(str(block))
     if doubt:
         yield warning(("network", "vpc_cidr"), doubt)
@@ -310,10 +303,7 @@ def node_subnets_are_distinct(environment: Environment, path: DataPath, item: tu
     az_id, subnet_id = item
     first = next(other for _, (other, each) in node_subnets(environment) if each == subnet_id)
     if first != az_id:
-        yield Problem(
-            path,
-            f"must be a subnet of its own, got {subnet_id} as in {first}; a subnet stands in one zone, name another",
-        )
+        yield Problem(path, catalog.same_subnet_problem(subnet_id, first))
 
 
 @BOOK.whole

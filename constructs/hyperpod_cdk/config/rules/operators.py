@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import addons, instance_types
+from hyperpod_cdk.catalog import addons, arns, instance_types
 from hyperpod_cdk.catalog import operators as catalog
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
@@ -124,19 +124,14 @@ def workspaces_are_of_the_account(environment: Environment) -> Iterator[Problem]
     ):
         if arn is None or arn == CREATE:
             continue
-        _, partition, _, region, account, _ = arn.split(":", 5)
-        if (partition, account) != (environment.partition, environment.account):
-            yield Problem(
-                ("operators", "observability", key),
-                f"must be a workspace of account {environment.account} in the partition {environment.partition}, got"
-                f" {arn}; name one of the account, or set {key}: {CREATE}",
-            )
-        elif key == "prometheus_workspace" and region != environment.region:
-            yield Problem(
-                ("operators", "observability", key),
-                f"must be a workspace in {environment.region}, for whose endpoint the collector signs, got {arn}; name"
-                f" one of the region, or set {key}: {CREATE}",
-            )
+        otherwise = f"set {key}: {CREATE}"
+        problem = arns.workspace_home_problem(
+            arn, partition=environment.partition, account=environment.account, otherwise=otherwise
+        )
+        if problem is None and key == "prometheus_workspace":
+            problem = arns.workspace_region_problem(arn, region=environment.region, otherwise=otherwise)
+        if problem:
+            yield Problem(("operators", "observability", key), problem)
 
 
 @BOOK.whole

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import hyperpod, instance_types, lustre
+from hyperpod_cdk.config import group_rules as rules
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.restricted_group import RestrictedGroup, RestrictedLustre
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, restricted_groups, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, listing, restricted_groups, warning
 from hyperpod_cdk.config.source import DataPath
 
 BOOK = Book()
@@ -125,17 +126,8 @@ def shared_environment_has_users(environment: Environment) -> Iterator[Problem]:
 @BOOK.alone(restricted_groups)
 def restricted_buckets_are_named_once(path: DataPath, group: RestrictedGroup) -> Iterator[Problem]:
     """Refuse a bucket twice: output buckets are read as well."""
-    for key, buckets in (("input_buckets", group.input_buckets), ("output_buckets", group.output_buckets)):
-        for index, first, name in duplicates(buckets):
-            yield Problem(
-                (*path, key, index), f"must be named once, got {name} again after [{first}]; remove one of the two"
-            )
-    for index, name in enumerate(group.input_buckets):
-        if name in group.output_buckets:
-            yield Problem(
-                (*path, "input_buckets", index),
-                f"must be named once, got {name} in output_buckets too, which are read as well; remove it here",
-            )
+    for key, index, problem in rules.bucket_problems(group.input_buckets, group.output_buckets):
+        yield Problem((*path, key, index), problem)
 
 
 @BOOK.each(restricted_groups)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.catalog import addons, arns, governance
 from hyperpod_cdk.catalog import lustre as catalog
+from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import (
     Book,
@@ -158,10 +159,7 @@ def events_are_named_once(path: DataPath, repository: DataRepository) -> Iterato
     """Refuse an event that stands twice in a list."""
     for key, events in (("auto_import", repository.auto_import), ("auto_export", repository.auto_export)):
         for index, first, event in duplicates(events):
-            yield Problem(
-                (*path, key, index),
-                f"must be named once, got {event} again after {key}[{first}]; remove one of the two",
-            )
+            yield Problem((*path, key, index), again_problem(event, first, listed=key))
 
 
 @BOOK.each(file_systems)
@@ -244,21 +242,9 @@ def efa_has_clients(environment: Environment, path: DataPath, system: Lustre) ->
 @BOOK.alone(makes)
 def data_repositories_do_not_overlap(path: DataPath, system: Lustre) -> Iterator[Problem]:
     """Refuse links of which one folder holds the other, or of one prefix twice."""
-    for index, repository in enumerate(system.data_repositories):
-        for first, other in enumerate(system.data_repositories[:index]):
-            if catalog.contains(repository.path, other.path) or catalog.contains(other.path, repository.path):
-                yield Problem(
-                    (*path, "data_repositories", index, "path"),
-                    f"must not overlap another link, got {repository.path} beside {other.path} of"
-                    f" data_repositories[{first}]; choose folders of which none holds the other",
-                )
-                break
-    prefixes = [repository.s3_uri.rstrip("/") for repository in system.data_repositories]
-    for index, first, prefix in duplicates(prefixes):
-        yield Problem(
-            (*path, "data_repositories", index, "s3_uri"),
-            f"must be linked once, got {prefix} again after data_repositories[{first}]; remove one of the two",
-        )
+    links = [(repository.path, repository.s3_uri) for repository in system.data_repositories]
+    for index, key, problem in catalog.link_problems(links):
+        yield Problem((*path, "data_repositories", index, key), problem)
 
 
 @BOOK.alone(s3_volumes)
@@ -274,13 +260,9 @@ def bucket_key_is_of_the_region(environment: Environment, path: DataPath, volume
     """Refuse a key that cannot encrypt objects of the region."""
     if volume.kms_key_arn is None:
         return
-    region = volume.kms_key_arn.split(":")[3]
-    if region != environment.region:
-        yield Problem(
-            (*path, "kms_key_arn"),
-            f"must be a key in {environment.region}, where the bucket is, got {volume.kms_key_arn}; name the bucket's"
-            " key",
-        )
+    problem = arns.bucket_key_problem(volume.kms_key_arn, region=environment.region)
+    if problem:
+        yield Problem((*path, "kms_key_arn"), problem)
 
 
 @BOOK.whole

@@ -107,14 +107,9 @@ def default_queue_is_known_to_kueue(environment: Environment, path: DataPath, te
 def limited_resources_are_counted(path: DataPath, team: Team) -> Iterator[Problem]:
     """Refuse limits that Kubernetes takes and never looks at: of extended resources it counts requests."""
     for name, _ in known(team.resource_quota):
-        is_extended = "/" in name and not name.startswith("count/") and ".storageclass.storage.k8s.io/" not in name
-        if is_extended and not name.startswith("requests."):
-            corrected = f"requests.{name.removeprefix('limits.')}"
-            yield Problem(
-                (*path, "resource_quota", name),
-                f"must begin with requests., the only kind of limit that Kubernetes keeps for such a resource, got"
-                f" {name}; write {corrected}",
-            )
+        problem = governance.limited_resource_problem(name)
+        if problem:
+            yield Problem((*path, "resource_quota", name), problem)
 
 
 @BOOK.each(teams)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import floor
 
-from hyperpod_cdk.catalog import governance, instance_types
+from hyperpod_cdk.catalog import governance
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, listing, teams, warning
@@ -92,26 +92,15 @@ def accelerators_are_of_types_that_have_them(environment: Environment, path: Dat
         numbers = environment.instance_type(row.instance_type)
         if numbers is None:
             continue
-        if row.accelerators is not None and not numbers.is_accelerated:
-            yield Problem(
-                (*at, "accelerators"),
-                f"must be left out, got {row.accelerators} of {row.instance_type}, which has no accelerators; set"
-                " count, vcpu or memory_gib",
-            )
+        # a file that states a type's numbers says nothing of profiles
+        stated = row.instance_type in environment.instance_types
         partition = row.accelerator_partition
-        if partition is None or partition.profile in numbers.mig_profiles:
-            continue
-        if row.instance_type in environment.instance_types:
-            continue  # the file states the type's numbers, profiles are not among them
-        profiles = [name for name in numbers.mig_profiles if name in governance.PARTITION_PROFILES]
-        yield Problem(
-            (*at, "accelerator_partition", "profile"),
-            f"must be a MIG profile of {row.instance_type} ({', '.join(profiles)}; as of {instance_types.AS_OF}), got"
-            f" {partition.profile}; set profile: {closest(partition.profile, profiles) or profiles[0]}"
-            if profiles
-            else f"must be of a type whose GPUs can be partitioned, got {row.instance_type} (as of"
-            f" {instance_types.AS_OF}); set count or accelerators in place of accelerator_partition",
-        )
+        for keys, problem in governance.accelerator_problems(
+            numbers,
+            accelerators=row.accelerators,
+            profile=None if partition is None or stated else partition.profile,
+        ):
+            yield Problem((*at, *keys), problem)
 
 
 @BOOK.each(teams)
@@ -186,11 +175,7 @@ def borrow_limit_goes_with_borrowing(path: DataPath, team: Team) -> Iterator[Pro
         "absolute_borrow_limits": bool(sharing.absolute_borrow_limits),
     }
     for name in (name for name, is_stated in stated.items() if is_stated):
-        yield Problem(
-            (*path, "sharing", name),
-            f"must go with strategy: lend_and_borrow, got strategy: {sharing.strategy}; remove {name}"
-            " or set strategy: lend_and_borrow",
-        )
+        yield Problem((*path, "sharing", name), governance.borrowing_problem(sharing.strategy, key=name))
 
 
 def _rows(path: DataPath, team: Team) -> Iterator[tuple[DataPath, Quota]]:

@@ -1,0 +1,98 @@
+"""Names of what stands elsewhere (ARNs, KMS keys): whose account, partition and region a thing has to be of.
+
+Each rule gives the sentence that refuses, without the name of the value, or None.
+"""
+
+from __future__ import annotations
+
+from hyperpod_cdk.catalog.rules import Pattern
+
+KMS_KEY_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:kms:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})",
+    maximum=2048,
+    describes="the ARN of a KMS key, with :key/ in it",
+    refers=True,
+    example="arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
+    source="KMS developer guide, key ARN and multi-Region keys, 2026-11",
+)
+
+
+def key_reach_problem(arn: str, *, partition: str, region: str) -> str | None:
+    """Say that a KMS key stands in another region than what it encrypts, where KMS never answers."""
+    _, of_partition, _, of_region, account, rest = arn.split(":", 5)
+    if (of_partition, of_region) == (partition, region):
+        return None
+    fix = (
+        f"name the replica, arn:{partition}:kms:{region}:{account}:{rest}, once it is made"
+        if rest.startswith("key/mrk-") and of_partition == partition
+        else f"name a key of {region}"
+    )
+    return f"must be a key of {region}, where what it encrypts stands, got {arn}; {fix}"
+
+
+def bucket_key_problem(arn: str, *, region: str) -> str | None:
+    """Say that a KMS key cannot encrypt objects of a bucket in ``region``."""
+    if arn.split(":")[3] == region:
+        return None
+    return f"must be a key in {region}, where the bucket is, got {arn}; name the bucket's key"
+
+
+def partition_problem(arn: str, *, partition: str, region: str) -> str | None:
+    """Say that no role of ``region`` reaches what ``arn`` names, because it is of another partition."""
+    got = arn.split(":")[1]
+    if got == partition:
+        return None
+    return f"must begin with arn:{partition}:, the partition of {region}, got arn:{got}:; write arn:{partition}:"
+
+
+def role_partition_problem(arn: str, *, partition: str, region: str) -> str | None:
+    """Say that an IAM role is of another partition than the cluster that it is to enter."""
+    got = arn.split(":")[1]
+    if got == partition:
+        return None
+    return (
+        f"must be a role of the partition {partition}, that of {region}, got {arn}; write"
+        f" {arn.replace(f':{got}:', f':{partition}:', 1)}"
+    )
+
+
+def home_problem(what: str, arn: str, *, partition: str, account: str, key: str) -> str | None:
+    """Say that ``what`` (a role, an OIDC provider) is of another account or partition than the cluster's."""
+    _, of_partition, _, _, of_account, rest = arn.split(":", 5)
+    if (of_partition, of_account) == (partition, account):
+        return None
+    return (
+        f"must be {what} of account {account} in the partition {partition}, got {arn}; set {key}:"
+        f" arn:{partition}:iam::{account}:{rest}"
+    )
+
+
+def issuer_problem(arn: str, *, region: str, key: str) -> str | None:
+    """Say that an OIDC provider is that of a cluster in another region."""
+    if f".{region}." in arn.split(":", 5)[5]:
+        return None
+    return (
+        f"must be the OIDC provider of a cluster in {region}, got {arn}; set {key} to the one that"
+        " 'aws iam list-open-id-connect-providers' shows for the cluster's issuer"
+    )
+
+
+def workspace_home_problem(arn: str, *, partition: str, account: str, otherwise: str) -> str | None:
+    """Say that a workspace is of another account or partition; ``otherwise`` is how to have one made."""
+    _, of_partition, _, _, of_account, _ = arn.split(":", 5)
+    if (of_partition, of_account) == (partition, account):
+        return None
+    return (
+        f"must be a workspace of account {account} in the partition {partition}, got {arn}; name one of the account, or"
+        f" {otherwise}"
+    )
+
+
+def workspace_region_problem(arn: str, *, region: str, otherwise: str) -> str | None:
+    """Say that the collector's metrics would go to a workspace of another region, for which it does not sign."""
+    if arn.split(":")[3] == region:
+        return None
+    return (
+        f"must be a workspace in {region}, for whose endpoint the collector signs, got {arn}; name one of the region,"
+        f" or {otherwise}"
+    )

@@ -1,0 +1,115 @@
+"""Arguments of constructs, judged as the environment file's values are: by the field of a section, in its sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from hyperpod_cdk.config.problems import translate
+from hyperpod_cdk.config.shape import item_type
+from hyperpod_cdk.config.source import DataPath, Source
+
+# CDK writes a token among numbers as -1.888...e289; a count is never near that
+_LARGEST_TOKEN_NUMBER = -1e280
+_TOKEN_MARKS = ("${Token[", "#{Token[")
+
+
+def is_token(value: object) -> bool:
+    """Say whether CDK fills in ``value`` only at synthesis or deployment, so that no rule can judge it.
+
+    Reads CDK's encoding of tokens in text and numbers, which spares a call into the JavaScript kernel per value.
+    """
+    if isinstance(value, str):
+        return any(mark in value for mark in _TOKEN_MARKS)
+    return isinstance(value, float | int) and value < _LARGEST_TOKEN_NUMBER
+
+
+def problems(
+    section: type[BaseModel], values: Mapping[str, Any], *, called: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Give what the fields of ``section`` refuse of ``values``, arguments by the names of the fields.
+
+    What is None counts as left out. Tokens are not judged, and of a list or mapping that holds one only its other
+    items are. Each sentence begins with the name of the argument; ``called`` gives the arguments that are not called
+    as their fields are (field -> argument).
+    """
+    for name, value in values.items():
+        if value is None or is_token(value):
+            continue
+        for problem in translate(section, Source(file="", data={name: value}), _errors(section, name, value)):
+            said = f"{_written(problem.path)}: {problem.message}"
+            argument = (called or {}).get(name)
+            yield said if argument is None else re.sub(rf"\b{name}\b", argument, said)
+
+
+def refuse(
+    section: type[BaseModel], *, where: str = "", called: Mapping[str, str] | None = None, **values: Any
+) -> None:
+    """Raise ValueError with the first thing that the fields of ``section`` refuse of ``values``, as ``problems`` says.
+
+    ``where`` names whose arguments they are, ahead of the sentence.
+    """
+    problem = next(problems(section, values, called=called), None)
+    if problem is not None:
+        raise ValueError(f"{where}: {problem}" if where else problem)
+
+
+def _written(path: DataPath) -> str:
+    name, *steps = path
+    below = (f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in steps)
+    return f"{name}{''.join(below)}"
+
+
+def _errors(section: type[BaseModel], name: str, value: Any) -> Iterator[ErrorDetails]:
+    value = _frozen(value)
+    if isinstance(value, dict):
+        holds_token = any(is_token(each) for pair in value.items() for each in pair)
+        items = [((name, key), each) for key, each in value.items() if not is_token(key)]
+    elif isinstance(value, tuple):
+        holds_token = any(is_token(each) for each in value)
+        items = [((name, index), each) for index, each in enumerate(value)]
+    else:
+        holds_token, items = False, []
+    if not holds_token:
+        yield from _found(_judge(section, name), value, (name,))
+        return
+    for path, each in items:
+        if not is_token(each):
+            yield from _found(_judge_of_items(section, name), each, path)
+
+
+def _frozen(value: Any) -> Any:
+    """Give lists as tuples, and any mapping as a dict, throughout: a strict field takes nothing else."""
+    if isinstance(value, Mapping):
+        return {key: _frozen(each) for key, each in value.items()}
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
+
+
+def _found(judge: TypeAdapter[Any], value: Any, path: tuple[str | int, ...]) -> Iterator[ErrorDetails]:
+    try:
+        judge.validate_python(value, strict=True)
+    except ValidationError as refused:
+        for error in refused.errors(include_url=False):
+            yield {**error, "loc": (*path, *error["loc"])}
+
+
+@cache
+def _judge(section: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    field = section.model_fields[name]
+    return TypeAdapter(_strictly(field.annotation, field.metadata))
+
+
+@cache
+def _judge_of_items(section: type[BaseModel], name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_strictly(item_type(section.model_fields[name].annotation), []))
+
+
+def _strictly(annotation: Any, metadata: list[Any]) -> Any:
+    for each in metadata:
+        annotation = Annotated[annotation, each]
+    return annotation
