@@ -333,7 +333,7 @@ def new(
 
 @app.command()
 def init(
-    name: Annotated[str, typer.Argument(help="Name of the environment.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     *,
     region: Annotated[str, typer.Option("--region", help="AWS region.", prompt=True)],
     account: Annotated[str, typer.Option("--account", help="AWS account ID, 12 digits.", prompt=True)],

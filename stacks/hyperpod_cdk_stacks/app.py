@@ -48,6 +48,9 @@ FEATURE_FLAGS = {
 """Set here rather than in cdk.json, so that ``python app.py`` and ``cdk synth`` write the same templates."""
 
 
+_VERSION = "eks.kubernetes_version"
+
+
 def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
     """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused."""
     app = new_app(builtin_validation=builtin_validation)
@@ -137,6 +140,11 @@ def read_environments(root: Path, wanted: object = None) -> list[LoadedEnvironme
             refused += [finding.render() for finding in error.findings if finding.severity is Severity.ERROR]
     together = (*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS))
     refused += [finding.render() for finding in together if finding.severity is Severity.ERROR]
+    refused += [
+        f"{each.file}:{each.line_of(_VERSION)} {_VERSION}: {problem}"
+        for each in loaded
+        if (problem := kubernetes.kubectl_problem(each.environment.eks.kubernetes_version))
+    ]
     if refused:
         sys.exit("\n".join(refused))
     return loaded

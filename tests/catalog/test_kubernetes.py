@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -158,3 +160,25 @@ def test_what_a_node_keeps_of_its_memory(memory_gib: int, kept: float) -> None:
 )
 def test_labels_that_kubelet_takes(key: str, *, is_refused: bool) -> None:
     assert (kubernetes.node_label_problem(key) is not None) is is_refused
+
+
+@pytest.mark.parametrize("version", kubernetes.hyperpod_versions())
+def test_a_version_without_its_kubectl_names_the_extra(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert kubernetes.kubectl_problem(version) is None
+    monkeypatch.setattr(kubernetes, "kubectl_minors", lambda: frozenset({29}))
+    assert kubernetes.kubectl_problem(version, key="eks.kubernetes_version") == (
+        f'needs the kubectl layer of the same minor, got "{version}" and no package'
+        f" aws-cdk.lambda-layer-kubectl-v{version.removeprefix('1.')}; run pip install"
+        f" 'hyperpod-cdk[kubernetes-{version}]', or set eks.kubernetes_version: \"1.29\""
+    )
+
+
+def test_each_version_has_its_extra_and_the_default_comes_along(project: Path) -> None:
+    package = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    layers = {
+        version: f"aws-cdk.lambda-layer-kubectl-v{version.removeprefix('1.')}>=2,<3"
+        for version in kubernetes.hyperpod_versions()
+    }
+    extras = {name: needs for name, needs in package["optional-dependencies"].items() if name.startswith("kubernetes")}
+    assert extras == {f"kubernetes-{version}": [layer] for version, layer in layers.items()}
+    assert [each for each in package["dependencies"] if "kubectl" in each] == [layers[kubernetes.DEFAULT]]

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.kubernetes import kubectl_minors
 from hyperpod_cdk.checks.answers import AddonVersions, KubernetesVersionAnswer, NotAnswered
-from hyperpod_cdk.checks.eks import kubectl_minors, wanted_addons
+from hyperpod_cdk.checks.eks import wanted_addons
 from hyperpod_cdk.checks.model import Case, Result, Status
 from hyperpod_cdk.checks.run import offline
 from tests.support.fake_aws import FakeAws
@@ -436,7 +437,7 @@ def test_a_version_without_its_kubectl(
     assert messages(run_check(KUBECTL, beyond, offline())) == [
         (
             f'eks.kubernetes_version: needs the kubectl layer of the same minor, got "{version}" and no package'
-            f" aws-cdk.lambda-layer-kubectl-v{minor}; run 'pip install aws-cdk.lambda-layer-kubectl-v{minor}', or set"
+            f" aws-cdk.lambda-layer-kubectl-v{minor}; run pip install aws-cdk.lambda-layer-kubectl-v{minor}, or set"
             f' kubernetes_version: "1.{near}"'
         )
     ]

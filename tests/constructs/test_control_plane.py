@@ -300,8 +300,9 @@ def test_a_version_that_hyperpod_does_not_document_is_warned_about() -> None:
         (
             {"kubernetes_version": "1.99"},
             (
-                "kubernetes_version: needs the kubectl layer of the same minor, got '1.99' and no package "
-                "aws-cdk.lambda-layer-kubectl-v99; install it or choose one of 1.30, 1.31, 1.32, 1.33, 1.34, 1.35"
+                'kubernetes_version: needs the kubectl layer of the same minor, got "1.99" and no package'
+                " aws-cdk.lambda-layer-kubectl-v99; run pip install aws-cdk.lambda-layer-kubectl-v99, or set"
+                ' kubernetes_version: "1.35"'
             ),
         ),
         (

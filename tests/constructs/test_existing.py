@@ -208,8 +208,9 @@ def test_administrators_get_access_entries() -> None:
         (
             {"kubernetes_version": "1.12"},
             (
-                "kubernetes_version: needs the kubectl layer of the same minor, got '1.12' and no package"
-                " aws-cdk.lambda-layer-kubectl-v12; install it or choose one of 1.30, 1.31, 1.32, 1.33, 1.34, 1.35"
+                'kubernetes_version: needs the kubectl layer of the same minor, got "1.12" and no package'
+                " aws-cdk.lambda-layer-kubectl-v12; run pip install aws-cdk.lambda-layer-kubectl-v12, or set"
+                ' kubernetes_version: "1.30"'
             ),
         ),
     ],

@@ -7,6 +7,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
+from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.eks.charts import CHART_DIRECTORY
 from hyperpod_cdk_stacks.app import build, read_environments
@@ -35,6 +36,18 @@ def test_errors_only(root: Path) -> None:
     text = file.read_text(encoding="utf-8").replace('"1.35"', '"1.31"').replace("nat_gateways: 1", "nat_gateways: 0")
     file.write_text(text, encoding="utf-8")
     assert said_by(root) == [f"{file}:17 network.nat_gateways: must be at least 1, got 0; set nat_gateways: 1 or more"]
+
+
+def test_a_version_whose_kubectl_is_not_installed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "kubectl_minors", lambda: frozenset({34}))
+    file = root / "environments" / "prod.yaml"
+    assert said_by(root) == [
+        (
+            f'{file}:20 eks.kubernetes_version: needs the kubectl layer of the same minor, got "1.35" and no package'
+            " aws-cdk.lambda-layer-kubectl-v35; run pip install 'hyperpod-cdk[kubernetes-1.35]', or set"
+            ' kubernetes_version: "1.34"'
+        )
+    ]
 
 
 def test_a_script_that_is_not_there(root: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from importlib import metadata
 from typing import Any
 
 from hyperpod_cdk.catalog import _data
@@ -66,6 +67,36 @@ def get(version: str) -> KubernetesVersion | None:
 def hyperpod_versions() -> tuple[str, ...]:
     """Give the versions that the HyperPod developer guide accepts, oldest first."""
     return tuple(row.version for row in VERSIONS if row.hyperpod)
+
+
+def kubectl_minors() -> frozenset[int]:
+    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to those that the catalog knows."""
+    return frozenset(minor for row in VERSIONS if _has_layer(minor := _key(row.version)[1]))
+
+
+def kubectl_problem(version: str, *, key: str = "kubernetes_version") -> str | None:
+    """Say which package synthesis lacks for a version, None where its kubectl layer is installed."""
+    minor = version.removeprefix("1.")
+    installed = kubectl_minors()
+    if minor.isdigit() and int(minor) in installed:
+        return None
+    package = f"aws-cdk.lambda-layer-kubectl-v{minor}"
+    wanted = f"'hyperpod-cdk[kubernetes-{version}]'" if version in hyperpod_versions() else package
+    near = min(installed, key=lambda each: (abs(each - int(minor)), -each), default=None) if minor.isdigit() else None
+    other = "" if near is None else f', or set {key}: "1.{near}"'
+    return (
+        f'needs the kubectl layer of the same minor, got "{version}" and no package {package}; run pip install'
+        f" {wanted}{other}"
+    )
+
+
+def _has_layer(minor: int) -> bool:
+    try:
+        # reads the package's metadata: importing a layer would load the whole of aws_cdk
+        metadata.distribution(f"aws-cdk.lambda-layer-kubectl-v{minor}")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def node_label_problem(key: str) -> str | None:

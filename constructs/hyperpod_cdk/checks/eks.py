@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
-from importlib import metadata
 from math import ceil
 
 from hyperpod_cdk.catalog import addons, kubernetes
@@ -110,18 +109,9 @@ def addon_versions_exist(case: Case, aws: Aws) -> Iterator[Found]:
 )
 def kubectl_layer_matches_kubernetes(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
     """Find the package from which synthesis takes kubectl."""
-    version = case.environment.eks.kubernetes_version
-    installed = kubectl_minors()
-    minor = _number(version)[1]
-    if minor in installed:
-        return
-    near = min(installed, key=lambda each: (abs(each - minor), -each), default=None)
-    other = "" if near is None else f', or set kubernetes_version: "1.{near}"'
-    yield error(
-        _VERSION,
-        f'needs the kubectl layer of the same minor, got "{version}" and no package'
-        f" aws-cdk.lambda-layer-kubectl-v{minor}; run 'pip install aws-cdk.lambda-layer-kubectl-v{minor}'{other}",
-    )
+    problem = kubernetes.kubectl_problem(case.environment.eks.kubernetes_version)
+    if problem is not None:
+        yield error(_VERSION, problem)
 
 
 @check(
@@ -172,20 +162,6 @@ def wanted_addons(environment: Environment) -> dict[str, str]:
     """Give every add-on that the environment installs -> the place in the file that asks for it."""
     found = {**dict.fromkeys(EVERYWHERE, _VERSION), **asked_for(environment)}
     return {name: cause for name, cause in found.items() if environment.eks.installs(name)}
-
-
-def kubectl_minors() -> frozenset[int]:
-    """Give the minor versions of Kubernetes whose kubectl layer is installed, up to those that the catalog knows."""
-    return frozenset(minor for row in kubernetes.VERSIONS if _has_layer(minor := _number(row.version)[1]))
-
-
-def _has_layer(minor: int) -> bool:
-    try:
-        # reads the package's metadata: importing a layer would load the whole of aws_cdk
-        metadata.distribution(f"aws-cdk.lambda-layer-kubectl-v{minor}")
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def _support(

@@ -453,14 +453,10 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
 
 def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:
     minor = kubernetes_version.removeprefix("1.")
-    try:
-        module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
-    except ModuleNotFoundError:
-        raise ValueError(
-            f"kubernetes_version: needs the kubectl layer of the same minor, got {kubernetes_version!r} and no package "
-            f"aws-cdk.lambda-layer-kubectl-v{minor}; install it or choose one of "
-            f"{', '.join(kubernetes.hyperpod_versions())}"
-        ) from None
+    problem = kubernetes.kubectl_problem(kubernetes_version)
+    if problem is not None:
+        raise ValueError(f"kubernetes_version: {problem}")
+    module = importlib.import_module(f"aws_cdk.lambda_layer_kubectl_v{minor}")
     layer: lambda_.ILayerVersion = getattr(module, f"KubectlV{minor}Layer")(scope, "KubectlLayer")
     return layer
 
