@@ -19,7 +19,8 @@ from hyperpod_cdk_rehearsal.process import Address
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
-HURRIED = Path(__file__).parent / "hurried.py"
+PROJECT = Path(__file__).parents[2]
+HURRIED = "from tests.support.hurried import serve; serve()"
 
 _running: dict[tuple[str, bool], _Process] = {}
 
@@ -96,7 +97,7 @@ class _Process:
     def start(cls, account: str, *, is_hurried: bool) -> _Process:
         scratch = tempfile.TemporaryDirectory(prefix="hyperpod-embedded-")
         log = Path(scratch.name) / "log"
-        program = [str(HURRIED), "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
+        program = ["-c", HURRIED, "--clock-scale", "0.02"] if is_hurried else ["-m", "hyperpod_cdk_rehearsal", "serve"]
         command = [sys.executable, *program, "--account", account, "--region", REGION]
         process = subprocess.Popen(
             [*command, "--log-file", str(log)],
@@ -104,7 +105,7 @@ class _Process:
             stdout=subprocess.PIPE,
             text=True,
             # it ends by a signal, so whatever it unpacks must lie where somebody cleans up
-            env={**os.environ, "TMPDIR": scratch.name},
+            env={**os.environ, "TMPDIR": scratch.name} | ({"PYTHONPATH": str(PROJECT)} if is_hurried else {}),
         )
         line = process.stdout.readline() if process.stdout else ""
         assert line, f"the embedded AWS did not start: {log.read_text(encoding='utf-8')[-2000:]}"

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import io
 import multiprocessing
-import os
-import runpy
-import sys
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import IO
 
 from hyperpod_cdk_rehearsal.embedded.lambda_runner import runner
 from hyperpod_cdk_rehearsal.embedded.lambda_runner.code import FunctionCode
 from hyperpod_cdk_rehearsal.embedded.resources import _played
 from hyperpod_cdk_rehearsal.embedded.serve import main
+from tests.support.warm_function import execute
 
 _processes = multiprocessing.get_context("forkserver")
 _cold = runner._run
@@ -29,7 +26,8 @@ def run_warm(command: Sequence[str], environment: Mapping[str, str], code: Funct
     if not code.runtime.startswith("python"):
         return _cold(list(command), dict(environment), code, log)
     process = _processes.Process(
-        target=_execute, args=(tuple(command[1:]), dict(environment), str(code.task_root), str(log.name))
+        target=execute,
+        args=(command[1:], dict(environment), str(code.task_root), str(log.name), str(runner.CHILD / "python")),
     )
     process.start()
     process.join(code.timeout_seconds)
@@ -38,19 +36,6 @@ def run_warm(command: Sequence[str], environment: Mapping[str, str], code: Funct
         process.join()
         return None
     return process.exitcode
-
-
-def _execute(arguments: Sequence[str], environment: Mapping[str, str], folder: str, log: str) -> None:
-    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND)
-    for stream in (sys.stdout, sys.stderr):
-        os.dup2(descriptor, stream.fileno())
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    sys.path[:0] = environment["PYTHONPATH"].split(os.pathsep)
-    sys.argv = list(arguments)
-    runpy.run_path(str(runner.CHILD / "python" / "sitecustomize.py"))
-    runpy.run_path(str(Path(arguments[0])), run_name="__main__")
 
 
 def bucket_deployment(play: _played.Play) -> _played.Answer:
@@ -78,8 +63,12 @@ def _files(play: _played.Play) -> dict[str, bytes]:
     return found
 
 
-if __name__ == "__main__":
-    _processes.set_forkserver_preload(["boto3", "botocore.client", "botocore.loaders", "botocore.httpsession"])
+def serve() -> None:
+    """Serve an embedded AWS until standard input closes.
+
+    Not to be run as a file: multiprocessing would load that anew, and all of the embedded AWS, for every function.
+    """
+    _processes.set_forkserver_preload(["tests.support.read_models"])
     setattr(runner, "_run", run_warm)  # noqa: B010 - a patch
     _played.PLAYERS["Custom::CDKBucketDeployment"] = bucket_deployment
     main()
