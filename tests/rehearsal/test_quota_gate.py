@@ -205,7 +205,10 @@ def test_a_foundation_that_the_quotas_hold_is_made(project: Path, foundation: tu
     assembly, synthesized = foundation
     with embedded(load_document(None, project / ENVIRONMENTS["prod"]), is_hurried=True) as aws:
         account = Account(aws, assembly)
-        assert account.create("prod-foundation", synthesized.templates["prod-foundation"]) == "CREATE_COMPLETE"
+        status = account.create("prod-foundation", synthesized.templates["prod-foundation"])
+        failed = [e for e in account.events("prod-foundation") if e["ResourceStatus"].endswith("_FAILED")]
+        assert [(e["LogicalResourceId"], e["ResourceStatusReason"]) for e in failed] == []
+        assert status == "CREATE_COMPLETE"
         outputs = account.outputs("prod-foundation")
         assert (outputs["QuotaFindings"], outputs["QuotasSkipped"]) == ("none", "none")
 
