@@ -128,6 +128,34 @@ def test_the_docker_range_warns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("block", "is_public"),
+    # RFC 1918, RFC 6598 and RFC 2544 with their neighbours
+    [
+        ("9.255.0.0/16", True),
+        ("10.0.0.0/16", False),
+        ("11.0.0.0/16", True),
+        ("54.2.0.0/16", True),
+        ("100.63.0.0/16", True),
+        ("100.64.0.0/16", False),
+        ("100.127.0.0/16", False),
+        ("100.128.0.0/16", True),
+        ("172.15.0.0/16", True),
+        ("172.16.0.0/16", False),
+        ("172.31.0.0/16", False),
+        ("172.32.0.0/16", True),
+        ("192.168.0.0/16", False),
+        ("198.19.0.0/16", False),
+    ],
+)
+def test_blocks_of_the_internet_are_doubtful(block: str, *, is_public: bool) -> None:
+    said = (
+        f"{block} is a block of the internet: nodes would not reach whoever has it there; choose a block of 10.0.0.0/8,"
+        " 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
+    )
+    assert network.cidr_warning(block) == (said if is_public else None)
+
+
+@pytest.mark.parametrize(
     ("primary", "cidr"),
     [
         ("10.192.0.0/16", "10.1.0.0/16"),

@@ -75,3 +75,18 @@ def test_five_mistakes_are_found_at_once(base: str, seed: int) -> None:
 
 def test_enough_rows_are_independent(base: str) -> None:
     assert len(list(rows(base))) >= 100
+
+
+def test_a_region_that_is_none_hides_no_mistake_about_regions(base: str) -> None:
+    """The zones tell which region is meant, so that the rules which read it run."""
+    beside = [
+        {"h100-april": "h100-april/x"},
+        {"vpc_cidr: 10.192.0.0/16": "vpc_cidr: 10.192.0.0/28"},
+        {"training-plan": "training-plan", "sagemaker:us-east-1": "sagemaker:us-west-2"},
+        {"availability_zone_id: use1-az4": "availability_zone_id: use1-az6"},
+    ]
+    for change in beside:
+        right = errors(text_of(base, [change]))
+        wrong = errors(text_of(base, [change, {"region: us-east-1": "region: us-east-9"}]))
+        assert right
+        assert {path for path, _ in wrong} == {path for path, _ in right} | {"region"}

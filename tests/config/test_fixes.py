@@ -1,4 +1,4 @@
-"""A fix that says `set KEY: VALUE` is written into the file as it stands: the finding is gone, and nothing is new."""
+"""A fix that says what to write or to remove is carried out as it stands: the finding is gone, and nothing is new."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from tests.config.conftest import rows_of
 Changed = Callable[[Mapping[str, str]], str]
 Load = Callable[[str], LoadedEnvironment]
 
-SET = re.compile(r"; set (?P<key>[A-Za-z0-9_.\[\]\"/-]+): (?P<value>\S.*)$")
+SET = re.compile(r"; (?:set|write|add) (?P<key>[A-Za-z0-9_.\[\]\"/-]+): (?P<value>\S.*)$")
+REMOVE = re.compile(r"; remove (?P<key>it|[a-z_]+)(?:$|, or |:| \(| or set )")
 OWNED = re.compile(r"[0-9]{12}|\b(?:fs|vpc|subnet|sg|ami|backup|ws)-[0-9a-f-]{6,}")
 """What belongs to somebody: an account, and the ID of a thing that stands in one."""
 
-CHOICES = re.compile(r",? or |, and | \(| in one|, which | where |, one of |,? unless | if | with its ")
+CHOICES = re.compile(r" without quotes|,? or |, and | \(| in one|, which | where |, one of |,? unless | if | with its ")
 """What stands behind the value in a fix that offers more than one way."""
 
 
@@ -42,6 +43,46 @@ def test_an_example_has_the_account_and_region_of_the_file(changed: Changed, loa
         "name the role that people assume, such as arn:aws:iam::222233334444:role/platform-admin",
         "set image_registry: 222233334444.dkr.ecr.us-east-1.amazonaws.com/mirror",
     ]
+
+
+def test_a_removal_that_is_carried_out_is_a_fix(changed: Changed, load: Load) -> None:
+    carried_out = 0
+    wrong = []
+    for name, text in texts(changed):
+        for finding in findings(load, text):
+            if fixed := without(text, finding):
+                carried_out += 1
+                after = findings(load, fixed)
+                wrong += [
+                    f"{name}: {finding.render()} -> {each.render()}"
+                    for each in after
+                    if (each.message, each.path) == (finding.message, finding.path)
+                    or (each.severity is Severity.ERROR and each.path == finding.path and each.rule != "missing_key")
+                ]
+    assert not wrong, "\n".join(wrong)
+    assert carried_out > 30
+
+
+def without(text: str, finding: Finding) -> str | None:
+    """Carry out a fix that says what to remove; None where the finding has none, or the file cannot be read."""
+    match = REMOVE.search(finding.message)
+    path = list(parse_path(finding.path) or ())
+    if match is None or not path:
+        return None
+    try:
+        data: Any = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
+    key = path[-1] if match["key"] == "it" else match["key"]
+    for above in (path[:-1], path, path[:-2], [], [path[0]]):
+        section = value_at(data, above)
+        if isinstance(section, dict) and key in section:
+            del section[key]
+            return yaml.safe_dump(data, sort_keys=False)
+        if isinstance(section, list) and isinstance(key, int):
+            del section[key]
+            return yaml.safe_dump(data, sort_keys=False)
+    return None
 
 
 def test_a_fix_that_is_applied_is_a_fix(changed: Changed, load: Load) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import yaml
 
+from hyperpod_cdk.config import Environment, EnvironmentFileError, load_environment
+from hyperpod_cdk.config.shape import sections_of
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding
+from tests.config.conftest import FILE, TODAY
 
 WORDS = ("on_demand", "spot", "training_plan", "count", "dev")
 
@@ -62,3 +68,39 @@ def test_a_word_of_aws_is_never_answered_with_another_key(
     changed: Callable[[Mapping[str, str]], str], refuse: Callable[[str], Sequence[Finding]], change: Any, said: str
 ) -> None:
     assert [finding.render() for finding in refuse(changed(change))] == [f"environments/prod.yaml:{said}"]
+
+
+def written_at(place: str, keys: Sequence[str]) -> dict[str, Any]:
+    """Give a file that has nothing but these keys in one section, written as messages write it."""
+    data: Any = dict.fromkeys(keys, "x")
+    for step in reversed(place.split(".") if place else []):
+        data = {"ZONE" if step == "*" else step.removesuffix("[]"): [data] if step.endswith("[]") else data}
+    return dict(data)
+
+
+def test_a_key_of_ours_in_another_section_is_told_its_own() -> None:
+    """Some of the file's keys in every section that has none of that name."""
+    chance = random.Random(15)  # noqa: S311 - the same keys every time
+    sections = dict(sections_of("", Environment))
+    assert len(sections) > 40
+    keys = {key for model in sections.values() for key in model.model_fields}
+    for place, model in sections.items():
+        others = sorted(key for key in keys - set(model.model_fields) if len(key) > 1)
+        foreign = chance.sample(others, 8)
+        text = yaml.safe_dump({"name": "prod", **written_at(place, foreign)})
+        with pytest.raises(EnvironmentFileError) as caught:
+            load_environment(FILE, text=text, today=TODAY)
+        unknown = {
+            each.path.rpartition(".")[2]: each.message for each in caught.value.findings if each.rule == "unknown_key"
+        }
+        assert set(unknown) == set(foreign), place
+        for key, message in unknown.items():
+            own = [each for each, other in sections.items() if key in other.model_fields]
+            named = [each for each in own if each and (f"in {each}" in message or f"here: {each}" in message)]
+            spelt = re.search("did you mean ([a-z_]+)", message)
+            assert (
+                named
+                or ("" in own and "at the top level" in message)
+                or (spelt and spelt[1].replace("_", "") == key.replace("_", ""))
+                or "AWS calls it" in message
+            ), f"{place}: {key}: {message}"

@@ -220,8 +220,16 @@ def cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
 
 
 def cidr_warning(cidr: str) -> str | None:
-    """Say that a well-formed block meets a range that AWS services use inside, or give None."""
+    """Say that a well-formed block meets a range that AWS services use inside, or is one of the internet.
+
+    None where it is neither. What is private is IANA's registry of special-purpose addresses, as Python has it.
+    """
     network = IPv4Network(cidr)
+    if network.is_global:
+        return (
+            f"{cidr} is a block of the internet: nodes would not reach whoever has it there; choose a block of"
+            " 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 or 100.64.0.0/10"
+        )
     for block, why in _DATA["doubtful"].items():
         if network.overlaps(IPv4Network(block)):
             return f"{cidr} overlaps {block}: {why}; choose another block"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -66,17 +66,20 @@ def open_source(path: Path, wording: Wording, *, text: str | None = None) -> Sou
     return source
 
 
-def validated(model: type[Model], source: Source) -> tuple[Model, list[Said]]:
+def validated(
+    model: type[Model], source: Source, *, likely: Mapping[DataPath, object] | None = None
+) -> tuple[Model, list[Said]]:
     """Give ``source.data``, a mapping, as ``model``, and what is wrong with single values.
 
     Where something is, the model is a draft: rules over several values run on it and leave out what is not certain.
+    ``likely`` has what a value that is wrong is certainly meant to be, as the rest of the file tells, by its path.
     """
     try:
         return model.model_validate(source.data), []
     except ValidationError as error:
         details = error.errors(include_url=False)
         found = value_problems.translate(model, source, details)
-        built = draft(model, source.data, value_problems.faults(details))
+        built = draft(model, source.data, value_problems.faults(details), likely or {})
         return built, [Said(Severity.ERROR, each.path, each.message, each.rule) for each in found]
 
 

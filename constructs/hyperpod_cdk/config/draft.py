@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar, get_origin
 
 from pydantic import BaseModel
@@ -68,8 +69,12 @@ def known(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 class Faults:
     """Where a file is wrong: the paths that errors name, and the mappings that may lack keys."""
 
+    likely: Mapping[DataPath, object]
+    """What stands in for values that are wrong, where the rest of the file tells."""
+
     def __init__(self, exact: Collection[DataPath], *, lists: Collection[DataPath], keys: Collection[DataPath]) -> None:
         """Take values to leave unknown, lists and mappings whose size alone is wrong, and mappings lacking entries."""
+        self.likely = {}
         self.exact: frozenset[DataPath] = frozenset(exact)
         self.lists: frozenset[DataPath] = frozenset(lists)
         self.keys: frozenset[DataPath] = frozenset(keys)
@@ -81,15 +86,21 @@ class Faults:
         return path in self._above
 
 
-def draft(model: type[Model], data: object, faults: Faults) -> Model:
-    """Build ``model`` from data whose faults are known: faulty values are `UNKNOWN`, others as in a valid file."""
+def draft(
+    model: type[Model], data: object, faults: Faults, likely: Mapping[DataPath, object] = MappingProxyType({})
+) -> Model:
+    """Build ``model`` from data whose faults are known: faulty values are `UNKNOWN`, others as in a valid file.
+
+    ``likely`` has what stands in for some faulty values, by path.
+    """
+    faults.likely = likely
     built: Model = _value(model, data, (), faults)
     return built
 
 
 def _value(annotation: Any, data: object, path: DataPath, faults: Faults) -> Any:
     if path in faults.exact:
-        return UNKNOWN
+        return faults.likely.get(path, UNKNOWN)
     model = model_of(annotation)
     if model is not None:
         if not faults.touch(path):

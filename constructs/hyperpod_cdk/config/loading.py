@@ -9,10 +9,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import documents, rules
 from hyperpod_cdk.config.documents import DocumentError, Said, shown
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.source import ENVIRONMENT, Source, parse_path
+from hyperpod_cdk.config.source import ENVIRONMENT, DataPath, Source, parse_path
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -85,7 +86,7 @@ def load_environment(
     except DocumentError as error:
         raise EnvironmentFileError(error.findings) from None
     day = today or datetime.now(UTC).date()
-    environment, said = documents.validated(Environment, source)
+    environment, said = documents.validated(Environment, source, likely=_likely(source.data))
     said += [
         Said(problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)
@@ -204,6 +205,20 @@ def plans_file(environment_file: Path) -> Path:
 def quotas_file(environment_file: Path) -> Path:
     """Give the file beside an environment file that holds its recorded quotas, whether it exists or not."""
     return environment_file.with_name(f"{environment_file.stem}{QUOTAS_SUFFIX}")
+
+
+def _likely(data: object) -> dict[DataPath, object]:
+    """Give the region that a file with a wrong one means: that of all its zones, so that rules about it still run."""
+    network = data.get("network") if isinstance(data, dict) else None
+    existing = network.get("existing") if isinstance(network, dict) else None
+    stated = (
+        network.get("availability_zones") if isinstance(network, dict) else None,
+        existing.get("node_subnet_ids") if isinstance(existing, dict) else None,
+    )
+    zones = [str(az_id) for section in stated if isinstance(section, dict) for az_id in section]
+    of_zones = {regions.region_of_az_id(az_id) if regions.is_az_id(az_id) else None for az_id in zones}
+    (region, *others) = of_zones or {None}
+    return {("region",): region} if region and not others else {}
 
 
 def _recorded_plans(

@@ -6,14 +6,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from hyperpod_cdk.catalog import aws_words
 from hyperpod_cdk.config.draft import Faults
-from hyperpod_cdk.config.shape import bare, field_at, model_of, type_at
+from hyperpod_cdk.config.shape import bare, field_at, item_type, model_of, places_of, type_at
 from hyperpod_cdk.config.source import Ambiguous, DataPath, Refused, Source, describe
 from hyperpod_cdk.config.suggest import closest, meant_key
 
@@ -142,7 +142,7 @@ def _missing(model: type[BaseModel], path: DataPath) -> str:
     examples = info.examples if info is not None else None
     example = examples[0] if examples else None
     if example is None or isinstance(example, dict | list):
-        return f"is missing; add {path[-1]}: {_first_sentence(info.description or '') if info else ''}"
+        return f"is missing; add {path[-1]} ({_first_sentence(info.description or '') if info else 'it is required'})"
     return f"is missing; add {path[-1]}, such as {path[-1]}: {_as_yaml(example)}"
 
 
@@ -161,11 +161,33 @@ def _unknown_key(model: type[BaseModel], path: DataPath, meant: DataPath | None)
         form = f", {word.form}" if word.form else ""
         here = word.key if is_here else word.here
         return f"is no key that is known here: AWS calls it {word.aws}; here: {here}{form}"
+    elsewhere = places_of(model, str(path[-1]))
+    if elsewhere and not is_this_word:
+        return f"is no key that is known here; it belongs {_in_places(elsewhere, path)}"
     if meant is not None:
         return f"is no key that is known here; did you mean {meant[-1]}?"
     section = model_of(type_at(model, path[:-1]))
     names = ", ".join(section.model_fields) if section else ""
     return f"is no key that is known here; remove it, or write one of {names}"
+
+
+_MOST_PLACES = 3
+
+
+def _in_places(places: Sequence[str], path: DataPath) -> str:
+    """Write where a key belongs, the sections nearest to ``path`` first."""
+    steps = [f"{step}" for step in path[:-1] if isinstance(step, str)]
+
+    def distance(place: str) -> tuple[int, int]:
+        other = place.replace("[]", "").split(".") if place else []
+        pairs = list(zip(steps, other, strict=False))
+        shared = next((n for n, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
+        return -shared, len(other)
+
+    near = sorted(places, key=distance)
+    listed = [f"in {place}" if place else "at the top level" for place in near[:_MOST_PLACES]]
+    more = f" (and in {len(near) - _MOST_PLACES} other sections)" if len(near) > _MOST_PLACES else ""
+    return f"{_listing(listed)}{more}"
 
 
 def _is_beside(word: aws_words.Word, path: DataPath) -> bool:
@@ -198,9 +220,9 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     if get_origin(kind) is Literal:
         return _choice(annotation, value, key)
     if model_of(annotation) is not None or get_origin(kind) is dict:
-        return _mapping_message(value, key, model_of(annotation))
+        return _mapping_message(value, key, model_of(annotation), is_required=_is_required(model, path))
     if get_origin(kind) is tuple:
-        return f"must be a list, got {describe(value)}; {_list_fix(value, key)}"
+        return f"must be a list, got {describe(value)}; {_list_fix(model, path, value, key)}"
     messages: dict[Any, Callable[[Source, DataPath, object, str, Any], str]] = {
         str: _text_message,
         int: _number_message,
@@ -209,24 +231,66 @@ def _type_message(model: type[BaseModel], source: Source, path: DataPath, value:
     }
     info = field_at(model, path)
     example = info.examples[0] if info is not None and info.examples else None
-    return messages[kind](source, path, value, key, example)
+    message = messages[kind](source, path, value, key, example)
+    if value is None and _is_required(model, path):
+        return message.removesuffix(f", or remove {key}")
+    return _with_a_value_that_is_taken(model, source, path, message)
 
 
-def _mapping_message(value: object, key: str, section: type[BaseModel] | None) -> str:
+def _is_required(model: type[BaseModel], path: DataPath) -> bool:
+    info = field_at(model, path)
+    return info is not None and info.is_required()
+
+
+_QUOTE = re.compile(r"; write [^ :]+: (?P<text>\".*\")$")
+
+
+def _with_a_value_that_is_taken(model: type[BaseModel], source: Source, path: DataPath, message: str) -> str:
+    """Give a message that says to quote a value; where the quoted one would be refused in turn, say that at once."""
+    match = _QUOTE.search(message)
+    problem = _refusal(model, path, json.loads(match["text"])) if match else None
+    if match is None or problem is None:
+        return message
+    return f"{message[: match.start()]}; as text it {_of_the_file(problem, source, match['text'])}"
+
+
+def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | None:
+    """Say why a value would be refused at ``path``, in the words of its check; None where it would not."""
+    info = field_at(model, path)
+    annotation: Any = type_at(model, path)
+    if info is not None and info.metadata:
+        annotation = Annotated[(info.annotation, *info.metadata)]
+    try:
+        TypeAdapter(annotation).validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = _key_of((*path, *_path(first["loc"])))
+        if first["type"] == "check":
+            return str(_context(first)["check"].problem(first["input"], key))
+        return f"must be {first['msg'].removeprefix('Input should be ')}, got {describe(first['input'])}"
+    return None
+
+
+def _mapping_message(value: object, key: str, section: type[BaseModel] | None, *, is_required: bool) -> str:
     if isinstance(value, bool) and section is not None and "enabled" in section.model_fields:
         return f"must be a mapping, got {describe(value)}; write {key}: {{enabled: {_as_yaml(value)}}}"
     if value is None:
-        return f"must be a mapping, got nothing; write its keys below {key}, indented, or remove {key}"
+        or_else = "" if is_required else f", or remove {key}"
+        return f"must be a mapping, got nothing; write its keys below {key}, indented{or_else}"
     return f"must be a mapping, got {describe(value)}; write its keys below {key}, each as 'key: value'"
 
 
-def _list_fix(value: object, key: str) -> str:
+def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -> str:
     if value is None:
-        return f"write items below {key}, each after '- ', or remove {key}"
+        return f"write items below {key}, each after '- '{'' if _is_required(model, path) else f', or remove {key}'}"
     if isinstance(value, dict):
         return f"write '- ' before the first key of each item of {key}"
     items = value.split() if isinstance(value, str) and value.strip() else [value]
-    return f"set {key}: [{', '.join(_as_yaml(each) for each in items)}]"
+    if _refusal(model, path, items) is None:
+        return f"set {key}: [{', '.join(_as_yaml(each) for each in items)}]"
+    kind = bare(item_type(type_at(model, path)))
+    shown = f", such as {key}: [{get_args(kind)[0]}]" if get_origin(kind) is Literal else ""
+    return f"write its items below {key}, each after '- '{shown}"
 
 
 def _text_message(source: Source, path: DataPath, value: object, key: str, example: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -56,6 +58,29 @@ def type_at(root: type[BaseModel], path: DataPath) -> Any:
                 return Any
             annotation = info.annotation
     return annotation
+
+
+@cache
+def places_of(root: type[BaseModel], key: str) -> tuple[str, ...]:
+    """Give every section of ``root`` with the field ``key``, as messages write them: ``hyperpod.instance_groups[]``.
+
+    The root itself is the empty text; entries of a mapping whose names are free are ``*``.
+    """
+    return tuple(place for place, model in sections_of("", root) if key in model.model_fields)
+
+
+def sections_of(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
+    """Go through the model at ``place`` and those below it, each with its place as ``places_of`` writes it."""
+    yield place, model
+    for name, info in model.model_fields.items():
+        here = f"{place}.{name}" if place else name
+        inner = info.annotation
+        while model_of(inner) is None and get_origin(bare(inner)) in {tuple, dict}:
+            here += "[]" if get_origin(bare(inner)) is tuple else ".*"
+            inner = item_type(inner)
+        below = model_of(inner)
+        if below is not None:
+            yield from sections_of(here, below)
 
 
 def field_at(root: type[BaseModel], path: DataPath) -> FieldInfo | None:

@@ -42,7 +42,7 @@ def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
         if "availability_zones" not in network.model_fields_set:
             yield Problem(
                 ("network", "availability_zones"),
-                "is missing; add availability_zones: availability zones by ID (use1-az5), never by name (us-east-1a"
+                "is missing; add availability_zones, the availability zones by ID (use1-az5), never by name (us-east-1a"
                 " means another zone in each account), or existing with the vpc_id of a VPC that exists",
             )
         return

@@ -119,7 +119,7 @@ def shared_environment_has_users(environment: Environment) -> Iterator[Problem]:
         yield warning(
             (*_SHARED, "lustre"),
             "every restricted group has a file system of its own, so nobody uses the shared one, which is billed;"
-            " remove it, or the lustre of a group",
+            " remove restricted_environment, or the lustre of a group",
         )
 
 

@@ -253,7 +253,7 @@ def _over_capacity(  # noqa: PLR0917 - what one sentence says
     left = floor((nodes - before.shares[resource]) * unit + _SLACK)
     fix = f"set {key}: {left} or less" if left >= 1 else "lower the quotas of other teams first, or add nodes"
     if not nodes:
-        fix = f"add nodes: set the count of a group of {name}"
+        fix = f"raise the count of a group of {name}"
     return Problem(
         (*at, *key.split(".")),
         f"teams must share at most the {most}{what} of the instance groups, got"
