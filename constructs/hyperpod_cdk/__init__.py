@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.common.keys import EncryptionKey
     from hyperpod_cdk.eks.control_plane import ControlPlane, ExistingControlPlane
     from hyperpod_cdk.eks.dependencies import HyperPodChart, HyperPodDependencies
-    from hyperpod_cdk.eks.node_addons import CoreDns, EbsCsiDriver, NodeAddon, PodRole
+    from hyperpod_cdk.eks.node_addons import CoreDns, EbsCsiDriver, NodeAddon, PodRole, WebhookReady
     from hyperpod_cdk.governance.task_governance import TaskGovernance
     from hyperpod_cdk.governance.teams import Team
     from hyperpod_cdk.hyperpod.autoscaling import KarpenterAutoscaling
@@ -90,6 +90,7 @@ __all__ = [
     "Team",
     "TemplateChecks",
     "TrainingOperator",
+    "WebhookReady",
 ]
 
 _HOME = {
@@ -138,6 +139,7 @@ _HOME = {
     "Team": "governance.teams",
     "TemplateChecks": "templates.cdk_plugin",
     "TrainingOperator": "operators.training_operator",
+    "WebhookReady": "eks.node_addons",
 }
 
 

@@ -103,6 +103,7 @@ class HyperPodEnvironment(cdk.Stage):
 
         With ``deletion_protection: false`` the same resources take the protection away.
         """
+        self._protect_eks(environment)
         for stack in (self.storage, self.hyperpod, self.platform, self.observability):
             if stack is None:
                 continue
@@ -114,10 +115,12 @@ class HyperPodEnvironment(cdk.Stage):
             )
             # the nodes are what everybody waits for: the cluster begins in the same moment as the protection
             protection.before(stack, beside=[self.hyperpod.cluster] if stack is self.hyperpod else [])
-        self._protect_eks(environment)
 
     def _protect_eks(self, environment: Environment) -> None:
-        """Switch EKS's own protection once nothing else asks anything of EKS, which is updating meanwhile."""
+        """Switch EKS's own protection while nothing else asks anything of EKS, which is updating meanwhile.
+
+        That is while the platform stack waits for nodes; without such a stack, once the HyperPod cluster stands.
+        """
         name = self.foundation.protection.eks_cluster_name
         if name is None:
             return
@@ -135,7 +138,11 @@ class HyperPodEnvironment(cdk.Stage):
             enabled=environment.deletion_protection,
             eks_cluster_name=name,
         )
-        switch.node.add_dependency(*users)
+        if stack is self.platform:
+            for each in users:
+                each.node.add_dependency(switch)
+        else:
+            switch.node.add_dependency(*users)
 
     def _order(self, environment: Environment) -> None:
         """Order whole stacks where no reference does: routes before nodes, nodes before what runs on them."""

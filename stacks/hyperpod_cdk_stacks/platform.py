@@ -25,6 +25,7 @@ from hyperpod_cdk import (
     Spaces,
     TaskGovernance,
     TrainingOperator,
+    WebhookReady,
 )
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk.config import Environment, Lustre, S3Volume
@@ -85,22 +86,24 @@ class PlatformStack(cdk.Stack):
         self._checkpoint_access()
         self._claims(foundation, storage)
         self._wait_for_nodes(hyperpod)
-        self._kueue_comes_last()
+        self._order_by_kueues_webhooks()
 
-    def _kueue_comes_last(self) -> None:
-        """Let task governance wait for every other add-on: Kueue's webhooks refuse workloads until its own pod runs."""
-        kueue = self.governance.addon if self.governance is not None else None
-        if kueue is None:
+    def _order_by_kueues_webhooks(self) -> None:
+        """Let no add-on bring its workloads while Kueue's webhooks are registered and not answered.
+
+        cert-manager comes before task governance, since others wait for it anyway; they come once Kueue answers.
+        Add-ons in namespaces out of Kueue's sight wait for neither.
+        """
+        if self.governance is None or self.governance.addon is None or self.governance.ready is None:
             return
-        others = [
-            node
-            for node in self.node.find_all()
-            if isinstance(node, cdk.CfnResource)
-            and node.cfn_resource_type == "AWS::EKS::Addon"
-            and node not in kueue.node.find_all()
-        ]
-        for node in others:
-            kueue.node.add_dependency(node)
+        for node in self.node.find_all():
+            if not isinstance(node, eks.CfnAddon) or node is self.governance.addon:
+                continue
+            row = addons.row(node.addon_name)
+            if node.addon_name == addons.CERT_MANAGER:
+                self.governance.addon.node.add_dependency(node)
+            elif row.namespace not in governance.OUT_OF_KUEUES_SIGHT:
+                node.node.add_dependency(self.governance.ready)
 
     def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
         """Let all that runs on nodes wait for one; where no group can have one there is nothing to wait for."""
@@ -182,7 +185,15 @@ class PlatformStack(cdk.Stack):
             )
             # the id that it had as a part of the training operator: another one would install it a second time
             cert_manager.addon.override_logical_id(_CERT_MANAGER_ID)
-            prerequisites[addons.CERT_MANAGER] = cert_manager
+            # whoever needs it makes certificates, which its webhook judges
+            prerequisites[addons.CERT_MANAGER] = WebhookReady(
+                self,
+                "CertManagerReady",
+                cluster=foundation.cluster,
+                addon=cert_manager.addon,
+                namespace=str(addons.row(addons.CERT_MANAGER).namespace),
+                deployments=addons.CERT_MANAGER_DEPLOYMENTS,
+            )
         if addons.TRAINING_OPERATOR in asked and self._installs(addons.TRAINING_OPERATOR):
             TrainingOperator(
                 self,

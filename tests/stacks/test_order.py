@@ -37,6 +37,11 @@ NEEDS_A_NODE = (
 NEEDS_NO_NODE = ("eks-pod-identity-agent", "kube-proxy", "vpc-cni")
 GOVERNANCE = "amazon-sagemaker-hyperpod-taskgovernance"
 DRIVERS = {"fsx.csi.aws.com": "aws-fsx-csi-driver", "s3.csi.aws.com": "aws-mountpoint-s3-csi-driver"}
+OUTSIDE_KUBE_SYSTEM = {
+    *("cert-manager", "amazon-sagemaker-hyperpod-training-operator", "amazon-sagemaker-hyperpod-inference"),
+    *("amazon-sagemaker-hyperpod-observability", "amazon-sagemaker-spaces"),
+}
+"""Add-ons with a namespace of their own (each one's page in EKS's or SageMaker's guide)."""
 SCHEDULER = ("AWS::SageMaker::ClusterSchedulerConfig", "Custom::ClusterSchedulerConfig")
 QUOTA = ("AWS::SageMaker::ComputeQuota", "Custom::ComputeQuota")
 
@@ -188,12 +193,48 @@ def test_addon_that_needs_no_node_stands_before_the_cluster(created: Synthesized
     assert created.waits_for(cluster(created), created.addon(name))
 
 
-def test_no_addon_meets_a_kueue_that_is_not_ready(synthesized: Synthesized) -> None:
+def test_no_addon_meets_a_kueue_that_does_not_answer(synthesized: Synthesized) -> None:
     # awsome-distributed-ai, task_governance/main.tf: what comes after the add-on waits for kueue-controller-manager
     kueue = [node for node in synthesized.of_type("AWS::EKS::Addon") if _addon_name(synthesized, node) == GOVERNANCE]
     for node in kueue:
-        beside = {other for other in synthesized.of_type("AWS::EKS::Addon") if other[0] == node[0]} - {node}
-        assert beside <= nx.descendants(synthesized.graph, node)
+        (answering,) = _deployments(synthesized, "kueue-system")
+        assert answering[1] == "kueue-controller-manager"
+        assert synthesized.waits_for(answering[0], node)
+        for other in synthesized.of_type("AWS::EKS::Addon"):
+            name = _addon_name(synthesized, other)
+            # the namespaces of HyperPod's Kueue settings: NotIn [kube-system, kueue-system]
+            if name in OUTSIDE_KUBE_SYSTEM:
+                assert synthesized.waits_for(other, answering[0]) or synthesized.waits_for(node, other), name
+            elif name != GOVERNANCE:
+                assert not synthesized.waits_for(node, other) or other[0] != node[0], f"{name} holds governance up"
+
+
+def test_policy_and_quotas_wait_for_kueues_webhooks(synthesized: Synthesized) -> None:
+    policies = synthesized.of_type(*SCHEDULER, *QUOTA)
+    for answering, _name in _deployments(synthesized, "kueue-system"):
+        assert [each for each in policies if not synthesized.waits_for(each, answering)] == []
+
+
+def test_certificates_wait_for_cert_managers_webhook(synthesized: Synthesized) -> None:
+    if addons.CERT_MANAGER not in _addons(synthesized):
+        return
+    cert_manager = synthesized.addon(addons.CERT_MANAGER)
+    asked = _deployments(synthesized, "cert-manager")
+    # awsome-distributed-ai, hyperpod_cluster/cert_manager.tf: these three
+    assert {name for _node, name in asked} == {"cert-manager", "cert-manager-cainjector", "cert-manager-webhook"}
+    assert [node for node, _name in asked if not synthesized.waits_for(node, cert_manager)] == []
+    for name in {addons.TRAINING_OPERATOR, addons.INFERENCE, addons.SPACES} & set(_addons(synthesized)):
+        operator = synthesized.addon(name)
+        assert [node for node, _name in asked if not synthesized.waits_for(operator, node)] == []
+
+
+def test_a_wait_asks_for_what_is_not_there_while_no_pod_is_ready(synthesized: Synthesized) -> None:
+    for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesObjectValue"):
+        properties = synthesized.resource(node)["Properties"]
+        # Kubernetes API, DeploymentStatus: availableReplicas is left out while it is 0; AWS's Terraform waits 300 s
+        assert (properties["ObjectType"], properties["JsonPath"]) == ("deployment", ".status.availableReplicas")
+        assert properties["TimeoutSeconds"] == 300
+        assert properties["ServiceTimeout"] == 960
 
 
 def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized) -> None:
@@ -285,6 +326,15 @@ def test_storage_and_hyperpod_go_side_by_side(synthesized: Synthesized) -> None:
     assert synthesized.stack_dependencies[f"{name}-hyperpod"] == [f"{name}-foundation"]
     if synthesized.environment.storage.made_lustre:
         assert synthesized.stack_dependencies[f"{name}-storage"] == [f"{name}-foundation"]
+
+
+def _deployments(synthesized: Synthesized, namespace: str) -> list[tuple[Node, str]]:
+    """Give the waits for deployments of a namespace, each with the deployment's name."""
+    asked = [
+        (node, synthesized.resource(node)["Properties"])
+        for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesObjectValue")
+    ]
+    return [(node, p["ObjectName"]) for node, p in asked if p["ObjectNamespace"] == namespace]
 
 
 def _exporter(synthesized: Synthesized, value: dict[str, str]) -> Node:

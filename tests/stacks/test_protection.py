@@ -134,7 +134,7 @@ def test_each_protected_stack_has_what_lifts_its_protection(
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_eks_is_protected_once_nothing_else_asks_anything_of_it(
+def test_eks_is_protected_while_nothing_else_asks_anything_of_it(
     prod: Synthesized, unprotected: Synthesized, *, enabled: bool
 ) -> None:
     """EKS is UPDATING meanwhile, and refuses other updates, perhaps a cluster's creation on it, too."""
@@ -146,7 +146,9 @@ def test_eks_is_protected_once_nothing_else_asks_anything_of_it(
     assert (switch["Properties"]["EksClusterName"], switch["Properties"]["Enabled"]) == ("prod-eks", enabled)
     of_eks = {name for name, each in resources.items() if each["Type"].startswith("AWS::EKS::")}
     assert of_eks
-    assert of_eks <= set(switch["DependsOn"])
+    assert {name for name in of_eks if logical_id not in resources[name]["DependsOn"]} == set()
+    (nodes,) = templates.of_type("Custom::HyperPodNodesReady")
+    assert not templates.waits_for((stack, logical_id), nodes), "it takes the time of the wait for nodes"
 
 
 def test_it_waits_for_nothing_and_nothing_begins_before_it(synthesized: Synthesized) -> None:
@@ -164,8 +166,7 @@ def test_it_waits_for_nothing_and_nothing_begins_before_it(synthesized: Synthesi
         waiting = {name for name, each in resources.items() if begun in each.get("DependsOn", [])}
         # the cluster begins with it: five seconds that every node would come later
         cluster = {name for name, each in resources.items() if each["Type"] == "AWS::SageMaker::Cluster"}
-        of_eks = {name for name in resources if is_of_eks(name)}
-        assert waiting == resources.keys() - {logical_id, begun} - cluster - of_eks
+        assert waiting == resources.keys() - {logical_id, begun} - cluster
 
 
 def test_an_eks_cluster_of_somebody_elses_is_never_touched(assemblies: Path) -> None:

@@ -39,6 +39,10 @@ OBSERVABILITY = "amazon-sagemaker-hyperpod-observability"
 INFERENCE = "amazon-sagemaker-hyperpod-inference"
 SPACES = "amazon-sagemaker-spaces"
 
+CERT_MANAGER_DEPLOYMENTS: tuple[str, ...] = ("cert-manager", "cert-manager-cainjector", "cert-manager-webhook")
+"""What must be ready before the API server takes a certificate or an issuer; AWS's Terraform waits for the three
+(awsome-distributed-ai, ``modules/hyperpod_cluster/cert_manager.tf``)."""
+
 THROUGH_POD_IDENTITY = frozenset(
     {TRAINING_OPERATOR, OBSERVABILITY, SPACES, FSX_CSI_DRIVER, EBS_CSI_DRIVER, S3_CSI_DRIVER}
 )

@@ -54,6 +54,20 @@ From baseline on a pod cannot become root on its node: no privileged container, 
 node (kubernetes.io, "Pod Security Standards").
 """
 
+KUEUE_NAMESPACE = "kueue-system"
+KUEUE_DEPLOYMENT = "kueue-controller-manager"
+"""The deployment that serves Kueue's webhooks; AWS's Terraform waits for it (awsome-distributed-ai,
+``modules/task_governance/main.tf``)."""
+
+OUT_OF_KUEUES_SIGHT: frozenset[str] = frozenset({"kube-system", KUEUE_NAMESPACE})
+"""Namespaces whose workloads Kueue's webhooks are not called for.
+
+Everywhere else the API server refuses deployments, stateful sets, jobs and pods while Kueue does not answer: the add-on
+turns the integrations ``deployment``, ``statefulset`` and ``pod`` on, and these two are all that its
+``managedJobsNamespaceSelector`` leaves out (SageMaker developer guide, "Task governance setup", "Kueue Settings"); with
+an integration on, its webhook has ``failurePolicy: Fail`` (Kueue v0.19.2, ``charts/kueue/templates/webhook``).
+"""
+
 _NAMESPACES_OF_OTHERS = ("default", "aws-hyperpod", "mount-s3")
 
 

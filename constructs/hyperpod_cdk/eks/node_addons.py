@@ -13,6 +13,7 @@ from constructs import Construct
 
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
+from hyperpod_cdk.common.manifests import answer_in_time
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {
     "Version": "2012-10-17",
@@ -25,6 +26,9 @@ POD_IDENTITY_TRUST: Mapping[str, Any] = {
     ],
 }
 """Trust of a role that pods of an add-on get through EKS pod identity."""
+
+
+_WEBHOOK_TIMEOUT = cdk.Duration.seconds(300)
 
 
 class NodeAddon(Construct):
@@ -60,6 +64,49 @@ class NodeAddon(Construct):
             configuration_values=_json_text(addon_name, configuration_values),
             resolve_conflicts="OVERWRITE",
         )
+
+
+class WebhookReady(Construct):
+    """Wait until the deployments behind an add-on's webhooks have a pod that is ready.
+
+    An add-on registers its admission webhooks with its other objects, and until its pod answers the API server refuses
+    whatever they are called for: "failed calling webhook ... connection refused". EKS's ACTIVE comes first, and
+    CloudFormation takes DEGRADED as complete, so this asks Kubernetes: CDK's handler of KubernetesObjectValue reads
+    ``.status.availableReplicas`` of each deployment every 10 seconds, which is not there while none is available. AWS's
+    own Terraform waits for the same with ``kubectl wait --for=condition=available`` (awsome-distributed-ai,
+    ``task_governance/main.tf`` and ``hyperpod_cluster/cert_manager.tf``), 300 seconds too.
+
+    ``addon`` is the add-on, which this comes after. An update asks again where its version changes.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster: eks.ICluster,
+        addon: eks.CfnAddon,
+        namespace: str,
+        deployments: Sequence[str],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        for name in deployments:
+            value = eks.KubernetesObjectValue(
+                self,
+                name,
+                cluster=cluster,
+                object_type="deployment",
+                object_name=name,
+                object_namespace=namespace,
+                json_path=".status.availableReplicas",
+                timeout=_WEBHOOK_TIMEOUT,
+            )
+            value.node.add_dependency(addon)
+            if addon.addon_version is not None:
+                made = value.node.find_child("Resource").node.default_child
+                if isinstance(made, cdk.CfnResource):
+                    made.add_property_override("AddonVersion", addon.addon_version)
+        answer_in_time(self)
 
 
 class PodRole(Construct):

@@ -17,7 +17,7 @@ from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
-from hyperpod_cdk.eks.node_addons import NodeAddon
+from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
 from hyperpod_cdk.governance.team_access import POD_SECURITY, access_entries, shared_objects, team_objects
 from hyperpod_cdk.governance.teams import PriorityClass, Team, check, twice_problem
 
@@ -86,10 +86,11 @@ class TaskGovernance(Construct):
     access entry per role, so members must not be among ``admin_role_arns``, the roles that the cluster's maker admitted
     already.
 
-    ``cluster`` is what applies Kubernetes objects: the level of Pod Security of each team's namespace, and roles,
-    default queues and ResourceQuotas of teams that ask for them. They stand there after its quota, and go before it,
-    but for the namespace, which is SageMaker's. Without ``cluster`` a member's pod may be privileged, and so root on
-    its node.
+    ``cluster`` is what asks whether Kueue's webhooks answer, before the policy and the quotas, from which SageMaker
+    makes Kueue's objects, and before whatever depends on ``ready``. It applies Kubernetes objects, too: the level of
+    Pod Security of each team's namespace, and roles, default queues and ResourceQuotas of teams that ask for them. They
+    stand there after its quota, and go before it, but for the namespace, which is SageMaker's. Without ``cluster``
+    nothing waits for Kueue, and a member's pod may be privileged, and so root on its node.
 
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
@@ -152,6 +153,16 @@ class TaskGovernance(Construct):
             if install_addon
             else None
         )
+        self.ready: WebhookReady | None = None
+        if self.addon is not None and cluster is not None:
+            self.ready = WebhookReady(
+                self,
+                "KueueReady",
+                cluster=cluster,
+                addon=self.addon,
+                namespace=governance.KUEUE_NAMESPACE,
+                deployments=[governance.KUEUE_DEPLOYMENT],
+            )
         self.function: lambda_.CfnFunction | None = None
         self.log_group: logs.CfnLogGroup | None = None
         if not native_scheduler_config or (teams and not native_compute_quota):
@@ -164,7 +175,7 @@ class TaskGovernance(Construct):
             "ClusterSchedulerConfig",
             native=native_scheduler_config,
             properties={"Name": policy_name, **_described(description), "SchedulerConfig": scheduler},
-            after=self.addon,
+            after=self.ready or self.addon,
         )
         # side by side: no page of AWS says that a cluster takes one quota at a time (botocore tells ConflictException
         # of CreateComputeQuota in general words, DeleteComputeQuota has none), and in a chain one team would stop the
@@ -213,7 +224,7 @@ class TaskGovernance(Construct):
         *,
         native: bool,
         properties: Mapping[str, Any],
-        after: cdk.CfnResource | None,
+        after: IDependable | None,
     ) -> cdk.CfnResource:
         service: dict[str, Any] = {}
         if not native and self.function is not None:
@@ -230,7 +241,7 @@ class TaskGovernance(Construct):
             },
         )
         if after is not None:
-            resource.add_resource_dependency(after)
+            resource.node.add_dependency(after)
         return resource
 
     def _handler(self) -> lambda_.CfnFunction:

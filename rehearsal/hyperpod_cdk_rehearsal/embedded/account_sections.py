@@ -91,12 +91,14 @@ class KubernetesOffer(Section):
 
     ``versions`` maps a Kubernetes version to its status, or to ``gone`` where EKS no longer lists it. ``addons`` maps
     an add-on to its versions, the newest first and the first the default; an empty list: EKS has no such add-on.
-    ``api`` is what the API servers of clusters with a public endpoint do with whoever asks them.
+    ``api`` is what the API servers of clusters with a public endpoint do with whoever asks them. ``webhook_seconds`` is
+    how long after its add-on is ACTIVE a webhook of Kueue or cert-manager begins to answer.
     """
 
     versions: Mapping[str, Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED", "gone"]] = {}
     addons: Mapping[str, tuple[Annotated[str, AfterValidator(_addon_version)], ...]] = {}
     api: Literal["unreachable", "answers", "unknown_caller", "forbidden"] = "unreachable"
+    webhook_seconds: Annotated[float, Field(ge=0)] = 1.0
 
 
 class Denied(Section):

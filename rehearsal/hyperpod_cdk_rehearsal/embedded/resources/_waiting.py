@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -22,7 +22,7 @@ def wait_while(
     context: Context, describe: Callable[[], Answer], state: Callable[[Answer], str], *passing: str
 ) -> Answer:
     """Describe until the state is none of the passing ones, and give the last answer."""
-    for _ in _beats(context):
+    for _ in beats(context):
         answer = describe()
         if state(answer) not in passing:
             return answer
@@ -31,7 +31,7 @@ def wait_while(
 
 def wait_until_gone(context: Context, describe: Callable[[], Any], *codes: str) -> None:
     """Describe until the service answers one of these error codes."""
-    for _ in _beats(context):
+    for _ in beats(context):
         try:
             if not describe():
                 return
@@ -42,7 +42,8 @@ def wait_until_gone(context: Context, describe: Callable[[], Any], *codes: str) 
     raise HandlerError("NotStabilized", "Exceeded attempts to wait for the resource to be deleted")
 
 
-def _beats(context: Context) -> Any:
+def beats(context: Context) -> Iterator[float]:
+    """Give the seconds waited so far, again and again with a pause between, until patience ends."""
     waited = 0.0
     while waited <= PATIENCE_SECONDS:
         yield waited

@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from typing import Any
 
 import yaml
@@ -16,9 +17,10 @@ from hyperpod_cdk.catalog import addons, governance, hyperpod
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.resources._calls import ignoring, is_true
 from hyperpod_cdk_rehearsal.embedded.resources._played import Answer, Play, PlayFailed
-from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
+from hyperpod_cdk_rehearsal.embedded.resources._waiting import beats
+from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, webhooks
 from hyperpod_cdk_rehearsal.embedded.services.rules import is_autoscaled
-from hyperpod_cdk_rehearsal.embedded.services.stores import hyperpod_cluster_on
+from hyperpod_cdk_rehearsal.embedded.services.stores import eks_clusters, hyperpod_cluster_on
 
 NO_CLUSTER = "there is no Kubernetes here; its objects are recorded"
 MANIFEST_FILE = "/tmp/manifest.yaml"  # noqa: S108 - the path in kubectl's messages, nothing is written
@@ -27,6 +29,8 @@ BUILT_IN_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "k
 CHART_NAMESPACES = frozenset({"aws-hyperpod", "kubeflow"})
 """Namespaces that the HyperPod dependency chart makes."""
 KARPENTER_GROUPS = frozenset({hyperpod.KARPENTER_NODE_CLASS["group"], hyperpod.KARPENTER_NODE_POOL["group"]})
+SECONDS_OF_A_SECOND = 60
+"""A second of the embedded AWS is about a minute of AWS's (account.yaml), for the handler's patience too."""
 JSON_PATH_STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -40,8 +44,11 @@ def manifest(play: Play) -> Answer:
     applies = play.request_type == "Update" or is_true(play.properties.get("Overwrite", "false"))
     failures: list[str] = []
     for item in _flat(objects):
-        failure = _unknown_kind(play.context, cluster, item) or _problem(
-            play.context, cluster, item, verb="applying" if applies else "creating"
+        verb = "applying" if applies else "creating"
+        failure = (
+            _unknown_kind(play.context, cluster, item)
+            or _problem(play.context, cluster, item, verb=verb)
+            or _refused(play.context, cluster, item, verb=verb)
         )
         if failure:
             failures.append(failure)
@@ -98,9 +105,14 @@ def object_value(play: Play) -> Answer:
         return Answer(reason=NO_CLUSTER)
     cluster, properties = _cluster(play), play.properties
     kind, name, namespace = (properties[key] for key in ("ObjectType", "ObjectName", "ObjectNamespace"))
-    found = _find(play.context, cluster, kind, name, namespace)
-    value = _at_path(found, properties["JsonPath"]) if found is not None else None
-    if value in (None, ""):
+    found, value = None, None
+    most = int(properties["TimeoutSeconds"]) / SECONDS_OF_A_SECOND
+    for _ in takewhile(lambda waited: waited <= most, beats(play.context)):
+        found = _find(play.context, cluster, kind, name, namespace)
+        value = _at_path(found, properties["JsonPath"]) if found is not None else None
+        if value not in (None, ""):
+            break
+    else:
         arguments = ["get", "-n", namespace, kind, name, f"-o=jsonpath='{{{properties['JsonPath']}}}'"]
         last = f'Error from server (NotFound): {_plural(kind)} "{name}" not found\n'.encode()
         error = str(last) if found is None else None
@@ -183,6 +195,13 @@ def _problem(context: Context, cluster: str, item: Mapping[str, Any], *, verb: s
     if verb == "creating" and _stands(context, cluster, item):
         return f'Error from server (AlreadyExists): {where}: {_plural(kind)} "{name}" already exists'
     return _unchangeable(context, cluster, item)
+
+
+def _refused(context: Context, cluster: str, item: Mapping[str, Any], *, verb: str) -> str | None:
+    """What the API server says where a webhook that it must ask does not answer."""
+    standing = eks_clusters(context).get(cluster)
+    refusal = webhooks.refusal_of_object(context, standing, item) if standing is not None else None
+    return f'Error from server (InternalError): error when {verb} "{MANIFEST_FILE}": {refusal}' if refusal else None
 
 
 def _unchangeable(context: Context, cluster: str, item: Mapping[str, Any]) -> str | None:
@@ -283,7 +302,9 @@ def _chart_name(play: Play) -> str:
 def _find(context: Context, cluster: str, kind: str, name: str, namespace: str) -> dict[str, Any] | None:
     """An object by any of the names kubectl takes for its kind."""
     wanted = kind.partition(".")[0].lower()
-    for item in kubernetes_store.objects(context, cluster):
+    standing = eks_clusters(context).get(cluster)
+    of_addons = webhooks.deployments(context, standing) if standing is not None else []
+    for item in [*kubernetes_store.objects(context, cluster), *of_addons]:
         metadata = item.get("metadata") or {}
         own = str(item.get("kind", ""))
         same_kind = wanted in {own.lower(), _plural(own)}

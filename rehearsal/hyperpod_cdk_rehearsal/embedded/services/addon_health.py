@@ -35,6 +35,8 @@ def addon_status(context: Context, cluster: EksCluster, addon: Addon) -> tuple[s
     state = addon.timeline.at(context.clock.now())
     if state != "ACTIVE":
         return state, None
+    if addon.refused is not None:
+        return _failed(addon), ("AdmissionRequestDenied", addon.refused)
     if addon.name not in FAILING_ADDONS:
         issue = _issue(context, cluster, addon)
         return ("DEGRADED", issue) if issue else ("ACTIVE", None)
@@ -44,7 +46,11 @@ def addon_status(context: Context, cluster: EksCluster, addon: Addon) -> tuple[s
     if addon.failure is None:
         issue = _without_nodes(context, cluster, addon)
         return ("DEGRADED", issue) if issue else ("ACTIVE", None)
-    return ("UPDATE_FAILED" if addon.timeline.steps[0][1] == "UPDATING" else "CREATE_FAILED"), addon.failure
+    return _failed(addon), addon.failure
+
+
+def _failed(addon: Addon) -> str:
+    return "UPDATE_FAILED" if addon.timeline.steps[0][1] == "UPDATING" else "CREATE_FAILED"
 
 
 def _issue(context: Context, cluster: EksCluster, addon: Addon) -> Issue | None:

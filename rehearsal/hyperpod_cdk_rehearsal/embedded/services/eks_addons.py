@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from hyperpod_cdk.catalog import addons, governance
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.services import webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.eks import (
     begin_update,
@@ -75,7 +77,11 @@ def create_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         timeline=Timeline.begin(context.clock, "CREATING", (CREATE_SECONDS, "ACTIVE")),
         request=dict(request),
         tags=dict(request.get("tags") or {}),
+        refused=webhooks.refusal_of_addon(context, cluster, name, row.namespace or "kueue-system"),
     )
+    if name in webhooks.SERVERS:
+        wait = webhooks.answers_after(context, name) * context.clock.scale
+        addon.answers_at = addon.timeline.steps[-1][0] + timedelta(seconds=wait)
     with context.state.lock:
         cluster.addons[name] = addon
         addon.request["associationArns"] = _associate(context, cluster, row, request)
@@ -115,6 +121,8 @@ def update_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
                 remove_association(cluster, arn)
             addon.request["associationArns"] = _associate(context, cluster, row, request)
         addon.version, addon.modified, addon.judged = version, context.clock.now(), False
+        # its own webhooks go on answering: a deployment with one pod starts the new one before it ends the old one
+        addon.refused = webhooks.refusal_of_addon(context, cluster, addon.name, row.namespace or "kueue-system")
         addon.timeline = Timeline.begin(context.clock, "UPDATING", (UPDATE_SECONDS, "ACTIVE"))
         parameters = [{"type": "AddonVersion", "value": version}]
         return {"update": begin_update(context, cluster, "AddonUpdate", parameters, UPDATE_SECONDS)}

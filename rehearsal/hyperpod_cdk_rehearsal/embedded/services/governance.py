@@ -12,7 +12,7 @@ from hyperpod_cdk.catalog import addons, governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, rules
+from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, rules, webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.sagemaker import find_cluster, record_event, tag_map, unique_id
 from hyperpod_cdk_rehearsal.embedded.services.stores import (
@@ -120,8 +120,15 @@ def create_compute_quota(context: Context, request: dict[str, Any]) -> dict[str,
                 "ConflictException",
                 f"Team {team} of cluster {cluster.arn} already has the compute quota {policy.request['Name']}.",
             )
+    eks = _eks(context, cluster)
     answer = _create(context, COMPUTE_QUOTA, {"ActivationState": "Enabled", **_with_filled_resources(request)})
-    kubernetes_store.record_manifest(context, _eks(context, cluster).name, kubernetes_store.team_objects(team))
+    refusal = webhooks.refusal_of_queue(context, eks)
+    if refusal:
+        policy = _find(context, COMPUTE_QUOTA, answer["ComputeQuotaId"])
+        policy.failure = refusal
+        policy.timeline = Timeline.begin(context.clock, "Creating", (SECONDS, "CreateFailed"))
+        return answer
+    kubernetes_store.record_manifest(context, eks.name, kubernetes_store.team_objects(team))
     _warn_of_sum(context, cluster)
     return answer
 
@@ -197,6 +204,7 @@ def _describe(context: Context, kind: Kind, request: dict[str, Any]) -> dict[str
     return {
         f"{kind.prefix}Version": version,
         **_common_view(context, kind, policy),
+        **({"FailureReason": policy.failure} if policy.failure else {}),
         **{member: stored[member] for member in kind.members if member in stored},
     }
 

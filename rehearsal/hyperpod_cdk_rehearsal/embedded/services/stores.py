@@ -12,7 +12,11 @@ from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline
 
 @dataclass
 class Addon:
-    """An EKS add-on; `outcome` keeps the verdict on an add-on that cannot recover from a bad start."""
+    """An EKS add-on; `failure` keeps the verdict on an add-on that cannot recover from a bad start.
+
+    `refused` is what a webhook said to its objects, and `answers_at` when its own webhooks begin to answer; None: it
+    has none, or they have long done so.
+    """
 
     name: str
     arn: str
@@ -24,6 +28,8 @@ class Addon:
     tags: dict[str, str]
     failure: tuple[str, str] | None = None
     judged: bool = False
+    refused: str | None = None
+    answers_at: datetime | None = None
 
 
 @dataclass
@@ -177,6 +183,7 @@ class Policy:
     tags: dict[str, str]
     version: int = 1
     versions: dict[int, dict[str, Any]] = field(default_factory=dict)
+    failure: str | None = None
 
 
 @dataclass

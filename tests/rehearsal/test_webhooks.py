@@ -1,0 +1,69 @@
+"""Prod on clusters whose webhooks take their time: nothing of ours is refused, and without the waits it would be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from tests.rehearsal.test_examples import living
+from tests.support.assembly import shipped
+
+WAIT = "Custom::AWSCDK-EKS-KubernetesObjectValue"
+MINUTES_OF_AWS = 4
+"""A second of the embedded AWS stands for about a minute; the waits give up after five."""
+FOR_EVER = 500
+
+
+def test_prod_waits_for_webhooks_that_are_slow(assemblies: Path, tmp_path: Path) -> None:
+    document = {
+        **satisfying(shipped(assemblies, "prod").environment),
+        "kubernetes": {"webhook_seconds": MINUTES_OF_AWS},
+    }
+    with living(shipped(assemblies, "prod"), document, tmp_path) as life:
+        life.deploy(assemblies / "prod")
+        addons = life.aws.client("eks").list_addons(clusterName="prod-eks")["addons"]
+        assert {"cert-manager", "amazon-sagemaker-hyperpod-taskgovernance"} < set(addons)
+
+
+@pytest.mark.parametrize(
+    ("name", "webhook"),
+    [
+        ("prod", "mdeployment.kb.io"),
+        pytest.param("trainium", "webhook.cert-manager.io", marks=pytest.mark.examples),
+    ],
+)
+def test_without_the_waits_the_training_operator_is_refused(
+    assemblies: Path, tmp_path: Path, name: str, webhook: str
+) -> None:
+    synthesized = shipped(assemblies, name)
+    assembly = tmp_path / name
+    shutil.copytree(assemblies / name, assembly)
+    (template,) = assembly.rglob("*platform*.template.json")
+    _take_waits_away(template)
+    document = {**satisfying(synthesized.environment), "kubernetes": {"webhook_seconds": FOR_EVER}}
+    with living(synthesized, document, tmp_path) as life:
+        with pytest.raises(CdkFailedError):
+            life.deploy(assembly)
+        told = life.run.explain(RuntimeError())
+    operator = f"Addon amazon-sagemaker-hyperpod-training-operator of cluster {name}-eks is CREATE_FAILED"
+    assert f"{operator}: AdmissionRequestDenied: Internal error occurred" in told
+    assert f'failed calling webhook "{webhook}": failed to call webhook: Post "https://' in told
+
+
+def _take_waits_away(template: Path) -> None:
+    """Take the waits for deployments out of a template: who waited for them waits for what they waited for."""
+    document = json.loads(template.read_text(encoding="utf-8"))
+    resources = document["Resources"]
+    gone = {name for name, each in resources.items() if each["Type"] == WAIT}
+    assert gone
+    for each in resources.values():
+        if isinstance(each.get("DependsOn"), list):
+            passed = [other for name in gone & {*each["DependsOn"]} for other in resources[name]["DependsOn"]]
+            each["DependsOn"] = sorted({*each["DependsOn"], *passed} - gone)
+    document["Resources"] = {name: each for name, each in resources.items() if name not in gone}
+    template.write_text(json.dumps(document), encoding="utf-8")
