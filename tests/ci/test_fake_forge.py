@@ -43,12 +43,12 @@ class Forge:
     def __init__(self, kind: str, repository: Repository, scratch: Path, forge: Api, aws: Embedded | None) -> None:
         self.kind, self.repository, self.scratch, self.forge = kind, repository, scratch, forge
         self.runs = 0
+        self.tool = ""
         self.aws = aws.environment() if aws else {}
 
     def run(self, commit: str) -> Run:
         self.runs += 1
         variables = {
-            **self.aws,
             **(
                 {"GITHUB_API_URL": self.forge.address, "GITHUB_REPOSITORY": "acme/platform", "GITHUB_RUN_ATTEMPT": "1"}
                 if self.kind == "github"
@@ -60,16 +60,19 @@ class Forge:
                     "CI_DEFAULT_BRANCH": "main",
                     "CI_COMMIT_SHA": commit,
                     "CI_MERGE_REQUEST_TARGET_BRANCH_SHA": self.repository.git("rev-parse", "main"),
-                    "AWS_TOKEN": "x",
+                    "CI_JOB_TOKEN": "job",
                 }
             ),
         }
-        names = {"vars.AWS_REVIEW_ROLE": "review", "vars.AWS_DEPLOY_ROLE": "deploy"}
+        names = {"vars.AWS_REVIEW_ROLE": "review", "vars.AWS_DEPLOY_ROLE": "deploy", "vars.HYPERPOD_TOOL": self.tool}
+        if self.kind == "gitlab":
+            variables["HYPERPOD_TOOL"] = self.tool
         return Run(
             repository=self.repository,
             commit=commit,
             scratch=self.scratch / f"run-{self.runs}",
             variables={**variables, **names} if self.kind == "github" else variables,
+            aws=self.aws,
         )
 
     def review(self, commit: str) -> Run:
@@ -96,10 +99,12 @@ class Forge:
         run = self.run(commit or self.repository.git("rev-parse", "main"))
         if self.kind == "github":
             run.inputs = {"environment": "prod"}
-            assert run.github("deploy-environment.yaml", "review") == "success", run.said
+            for job in ("synthesize", "review"):
+                assert run.github("deploy-environment.yaml", job) == "success", run.said
         else:
             run.matrix = {"ENVIRONMENT": "prod"}
-            assert run.gitlab("plan") == 0, run.said
+            for job in ("assemble", "plan"):
+                assert run.gitlab(job) == 0, run.said
         return run
 
     def deploy(self, run: Run, *, approved: bool = False, **more: str) -> str:
@@ -110,12 +115,17 @@ class Forge:
             result = run.github("deploy-environment.yaml", "deploy", **more)
             if result == "skipped":
                 return "waits"
-            return "deployed" if result == "success" else run.said["deploy"]
-        job = "deploy-approved" if approved else "deploy"
-        code = run.gitlab(job)
-        if code == 10:
-            return "waits"
-        return "deployed" if code == 0 else run.said[job]
+            if result != "success":
+                return run.said["deploy"]
+        else:
+            job = "deploy-approved" if approved else "deploy"
+            code = run.gitlab(job)
+            if code == 10:
+                return "waits"
+            if code:
+                return run.said[job]
+        self.forge.deployed(run.commit)
+        return "deployed"
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -172,7 +182,9 @@ def test_what_cannot_be_synthesized_is_not_reviewed(reviewing: Forge, repository
 
 def test_what_is_harmless_is_deployed_and_the_rest_waits(deploying: Forge, repository: Repository) -> None:
     first = deploying.plan()
-    assert deploying.deploy(first) == "deployed"
+    # what was never deployed has nobody but itself to judge it
+    assert deploying.deploy(first) == "waits"
+    assert deploying.deploy(first, approved=True) == "deployed"
     repository.commit({"environments/prod.yaml": environment(days=60)})
     harmless = deploying.plan()
     assert deploying.deploy(harmless) == "deployed"
@@ -183,7 +195,7 @@ def test_what_is_harmless_is_deployed_and_the_rest_waits(deploying: Forge, repos
 
 
 def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repository) -> None:
-    assert deploying.deploy(deploying.plan()) == "deployed"
+    assert deploying.deploy(deploying.plan(), approved=True) == "deployed"
     repository.commit({"environments/prod.yaml": environment(days=60)})
     stale = deploying.plan()
     repository.commit({"environments/prod.yaml": environment(days=90)})
@@ -195,10 +207,10 @@ def test_a_plan_whose_base_is_gone_is_refused(deploying: Forge, repository: Repo
 
 def test_an_old_deployment_is_not_run_again(deploying: Forge, repository: Repository) -> None:
     old = deploying.plan()
-    assert deploying.deploy(old) == "deployed"
+    assert deploying.deploy(old, approved=True) == "deployed"
     repository.commit({"environments/prod.yaml": environment(days=60)})
     assert deploying.deploy(deploying.plan()) == "deployed"
-    again = deploying.deploy(old, GITHUB_RUN_ATTEMPT="2")
+    again = deploying.deploy(old, approved=True, GITHUB_RUN_ATTEMPT="2")
     if deploying.kind == "github":
         assert again == (
             "::error::this attempt has no review of its own, and what is deployed may be another by now: re-run all "
@@ -212,4 +224,100 @@ def test_another_assembly_than_the_reviewed_one_is_refused(deploying: Forge) -> 
     run = deploying.plan()
     for file in run.artifacts.rglob("t.json"):
         file.write_text(file.read_text(encoding="utf-8").replace('"one"', '"other"'), encoding="utf-8")
-    assert "prod-foundation: what is to be deployed is not what was reviewed\n" in deploying.deploy(run)
+    assert "prod-foundation: what is to be deployed is not what was reviewed\n" in deploying.deploy(run, approved=True)
+
+
+def test_another_asset_than_the_reviewed_one_is_refused(deploying: Forge) -> None:
+    run = deploying.plan()
+    for file in run.artifacts.rglob("t.json"):
+        (file.parent / "asset.zip").write_bytes(b"other code under the same name")
+    refused = deploying.deploy(run, approved=True)
+    assert "the cloud assembly: its files are not those that were reviewed, though its templates are\n" in refused
+
+
+def _forging(repository: Repository, spied: Path) -> dict[str, str | None]:
+    """Give a commit that replaces a log group, and whose every file tries to forge the verdict and to find credentials.
+
+    Each one writes its name to ``spied`` when it is run, with ``AWS`` where it finds credentials.
+    """
+    found = f'echo "$0 ${{AWS_ACCESS_KEY_ID:+AWS}}${{AWS_TOKEN:+AWS}}" >> {spied}'
+    lie = f"{LIAR}{found}\nmkdir -p review reviews/prod\n" + "".join(
+        f"""echo '{{"verdict": {{"needs_approval": []}}}}' > {folder}/report.json\n"""
+        for folder in ("review", "reviews/prod")
+    )
+    spy = (
+        "import os, sys\n"
+        f"with open({str(spied)!r}, 'a') as f:\n"
+        "    held = any(os.environ.get(name) for name in ('AWS_ACCESS_KEY_ID', 'AWS_TOKEN', 'GITHUB_TOKEN'))\n"
+        "    f.write(f\"{__file__} {'AWS' if held else ''}\\n\")\n"
+    )
+    makefile = (repository.folder / "Makefile").read_text(encoding="utf-8")
+    return {
+        "environments/prod.yaml": environment(group="two"),
+        "app.py": spy + (repository.folder / "app.py").read_text(encoding="utf-8"),
+        "Makefile": makefile + f'\techo "Makefile $${{AWS_ACCESS_KEY_ID:+AWS}}$${{AWS_TOKEN:+AWS}}" >> {spied}\n',
+        "cdk.json": json.dumps({"app": "python -IS app.py", "build": found, "plugin": ["./plugin.js"]}),
+        "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'conftest'\nbackend-path = ['.']\n",
+        **dict.fromkeys(("conftest.py", "sitecustomize.py", "yaml.py", "json.py", "boto3.py"), spy),
+        "tools/hyperpod-cdk": lie,
+    }
+
+
+def test_no_commit_forges_its_own_verdict_or_finds_credentials(
+    deploying: Forge, repository: Repository, tmp_path: Path
+) -> None:
+    assert deploying.deploy(deploying.plan(), approved=True) == "deployed"
+    spied = tmp_path / "spied"
+    repository.commit(_forging(repository, spied))
+    run = deploying.plan()
+    # its own app made the templates, and that is all that ran of it
+    assert {line.split()[0].rpartition("/")[2] for line in spied.read_text().splitlines()} >= {"app.py", "Makefile"}
+    assert deploying.deploy(run) == "waits"
+    assert "LogGroupName" in next(run.artifacts.rglob("report.md")).read_text(encoding="utf-8")
+    assert deploying.deploy(run, approved=True) == "deployed"
+    assert [line for line in spied.read_text().splitlines() if "AWS" in line] == []
+
+
+def test_a_commit_that_changes_the_tool_asks_and_judges_from_then_on(deploying: Forge, repository: Repository) -> None:
+    assert deploying.deploy(deploying.plan(), approved=True) == "deployed"
+    newer = (repository.folder / "tools/hyperpod-cdk").read_text(encoding="utf-8") + "# newer\n"
+    repository.commit({"tools/hyperpod-cdk": newer, "environments/prod.yaml": environment(days=60)})
+    run = deploying.plan()
+    assert deploying.deploy(run) == "waits"
+    (told,) = {file.read_text(encoding="utf-8") for file in run.artifacts.rglob("tool.json")}
+    assert json.loads(told)["changed"] == ["tools/hyperpod-cdk"]
+    assert deploying.deploy(run, approved=True) == "deployed"
+    repository.commit({"environments/prod.yaml": environment(days=90)})
+    assert deploying.deploy(deploying.plan()) == "deployed"
+
+
+def test_a_commit_that_the_forge_names_judges_whatever_is_merged(deploying: Forge, repository: Repository) -> None:
+    deploying.tool = repository.git("rev-parse", "HEAD")
+    repository.commit({"tools/hyperpod-cdk": LIAR})
+    assert deploying.deploy(deploying.plan()) == "deployed"
+
+
+def test_nobody_records_a_deployment_that_was_none(deploying: Forge, repository: Repository, forge: Api) -> None:
+    assert deploying.deploy(deploying.plan(), approved=True) == "deployed"
+    liar = repository.commit({"tools/hyperpod-cdk": LIAR, "environments/prod.yaml": environment(group="two")})
+    elsewhere = repository.branch("elsewhere", {"tools/hyperpod-cdk": f"{LIAR}# another\n"})
+    job = forge.deployments[0]["deployable"]
+    forge.deployments = [
+        # by a call to the API; by a job of a branch; by a tag that is called like the branch; by a branch's commit
+        {"ref": "main", "sha": liar, "deployable": None},
+        {"ref": "topic", "sha": liar, "deployable": {**job, "ref": "topic", "commit": {"id": liar}}},
+        {"ref": "main", "sha": liar, "deployable": {**job, "tag": True, "commit": {"id": liar}}},
+        {"ref": "main", "sha": liar, "deployable": {**job, "name": "assemble: [prod]", "commit": {"id": liar}}},
+        {"ref": "main", "sha": elsewhere, "deployable": {**job, "commit": {"id": elsewhere}}},
+        *forge.deployments,
+    ]
+    run = forge.runs[0]
+    forge.runs = [
+        {**run, "id": 10, "head_sha": liar, "event": "pull_request"},
+        {**run, "id": 11, "head_sha": liar, "head_branch": "topic"},
+        {**run, "id": 12, "head_sha": liar, "jobs": [{"name": "environment (prod) / deploy", "conclusion": "skipped"}]},
+        {**run, "id": 13, "head_sha": liar, "jobs": [{"name": "environment (dev) / deploy", "conclusion": "success"}]},
+        {**run, "id": 14, "head_sha": elsewhere},
+        *forge.runs,
+    ]
+    assert deploying.deploy(deploying.plan()) == "waits"

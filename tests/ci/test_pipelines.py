@@ -105,6 +105,50 @@ def test_who_runs_code_of_the_pull_request_has_no_secret() -> None:
     assert "id_tokens" not in pipeline["synthesize"]
 
 
+def test_who_takes_a_role_runs_nothing_of_the_commit() -> None:
+    jobs = yaml.safe_load((PROJECT / ".github" / "workflows" / "deploy-environment.yaml").read_text(encoding="utf-8"))[
+        "jobs"
+    ]
+    with_role = [name for name, job in jobs.items() if job["permissions"].get("id-token")]
+    assert with_role == ["review", "deploy"]
+    assert [name for name, job in jobs.items() if "environment" in job] == ["review", "approval", "deploy"]
+    assert jobs["synthesize"]["permissions"] == {"contents": "read"}
+    assert "secrets." not in str(jobs)
+    (taken,) = [step["run"] for step in jobs["review"]["steps"] if step.get("name", "").startswith("take the tool")]
+    scripts = [step["run"] for step in jobs["review"]["steps"] if "run" in step]
+    assert scripts[:2] == [taken, "make setup"]
+    assert next(line for line in taken.splitlines() if "python" in line).startswith("python3 -I .ci/deployed_tool.py ")
+    assert taken.splitlines()[-1].startswith("git checkout --quiet --detach ")
+    (checkout,) = [step for step in jobs["deploy"]["steps"] if "checkout" in step.get("uses", "")]
+    assert checkout["with"]["ref"] == "${{ needs.review.outputs.tool }}"
+    pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    described = {name: job for name, job in pipeline.items() if isinstance(job, dict)}
+    assert [name for name, job in described.items() if "id_tokens" in job] == ["plan", ".deploy"]
+    for name in ("synthesize", "assemble"):
+        assert "environment" not in pipeline[name], name
+    for name in ("plan", "deploy", "deploy-approved"):
+        lines = [line for item in pipeline[name]["script"] for line in (item if isinstance(item, list) else [item])]
+        at = next(index for index, line in enumerate(lines) if line.startswith("git checkout --quiet --detach "))
+        assert [line for line in lines[:at] if "make" in line or ".venv" in line] == [], name
+        assert all(line.count("python3") == line.count("python3 -I") for line in lines[:at]), name
+        assert lines[at + 1] == "make setup", name
+
+
+def test_no_pull_request_reaches_a_role() -> None:
+    for workflow in WORKFLOWS:
+        document = yaml.safe_load(workflow.read_text(encoding="utf-8"))
+        # YAML 1.1 reads the key "on" as true
+        events = document[True]
+        assert not {"pull_request_target", "workflow_run", "issue_comment"} & set(events), workflow.name
+        if "pull_request" in events:
+            assert "id-token" not in str(document["jobs"]), workflow.name
+            assert not any("environment" in job for job in document["jobs"].values()), workflow.name
+    pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
+    for name in ("assemble", "plan", "deploy", "deploy-approved"):
+        (rule,) = pipeline[name]["rules"]
+        assert rule["if"] == '$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $HYPERPOD_DEPLOY == "true"', name
+
+
 def test_who_verifies_a_pull_request_has_no_secret_and_writes_nowhere() -> None:
     (job,) = yaml.safe_load((PROJECT / ".github" / "workflows" / "verify.yaml").read_text(encoding="utf-8"))[
         "jobs"

@@ -145,12 +145,14 @@ def test_a_revision_and_the_files_as_they_are(project: Path) -> None:
         "commit": first,
         "environment_file": "environments/dev.yaml",
         "stacks": {},
+        "assembly": None,
     }
     assert head.side.model_dump() == {
         "label": "working tree",
         "commit": None,
         "environment_file": "environments/dev.yaml",
         "stacks": {},
+        "assembly": None,
     }
     assert (base.assembly.environment, head.assembly.environment) == ("dev", "dev")
     refused = "this version refuses environments/dev.yaml, so no line of it is named as a cause."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hyperpod_cdk.review.standing import fingerprints, outdated
+from hyperpod_cdk.review.standing import digest_of, fingerprints, outdated
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 
 NETWORK = Stack(name="dev-network", template={"Resources": {"A": {"Type": "T"}}}, account="1", region="r")
@@ -64,3 +64,18 @@ def test_what_is_no_report_holds_nothing(tmp_path: Path) -> None:
             AssemblyError, match=r"report\.json: not a report of 'hyperpod-cdk review --out report\.json'"
         ):
             outdated(tmp_path / "report.json", BOTH, BOTH)
+
+
+def test_the_digest_of_an_assembly_is_of_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "asset.a").mkdir()
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "asset.a" / "index.py").write_text("a", encoding="utf-8")
+    first = digest_of(tmp_path)
+    assert digest_of(tmp_path) == first
+    (tmp_path / "asset.a" / "index.py").write_text("b", encoding="utf-8")
+    second = digest_of(tmp_path)
+    (tmp_path / "asset.a" / "index.py").rename(tmp_path / "asset.a" / "main.py")
+    third = digest_of(tmp_path)
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "a.zip").touch()
+    assert len({first, second, third, digest_of(tmp_path)}) == 4

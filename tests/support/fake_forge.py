@@ -1,7 +1,8 @@
 """A forge for pipelines: runs the scripts of jobs as they stand in their YAML, and answers their calls to its API.
 
 What a script runs is real, but for the tools that ``make setup`` would install: they stand in ``.venv/bin`` as small
-programs. Of GitHub's expressions it knows those that the workflows use; another one is an error of the test.
+programs. A job has the variables of AWS where it takes a role, and nowhere else. Of GitHub's expressions it knows those
+that the workflows use; another one is an error of the test.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import yaml
 
 PROJECT = Path(__file__).parents[2]
+SCRIPTS = ("post_review.py", "deployed_tool.py")
 COMMAND = Path(sys.executable).parent / "hyperpod-cdk"
 
 APP = """\
@@ -93,11 +95,37 @@ class JobFailedError(Exception):
 
 @dataclass
 class Api:
-    """Comments as both forges' APIs list, add, change and delete them; all are a bot's."""
+    """Comments as both forges' APIs list, add, change and delete them; all are a bot's. And what was deployed.
+
+    ``runs`` are GitHub's runs of deploy.yaml with their ``jobs``, ``deployments`` are GitLab's, both newest first.
+    """
 
     comments: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    deployments: list[dict[str, Any]] = field(default_factory=list)
     address: str = ""
     number: int = 0
+
+    def deployed(self, commit: str) -> None:
+        """Record that a job deployed the environment prod."""
+        jobs = [{"name": "environment (prod) / deploy", "conclusion": "success"}]
+        run = {"id": len(self.runs), "event": "push", "head_branch": "main", "head_sha": commit, "jobs": jobs}
+        self.runs.insert(0, run)
+        job = {"name": "deploy: [prod]", "ref": "main", "tag": False, "status": "success", "commit": {"id": commit}}
+        self.deployments.insert(0, {"ref": "main", "sha": commit, "deployable": job})
+
+    def answer(self, path: str) -> Any:
+        """Give what a GET of a path answers."""
+        if "/actions/workflows/deploy.yaml/runs?" in path:
+            return {"workflow_runs": self.runs}
+        if jobs := re.search(r"/actions/runs/(\d+)/jobs\?", path):
+            return {"jobs": next(run["jobs"] for run in self.runs if run["id"] == int(jobs[1]))}
+        if "/deployments?" in path:
+            return self.deployments
+        if path.partition("?")[0].endswith(("/comments", "/notes")):
+            page = re.search(r"[?&]page=(\d+)", path)
+            return self.comments if page and page[1] == "1" else []
+        return {"id": 9}
 
 
 @contextmanager
@@ -107,12 +135,7 @@ def api() -> Iterator[Api]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            page = re.search(r"[?&]page=(\d+)", self.path)
-            is_list = self.path.partition("?")[0].endswith(("/comments", "/notes"))
-            answer: Any = {"id": 9}
-            if is_list:
-                answer = state.comments if page and page[1] == "1" else []
-            self._answer(answer)
+            self._answer(state.answer(self.path))
 
         def do_POST(self) -> None:
             state.number += 1
@@ -175,7 +198,7 @@ class Repository:
             "tools/cdk": CDK,
             "tools/hyperpod-cdk": HYPERPOD,
             ".gitignore": ".venv/\n",
-            ".ci/post_review.py": (PROJECT / ".ci" / "post_review.py").read_text(encoding="utf-8"),
+            **{f".ci/{name}": (PROJECT / ".ci" / name).read_text(encoding="utf-8") for name in SCRIPTS},
             "environments/prod.yaml": environment,
         }
         repository.commit(files)
@@ -234,6 +257,7 @@ class Run:
     commit: str
     scratch: Path
     variables: dict[str, str]
+    aws: dict[str, str] = field(default_factory=dict)
     matrix: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -291,13 +315,16 @@ class Run:
                 raise JobFailedError(1, f"no artifact {pattern}")
             for folder in found:
                 shutil.copytree(folder, scope.workspace / given["path"], dirs_exist_ok=True)
-        elif action and action not in ("actions/setup-python", "aws-actions/configure-aws-credentials"):
+        elif action == "aws-actions/configure-aws-credentials":
+            scope.variables |= self.aws
+        elif action and action != "actions/setup-python":
             raise AssertionError(f"the fake forge does not know {action}")
         if "run" in step:
             output = scope.workspace.parent / f"{scope.workspace.name}.output"
             output.unlink(missing_ok=True)
             variables = {
                 **self.variables,
+                **scope.variables,
                 **{key: scope.text(value) for key, value in env.items()},
                 "GITHUB_OUTPUT": str(output),
                 "GITHUB_STEP_SUMMARY": os.devnull,
@@ -328,6 +355,7 @@ class Run:
         variables = {
             **{key: str(value) for key, value in described.get("variables", {}).items() if key != "AWS_ROLE_ARN"},
             **self.variables,
+            **({**self.aws, "AWS_TOKEN": "x"} if "id_tokens" in described else {}),
             **self.matrix,
             **more,
         }
@@ -373,6 +401,7 @@ class _Scope:
     run: Run
     steps: dict[str, dict[str, str]]
     workspace: Path
+    variables: dict[str, str] = field(default_factory=dict)
 
     def text(self, value: object) -> str:
         """Give a value with its ``${{ }}`` filled in."""

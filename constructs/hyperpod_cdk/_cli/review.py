@@ -173,7 +173,7 @@ def review(
         if old is None:
             old, new, witnesses = _with_deployed(context, new, is_asked=change_set)
         if still is not None:
-            _check_still(still, old.assembly, new.assembly)
+            _check_still(still, old.assembly, new)
             return
         report = _compared(old, new, root_of(project), day, witnesses)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
@@ -325,10 +325,10 @@ def _with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> t
     return base, replace(head, assembly=found.head), witnesses
 
 
-def _check_still(report: Path, base: Assembly, head: Assembly) -> None:
+def _check_still(report: Path, base: Assembly, head: Source) -> None:
     from hyperpod_cdk.review.standing import outdated  # noqa: PLC0415 - as above
 
-    differences = outdated(report, base, head)
+    differences = outdated(report, base, head.assembly, digest=head.side.assembly)
     for line in differences:
         print(line, file=sys.stderr)
     if differences:

@@ -35,6 +35,7 @@ from hyperpod_cdk.config.source import ENVIRONMENT
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.standing import digest_of
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
 
 WORKING_TREE = "working tree"
@@ -152,12 +153,18 @@ class _Folder:
         if self.of:
             return Source(
                 assembly=read_assembly(self.folder, name),
-                side=Side(label=self.of.label, commit=self.of.commit, environment_file=file),
+                side=Side(
+                    label=self.of.label,
+                    commit=self.of.commit,
+                    environment_file=file,
+                    assembly=digest_of(self.folder),
+                ),
                 environment=self.of.loaded,
                 notes=tuple(self.of.notes),
             )
         note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
-        return Source(assembly=read_assembly(self.folder, name), side=Side(label=self.label), notes=(note,))
+        side = Side(label=self.label, assembly=digest_of(self.folder))
+        return Source(assembly=read_assembly(self.folder, name), side=side, notes=(note,))
 
 
 @dataclass(kw_only=True)

@@ -25,10 +25,20 @@ def fingerprints(assembly: Assembly) -> dict[str, str]:
     }
 
 
-def outdated(report: Path, base: Assembly, head: Assembly) -> list[str]:
+def digest_of(folder: Path) -> str:
+    """Give the SHA-256 over all files of a cloud assembly by name and content: no template says what an asset holds."""
+    found = hashlib.sha256()
+    for file in sorted((each for each in folder.rglob("*") if each.is_file()), key=lambda each: each.as_posix()):
+        content = hashlib.sha256(file.read_bytes()).digest()
+        found.update(file.relative_to(folder).as_posix().encode() + b"\0" + content)
+    return found.hexdigest()
+
+
+def outdated(report: Path, base: Assembly, head: Assembly, *, digest: str | None = None) -> list[str]:
     """Give a line for each stack that is not what the report at ``report`` (JSON) compared; none where it stands.
 
-    Raises AssemblyError where the file is no such report.
+    ``digest`` is the one of the head's files where it is a cloud assembly that lies there (``digest_of``): a report of
+    one holds for the same files alone. Raises AssemblyError where the file is no such report.
     """
     try:
         document = json.loads(report.read_text(encoding="utf-8"))
@@ -37,10 +47,14 @@ def outdated(report: Path, base: Assembly, head: Assembly) -> list[str]:
         raise AssemblyError(f"{report}: not a report of 'hyperpod-cdk review --out report.json': {error!r}") from None
     if document["base"].get("label") != "deployed":
         raise AssemblyError(f"{report}: compares with {document['base'].get('label')}, not with what is deployed")
-    return [
+    found = [
         *_differences(before["base"], fingerprints(base), "what is deployed"),
         *_differences(before["head"], fingerprints(head), "what is to be deployed"),
     ]
+    reviewed = document["head"].get("assembly")
+    if not found and reviewed is not None and reviewed != digest:
+        found.append("the cloud assembly: its files are not those that were reviewed, though its templates are")
+    return found
 
 
 def _differences(before: Mapping[str, str], now: Mapping[str, str], what: str) -> list[str]:
