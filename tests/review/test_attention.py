@@ -15,11 +15,13 @@ from hyperpod_cdk.review.model import (
     Cause,
     Change,
     Cost,
+    CostLine,
     Effect,
     Fabric,
     FabricSubject,
     Grant,
     LeftBehind,
+    Paid,
     PlanSeats,
     Policy,
     PolicyFinding,
@@ -28,6 +30,7 @@ from hyperpod_cdk.review.model import (
     QuotaNeed,
     Reach,
     ResourceEffect,
+    Unpriced,
     Verdict,
 )
 from hyperpod_cdk.templates.assembly import Assembly, Stack
@@ -619,3 +622,67 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
     ]
     later = judged(resource(Effect.ADDED), resource(Effect.IN_PLACE), access=access).attention
     assert len(later) == 5
+
+
+OTHER = CAUSE.model_copy(update={"line": 9, "path": "tags.a"})
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        # what is about it, alone or beside something else
+        ((("ResourcesVpcConfig.PublicAccessCidrs", CAUSE),), [CAUSE]),
+        ((("ResourcesVpcConfig.PublicAccessCidrs", CAUSE), ("Tags.a", OTHER)), [CAUSE]),
+        # a wrong line is worse than none
+        ((("Tags.a", OTHER),), []),
+        ((("ResourcesVpcConfig.PublicAccessCidrs", None), ("Tags.a", OTHER)), []),
+        # what is new has the lines that made it
+        ((), [CAUSE]),
+    ],
+)
+def test_a_reason_of_access_has_the_lines_that_let_somebody_in(
+    properties: tuple[tuple[str, Cause | None], ...], expected: list[Cause]
+) -> None:
+    changes = tuple(changed(path, Effect.IN_PLACE, causes=(line,) if line else ()) for path, line in properties)
+    lines = (CAUSE,) if not properties else tuple(line for _, line in properties if line)
+    effect = Effect.IN_PLACE if properties else Effect.ADDED
+    of = resource(effect, "AWS::EKS::Cluster", properties=changes, causes=lines)
+    grant = Grant(
+        change="added",
+        kind="cluster access",
+        sentence="it does",
+        who="role a",
+        what=("x",),
+        which=(),
+        is_grave=True,
+        stack="dev-x",
+        logical_id="Id",
+    )
+    way = Reach(change="added", sentence="it reaches", is_grave=True, is_world=True, stack="dev-x", logical_id="Id")
+    asked = judged(of, access=Access(grants=(grant,), reach=(way,))).needs_approval
+    assert [list(each.causes) for each in asked] == [expected, expected]
+
+
+def test_a_reason_of_cost_has_the_lines_of_the_groups_that_cost_more() -> None:
+    changes = (
+        changed("InstanceGroups[a].InstanceCount", Effect.IN_PLACE, causes=(CAUSE,)),
+        changed("InstanceGroups[b].InstanceCount", Effect.IN_PLACE, causes=(OTHER,)),
+        changed("Tags.a", Effect.IN_PLACE, causes=(OTHER,)),
+    )
+    of = resource(Effect.IN_PLACE, CLUSTER, properties=changes, causes=(CAUSE, OTHER))
+    paid = Paid(stack="dev-x", logical_id="Id", item="a")
+    line = {"kind": "nodes", "what": "x", "unit_price": 1.0, "unit": "", "resource": "dev-x / It[a]"}
+    cost = Cost(
+        region="us-east-1",
+        prices_as_of="2026-01-01",
+        lines=(
+            CostLine(**line, of=paid, monthly=Change(before=0, after=5000)),
+            CostLine(**line, of=paid.model_copy(update={"item": "b"}), monthly=Change(before=9, after=9)),
+        ),
+        unpriced=(
+            Unpriced(what="n", kind="nodes", unit="", quantity=Change(before=0, after=1), missing="m", of=(paid,)),
+        ),
+        monthly=Change(before=0, after=5000),
+    )
+    asked = judged(of, cost=cost).needs_approval
+    assert [(each.kind.value, each.causes) for each in asked] == [("cost", (CAUSE,)), ("cost", (CAUSE,))]

@@ -125,6 +125,17 @@ def test_the_verdict_is_never_less_than_what_happens(row: dict[str, Any], report
         assert [each.message for each in report.verdict.attention if each.effect is Effect.REFUSED] != []
 
 
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: row["change"])
+def test_reasons_of_access_and_cost_name_their_lines(row: dict[str, Any], reports: Any) -> None:
+    report: Report = reports(row)
+    asked = [each for each in report.verdict.needs_approval if each.kind.value in ("access", "cost")]
+    named = {said(cause) for each in asked for cause in each.causes}
+    assert named <= set(row["causes"])
+    # a plan's fee and what a whole environment costs have the lines of their groups
+    if len(row["causes"]) == 1:
+        assert [each.sentence for each in asked if not each.causes] == []
+
+
 ALONE = [
     row
     for row in CHANGES

@@ -141,6 +141,17 @@ def is_told(resource_type: str) -> bool:
     return resource_type in _TOLD
 
 
+def is_foreign(resource_type: str) -> bool:
+    """Whether somebody else's code makes a resource of a type: what comes, changes and goes with it is not known.
+
+    Custom resources but those of which the table speaks, types that other publishers registered, and modules, whose
+    resources no template names (CloudFormation user guide: custom resources, public extensions, modules).
+    """
+    if resource_type.startswith("AWS::") and not resource_type.endswith("::MODULE"):
+        return resource_type == "AWS::CloudFormation::CustomResource"
+    return "::" in resource_type and not is_told(resource_type)
+
+
 def speaks_below(resource_type: str, path: Path) -> bool:
     """Whether the table tells apart what stands below a path, so that the whole cannot be judged at once."""
     return any(row.path[: len(path)] == path and len(row.path) > len(path) for row in _rows(resource_type))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperpod_cdk.catalog import updates
@@ -15,12 +15,14 @@ from hyperpod_cdk.review.model import (
     Attention,
     BlastRadius,
     Capacity,
+    Cause,
     Change,
     Cost,
     Effect,
     Fabric,
     Grant,
     LeftBehind,
+    Paid,
     PlanSeats,
     Policy,
     PolicyFinding,
@@ -33,7 +35,7 @@ from hyperpod_cdk.review.model import (
 from hyperpod_cdk.review.nouns import count, joined, noun, place
 from hyperpod_cdk.review.retention import lifted
 from hyperpod_cdk.templates.assembly import Assembly, Resource
-from hyperpod_cdk.templates.difference import MISSING, ResourceChange
+from hyperpod_cdk.templates.difference import METADATA, MISSING, ResourceChange
 from hyperpod_cdk.templates.values import plain
 
 JUMP_SHARE: Final = 0.1
@@ -70,6 +72,18 @@ _WEIGHS_LIKE: Final = {
 
 _FEW: Final = 3
 """So many alike are listed one by one, more of them in one line."""
+
+_PERMITS: Final = re.compile(
+    r"Polic|Principal|Permission|Trust|Access|Public|Cidr|Role|Group|User|Manifest|Values|Ingress|Egress|Routes?\b|Image"
+    r"|Owner|Endpoint|Peer|Account|Kubernetes|Origins|Website|Replication|AuthType|Grant|Share|Subject|Url|ClientId"
+)
+"""Properties, of whatever type, by which somebody or some address is let in."""
+
+_COSTS: Final = re.compile(
+    r"(?:Count|Counts|Types?|Capacity\w*|Requirements|Size\w*|Iops\w*|IOPS\w*|Throughput\w*|Storage\w*|Plan\w*|Support\w*"
+    r"|Number\w*|Nodes?|Shards?\w*|Units?|Mode|Class|AZ|Retention\w*|Concurrency\w*|Executions|Desired\w*|Max\w*|\])$"
+)
+"""The ends of properties that decide how much of something is paid for, and a whole item of a list."""
 
 _SERVICE: Final = re.compile(r"service (?!account )")
 _UNPROTECTED_BY: Final = (
@@ -121,11 +135,39 @@ def findings(
         *_left_behind(radius),
         *_of_fabric(fabric),
         *_of_capacity(capacity),
-        *_of_access(access, is_first=is_first),
+        *_of_access(access, _Causes(radius), is_first=is_first),
         *_of_policy(policy),
-        *_of_cost(cost, monthly_increase_usd),
+        *_of_cost(cost, _Causes(radius), monthly_increase_usd),
     ]
     return tuple(sorted(found, key=lambda each: _weight(each.item)))
+
+
+class _Causes:
+    """The lines that caused what a resource's change permits or costs: of its properties those that are about it.
+
+    Where only other properties have a line, there is none: a wrong cause misleads, a missing one costs a search.
+    """
+
+    def __init__(self, radius: BlastRadius) -> None:
+        self._of = {(each.stack, each.logical_id): each for each in radius.resources}
+
+    def of_access(self, stack: str, logical_id: str) -> tuple[Cause, ...]:
+        return self._some(stack, logical_id, _PERMITS)
+
+    def of_cost(self, paid: Iterable[Paid]) -> tuple[Cause, ...]:
+        found = [cause for each in paid for cause in self._some(each.stack, each.logical_id, _COSTS, each.item)]
+        return tuple(dict.fromkeys(found))
+
+    def _some(self, stack: str, logical_id: str, about: re.Pattern[str], item: str = "") -> tuple[Cause, ...]:
+        effect = self._of.get((stack, logical_id))
+        if effect is None:
+            return ()
+        if not effect.properties:
+            return effect.causes
+        told = [
+            each for each in effect.properties if about.search(each.path) and (not item or f"[{item}]" in each.path)
+        ]
+        return tuple(dict.fromkeys(line for each in told for line in each.causes))
 
 
 def _is_first(radius: BlastRadius) -> bool:
@@ -159,7 +201,7 @@ def lifted_protection(
         if change.before is None or change.after is None:
             continue
         after = change.after
-        lines = [*_open_policies(change, after), *_switched_off(change, after)]
+        lines = [*_open_policies(change, change.before, after), *_switched_off(change, after)]
         lines = [each.model_copy(update={"causes": causes.get((after.stack, after.logical_id), ())}) for each in lines]
         if after.type in updates.STATEFUL:
             found += lines
@@ -199,9 +241,19 @@ def _open_stacks(base: Assembly, head: Assembly) -> Iterator[Attention]:
         )
 
 
-def _open_policies(change: ResourceChange, after: Resource) -> Iterator[Attention]:
+def _open_policies(change: ResourceChange, before: Resource, after: Resource) -> Iterator[Attention]:
+    kept_by_default = {"DeletionPolicy"} if after.deletion_policy in _KEPT else set()
+    changed = [
+        replace(each, before=before.deletion_policy) if each.path == "DeletionPolicy" else each
+        for each in change.attributes
+    ]
     lifted = [
-        each for each in change.attributes if each.path in _ONCE and each.before in _KEPT and each.after not in _KEPT
+        each
+        for each in changed
+        if each.path in _ONCE
+        and each.before in _KEPT
+        and each.after not in _KEPT
+        and (each.after is not MISSING or each.path not in kept_by_default)
     ]
     if not lifted:
         return
@@ -250,7 +302,7 @@ def _place(each: ResourceEffect) -> tuple[int, bool, bool]:
 def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
     folded: dict[Effect | None, list[tuple[ResourceEffect, Found]]] = {}
     for each in sorted(resources, key=_place):
-        lines = [Found(item=line, kind=_kind(each, line.effect)) for line in _of_resource(each)]
+        lines = [Found(item=line, kind=_kind(each, line)) for line in _of_resource(each)]
         yield from _interrupted_in_place(each)
         if not _merely_follows(each):
             yield from lines
@@ -282,10 +334,11 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
             yield Found(item=item, kind=ReasonKind.INTERRUPTION)
 
 
-def _kind(each: ResourceEffect, effect: Effect | None) -> ReasonKind | None:
-    if effect is Effect.UNKNOWN:
-        return ReasonKind.UNKNOWN if each.stateful or each.type in _OPAQUE else None
-    return _ASKS.get(effect) if effect else None
+def _kind(each: ResourceEffect, line: Attention) -> ReasonKind | None:
+    if line.effect is Effect.UNKNOWN:
+        is_at_large = (line.property or "").startswith((_EXPORT, METADATA))
+        return ReasonKind.UNKNOWN if each.stateful or is_at_large or each.type in _OPAQUE else None
+    return _ASKS.get(line.effect) if line.effect else None
 
 
 def _merely_follows(each: ResourceEffect) -> bool:
@@ -306,6 +359,9 @@ def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
     told = _told(each)
     if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
         said = "What it deploys stands in another template, which was not read."
+        yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
+    if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):
+        said = "Somebody else's code makes it: what it does in the account no template says."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
         yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=each.causes)
@@ -496,7 +552,7 @@ def grows(change: Change) -> bool:
     return change.after > change.before
 
 
-def _of_access(access: Access, *, is_first: bool) -> Iterator[Found]:
+def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[Found]:
     grants = [each for each in access.grants if _is_worth_a_look(each)]
     ways = [each for each in access.reach if each.is_grave or (each.change == "added" and each.is_world)]
     if is_first:
@@ -516,7 +572,7 @@ def _of_access(access: Access, *, is_first: bool) -> Iterator[Found]:
             ways = [each for each in ways if each.is_grave]
         else:
             grants += usual
-            yield from map(_of_reach, ways)
+            yield from (_of_reach(each, causes) for each in ways)
             ways = []
     for grant in grants:
         item = Attention(
@@ -526,9 +582,10 @@ def _of_access(access: Access, *, is_first: bool) -> Iterator[Found]:
             before=None if grant.change == "added" else grant.effect,
             after=grant.effect if grant.change == "added" else None,
             message=_begun(grant.sentence),
+            causes=causes.of_access(grant.stack, grant.logical_id),
         )
         yield Found(item=item, kind=ReasonKind.ACCESS if grant.is_grave else None)
-    yield from map(_of_reach, ways)
+    yield from (_of_reach(each, causes) for each in ways)
 
 
 def _is_worth_a_look(grant: Grant) -> bool:
@@ -545,9 +602,13 @@ def _is_worth_a_look(grant: Grant) -> bool:
     )
 
 
-def _of_reach(reach: Reach) -> Found:
+def _of_reach(reach: Reach, causes: _Causes) -> Found:
     item = Attention(
-        effect=None, about="access", resource=f"{reach.stack} / {reach.logical_id}", message=_begun(reach.sentence)
+        effect=None,
+        about="access",
+        resource=f"{reach.stack} / {reach.logical_id}",
+        message=_begun(reach.sentence),
+        causes=causes.of_access(reach.stack, reach.logical_id),
     )
     return Found(item=item, kind=ReasonKind.ACCESS if reach.is_grave else None)
 
@@ -564,8 +625,8 @@ def _of_policy(policy: Policy) -> Iterator[Found]:
         yield Found(item=item)
 
 
-def _of_cost(cost: Cost, threshold: float) -> Iterator[Found]:
-    yield from (_of_unpriced(each) for each in cost.unpriced if grows(each.quantity))
+def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
+    yield from (_of_unpriced(each, causes) for each in cost.unpriced if grows(each.quantity))
     for plan in cost.plans:
         more = (plan.fee.after or 0) - (plan.fee.before or 0)
         if more >= threshold:
@@ -595,11 +656,12 @@ def _of_cost(cost: Cost, threshold: float) -> Iterator[Found]:
         before=_dollars(before),
         after=_dollars(after),
         message=said,
+        causes=causes.of_cost(each.of for each in cost.lines if each.of is not None and grows(each.monthly)),
     )
     yield Found(item=item, kind=ReasonKind.COST if more >= threshold else None)
 
 
-def _of_unpriced(each: Unpriced) -> Found:
+def _of_unpriced(each: Unpriced, causes: _Causes) -> Found:
     unit = f" {each.unit} of" if each.unit and each.unit != "instance" else " x"
     quantities = [f"{_number(one)}{unit} {each.what}" for one in (each.quantity.before, each.quantity.after)]
     more = "More accelerators" if each.is_accelerated else "More"
@@ -610,6 +672,7 @@ def _of_unpriced(each: Unpriced) -> Found:
         before=_number(each.quantity.before),
         after=_number(each.quantity.after),
         message=f"{more} without a known price: {quantities[1]}, before {quantities[0]}. {_missing(each.missing)}",
+        causes=causes.of_cost(each.of),
     )
     return Found(item=item, kind=ReasonKind.COST)
 

@@ -82,6 +82,7 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
     return Stack(
         name=name,
         template=_with_values(template, described),
+        told=frozenset(_values(described)),
         account=account or head.account,
         region=region or head.region,
         termination_protection=bool(described.get("EnableTerminationProtection")),
@@ -106,7 +107,11 @@ def _notes(described: Mapping[str, Any]) -> list[str]:
 def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
     described = {str(each["StackName"]): each for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES}
     stacks = (
-        replace(stack, template=_with_values(stack.template, described[stack.name]))
+        replace(
+            stack,
+            template=_with_values(stack.template, described[stack.name]),
+            told=frozenset(_values(described[stack.name])),
+        )
         if stack.name in described
         else stack
         for stack in head.stacks
@@ -116,11 +121,7 @@ def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
 
 def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give a template whose parameters default to the deployed stack's values."""
-    values = {
-        each["ParameterKey"]: each["ParameterValue"]
-        for each in described.get("Parameters", ())
-        if each.get("ParameterValue", _HIDDEN) != _HIDDEN
-    }
+    values = _values(described)
     parameters = template.get("Parameters")
     if not values or not isinstance(parameters, dict):
         return template
@@ -129,6 +130,15 @@ def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> M
         for name, stated in parameters.items()
     }
     return {**template, "Parameters": told}
+
+
+def _values(described: Mapping[str, Any]) -> dict[str, str]:
+    """Give the values that a deployed stack has and CloudFormation shows, by parameter."""
+    return {
+        each["ParameterKey"]: each["ParameterValue"]
+        for each in described.get("Parameters", ())
+        if each.get("ParameterValue", _HIDDEN) != _HIDDEN
+    }
 
 
 def _in_order(stacks: list[Stack]) -> tuple[Stack, ...]:

@@ -51,6 +51,8 @@ class Side(Model):
     """The environment file, as findings show it."""
     stacks: dict[str, str] = Field(default_factory=dict)
     """SHA-256 of each stack's template, by the stack's name: ``review --still`` holds a deployment to it."""
+    assembly: str | None = None
+    """SHA-256 over the names and contents of all files of a cloud assembly that lay there, assets included."""
 
 
 class Cause(Model):
@@ -282,10 +284,20 @@ class Capacity(Model):
     notes: tuple[str, ...] = ()
 
 
+class Paid(Model):
+    """What of a template is paid for: a resource, and of a cluster one of its instance groups."""
+
+    stack: str
+    logical_id: str
+    item: str = ""
+
+
 class CostLine(Model):
     """What one resource costs."""
 
     resource: str
+    of: Paid | None = None
+    """The resource in the template, None for all of a type together."""
     kind: Literal["nodes", "volumes", "storage", "network", "control plane", "logs", "other"]
     what: str
     """``8 x ml.p5.48xlarge, on demand``"""
@@ -316,6 +328,8 @@ class Unpriced(Model):
     """Whether it is nodes with accelerators, or of a type of which that is not known."""
     missing: str
     """Why there is no price, and the command that brings it where there is one."""
+    of: tuple[Paid, ...] = ()
+    """The resources of which there is more or less, or another number that is not known."""
 
 
 class PlanFee(Model):

@@ -68,6 +68,7 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "TransitEncryptionEnabled": ("true",),
     "TransitEncryptionMode": ("required",),
     "ObjectLockEnabled": ("true", "Enabled"),
+    "ObjectOwnership": ("BucketOwnerEnforced",),
     "PointInTimeRecoveryEnabled": ("true",),
     "TerminationProtectionEnabled": ("true",),
 }

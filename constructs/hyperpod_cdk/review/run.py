@@ -19,6 +19,7 @@ from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import Capacity, Reason, ReasonKind, Report, Side
 from hyperpod_cdk.review.network.fabric import fabric
 from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.parameters import hidden_by_defaults, moved_defaults
 from hyperpod_cdk.review.policy import policy
 from hyperpod_cdk.review.review_file import NO_RULES, Decided
 from hyperpod_cdk.review.rights.access import access
@@ -97,7 +98,13 @@ def review(
             protection=lifted_protection(base, head, changes, radius.resources),
             settings=changed_settings(base, head),
             rules=rules.rules,
-            reasons=[*opaque(base, head), *unheard, *rules.reasons, *_by_records(rules.records, of_capacity)],
+            reasons=[
+                *opaque(base, head),
+                *hidden_by_defaults(base, head, radius),
+                *unheard,
+                *rules.reasons,
+                *_by_records(rules.records, of_capacity),
+            ],
             on=on,
         ),
         blast_radius=radius,
@@ -108,7 +115,16 @@ def review(
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
         notes=tuple(
-            dict.fromkeys([*contradictions, *notes, *rules.notes, *_going_on(base, stays, prices), *untold(base, head)])
+            dict.fromkeys(
+                [
+                    *contradictions,
+                    *notes,
+                    *rules.notes,
+                    *moved_defaults(base, head),
+                    *_going_on(base, stays, prices),
+                    *untold(base, head),
+                ]
+            )
         ),
     )
 

@@ -72,9 +72,21 @@ class Resource:
         return "/".join(steps) or self.logical_id
 
     @property
+    def deletion_policy(self) -> str:
+        """What becomes of it when it leaves its stack, by its DeletionPolicy or by CloudFormation's default."""
+        stated = self.body.get("DeletionPolicy")
+        if isinstance(stated, str):
+            return stated
+        # CloudFormation template reference, DeletionPolicy attribute: the default for these is Snapshot
+        is_snapshot = self.type == "AWS::RDS::DBCluster" or (
+            self.type == "AWS::RDS::DBInstance" and "DBClusterIdentifier" not in self.properties
+        )
+        return "Snapshot" if is_snapshot and stated is None else "Delete"
+
+    @property
     def is_kept_on_delete(self) -> bool:
         """Whether it stays in the account when it leaves its stack."""
-        return self.body.get("DeletionPolicy") in ("Retain", "RetainExceptOnCreate")
+        return self.deletion_policy in ("Retain", "RetainExceptOnCreate")
 
     @property
     def is_kept_on_replacement(self) -> bool:
@@ -102,6 +114,7 @@ class Stack:
     paths: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings_are_whole: bool = True
+    told: frozenset[str] = frozenset()
 
     @cached_property
     def resources(self) -> dict[str, Resource]:

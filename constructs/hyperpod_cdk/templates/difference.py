@@ -14,7 +14,12 @@ NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "N
 """Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
 
 ATTRIBUTES: Final = ("DeletionPolicy", "UpdateReplacePolicy", "Condition")
-"""What is compared beside the properties. Metadata and DependsOn change nothing that is deployed."""
+"""What is compared beside the properties. DependsOn changes nothing that is deployed, and Metadata only by _RUN."""
+
+METADATA: Final = "Metadata"
+
+_RUN: Final = ("AWS::CloudFormation::Init", "AWS::CloudFormation::Authentication")
+"""Metadata that cfn-init and cfn-hup read and run on instances (CloudFormation template reference, helper scripts)."""
 
 
 MACRO: Final = "Fn::Transform"
@@ -128,7 +133,7 @@ def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
             PropertyChange(steps=(name,), before=before.body.get(name, MISSING), after=after.body.get(name, MISSING))
             for name in ATTRIBUTES
             if before.body.get(name) != after.body.get(name)
-        )
+        ) + tuple(_metadata_changes(base, before, head, after))
         if properties or attributes or before.type != after.type:
             changes.append(ResourceChange(before=before, after=after, properties=properties, attributes=attributes))
     changes += [
@@ -137,6 +142,16 @@ def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
         if head.find(before.stack, before.logical_id) is None
     ]
     return changes
+
+
+def _metadata_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:
+    old, new = (each if isinstance(each := side.body.get(METADATA), dict) else {} for side in (before, after))
+    for name in _RUN:
+        if name in old or name in new:
+            was = resolve(base, before.stack, old[name]) if name in old else MISSING
+            will = resolve(head, after.stack, new[name]) if name in new else MISSING
+            if was != will:
+                yield PropertyChange(steps=(METADATA, name), before=was, after=will)
 
 
 def property_changes(base: Assembly, before: Resource, head: Assembly, after: Resource) -> Iterator[PropertyChange]:

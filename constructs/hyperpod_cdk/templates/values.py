@@ -11,7 +11,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
-_STORED = "AWS::SSM::Parameter::Value<"
+STORED = "AWS::SSM::Parameter::Value<"
 _UNTOLD = ("${", "{Fn::", "{if ", "{import ", "{{resolve:")
 
 
@@ -258,7 +258,7 @@ class _Resolver:
 
 def _default(kind: str, value: Any) -> Any:
     """Give the value of a parameter of a type where nobody states another one."""
-    if kind.startswith(_STORED):
+    if kind.startswith(STORED):
         # it is the name of what is read from Parameter Store at deployment
         return Unknown(f"{{{{resolve:ssm:{value}}}}}")
     return [part.strip() for part in str(value).split(",")] if "List" in kind else value

@@ -19,7 +19,7 @@ from hyperpod_cdk.catalog.prices import Price, Prices, unit_of
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
 from hyperpod_cdk.review.figures.cost import KINDS, cost, thing
-from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee
+from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from tests.support.assembly import shipped
 
@@ -117,6 +117,7 @@ def test_nodes_on_demand() -> None:
     assert found.lines == (
         CostLine(
             resource="dev-a / Cluster[g]",
+            of=Paid(stack="dev-a", logical_id="Cluster", item="g"),
             kind="nodes",
             what="3 x ml.p4d.24xlarge, on demand; before: 2 x ml.p4d.24xlarge, on demand",
             unit_price=25.91,

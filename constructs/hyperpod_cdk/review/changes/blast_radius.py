@@ -24,8 +24,8 @@ from hyperpod_cdk.review.changes.excerpts import Excerpts, differing
 from hyperpod_cdk.review.changes.uses import Key, Uses
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.templates.difference import MISSING, PropertyChange, ResourceChange
-from hyperpod_cdk.templates.values import Reference, Unknown, imports, plain, resolve
+from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
+from hyperpod_cdk.templates.values import STORED, Reference, Unknown, imports, plain, resolve
 
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""
@@ -34,8 +34,10 @@ EXPORT: Final = "CloudFormation export"
 """The type of an output that stands for no resource of its own."""
 
 _PARAMETER: Final = "AWS::SSM::Parameter"
-_DYNAMIC: Final = re.compile(r"\{\{resolve:ssm:([^:}]+)\}\}")
-"""A dynamic reference without a version, which is read anew with each update of what it stands in."""
+_DYNAMIC: Final = re.compile(r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{resolve:secretsmanager:([^}]+)\}\}")
+"""A dynamic reference to what has versions, of which it names none where it is one of Parameter Store."""
+_VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
+"""How a dynamic reference to a secret ends that names a version by its ID."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
 Giving = Literal["all", "perhaps", "updated"]
 """Which of the values that a resource gives to others are new ones."""
@@ -193,8 +195,13 @@ class _Review:
         else:
             entry.fate = Effect.DELETED
             entry.why = next(iter(_lost(resource.type, "it is deleted")), "it is deleted")
-            if resource.body.get("DeletionPolicy") == "Snapshot":
-                entry.why = "it is deleted, and a snapshot of it is kept: its DeletionPolicy is Snapshot"
+            if resource.deletion_policy == "Snapshot":
+                by = (
+                    "its DeletionPolicy is"
+                    if "DeletionPolicy" in resource.body
+                    else "CloudFormation's default for it is"
+                )
+                entry.why = f"it is deleted, and a snapshot of it is kept: {by} Snapshot"
         if entry.fate is Effect.LEFT_BEHIND:
             entry.kept = entry.why
 
@@ -236,6 +243,11 @@ class _Review:
 
     def _attribute(self, change: PropertyChange, resource: Resource) -> _Finding:
         name = change.steps[0]
+        if name == METADATA:
+            shape = updates.SHAPES["init"]
+            return _Finding(
+                change.steps, *self.excerpts.of(change), Judged(Effect.UNKNOWN, shape.sentence, shape.source)
+            )
         when = "leaves its stack" if name == "DeletionPolicy" else "is replaced"
         is_kept = resource.is_kept_on_delete if name == "DeletionPolicy" else resource.is_kept_on_replacement
         reason = f"from now on it is {'kept' if is_kept else 'not kept'} when it {when}"
@@ -311,33 +323,55 @@ class _Review:
             )
 
     def _read_anew(self) -> None:
-        """Judge what reads a parameter of Parameter Store by its name, whose value changes in the same deployment."""
+        """Judge what is read by its name from a place outside of the templates, where another value may stand by now.
+
+        A dynamic reference without a version is read with each update of what it stands in, a parameter of a template
+        that names one in Parameter Store with each update of its stack (CloudFormation user guide, dynamic references
+        and SSM parameter types).
+        """
         changed = {
             name
             for entry in self.entries.values()
             if entry.is_update and entry.resource.type == _PARAMETER and _is_updated(entry, "Value")
             if isinstance(name := resolve(self.head, entry.resource.stack, entry.resource.properties.get("Name")), str)
         }
-        for user in self.head.resources() if changed else ():
-            before = self.base.find(user.stack, user.logical_id)
+        deployed = {stack for stack, _ in self.entries}
+        stored = {
+            stack.name: {
+                str(each["Default"])
+                for each in stack.parameters.values()
+                if isinstance(each, dict) and str(each.get("Type", "")).startswith(STORED) and "Default" in each
+                # only asked of by the CDK CLI, and part of no resource
+                if not str(each["Default"]).startswith("/cdk-bootstrap/")
+            }
+            for stack in self.head.stacks
+            if stack.name in deployed
+        }
+        for user in self.head.resources():
             entry = self.entries.get((user.stack, user.logical_id))
+            of_stack = stored.get(user.stack, set())
+            if not changed and not of_stack and entry is None:
+                continue
+            before = self.base.find(user.stack, user.logical_id)
             if before is None or before.type != user.type or (entry is not None and entry.fate is not None):
                 continue
-            for steps, name in _parameters_read(resolve(self.head, user.stack, user.properties)):
-                if name not in changed:
+            is_updated = entry is not None and any(not each.is_indirect for each in entry.findings)
+            told = {each.steps for each in entry.findings} if entry is not None else set()
+            for steps, name in _read_outside(resolve(self.head, user.stack, user.properties)):
+                if steps in told or not (name in changed or name in of_stack or is_updated):
                     continue
-                entry = entry or self.entries.setdefault((user.stack, user.logical_id), _Entry(before, user))
                 change = PropertyChange(steps=steps, before=Unknown(name), after=Unknown(name))
-                judged = judge(self.base, self.head, user.type, change, self._circumstances(entry))
+                judged = judge(self.base, self.head, user.type, change, circumstances_of(before, self.head, user))
                 if judged.effect is Effect.IN_PLACE:
                     continue
-                reason = (
-                    f"it reads the parameter {name}, whose value changes, if not in this deployment: {judged.reason}"
-                )
-                said = replace(judged, effect=Effect.UNKNOWN, reason=reason)
+                told.add(steps)
+                entry = entry or self.entries.setdefault((user.stack, user.logical_id), _Entry(before, user))
+                if name in changed:
+                    what = f"it reads the parameter {name}, whose value changes, if not in this deployment"
+                else:
+                    what = f"this deployment reads {name} anew, where another value may stand by now"
+                said = replace(judged, effect=Effect.UNKNOWN, reason=f"{what}: {judged.reason}")
                 entry.findings.append(_Finding(steps, name, f"{name} (another value)", said, is_indirect=True))
-            if entry is not None and not entry.findings:
-                del self.entries[entry.key]
 
     def _circumstances(self, entry: _Entry) -> frozenset[str]:
         before, after = entry.before, entry.after
@@ -636,8 +670,8 @@ def _is_there(assembly: Assembly, resource: Resource) -> bool | None:
 
 
 def is_stateful(resource: Resource) -> bool:
-    """Whether a resource holds something that can be lost; one of a type of AWS's that nobody judged may."""
-    if resource.type in updates.STATEFUL:
+    """Whether a resource holds something that can be lost; one of a type that nobody judged may."""
+    if resource.type in updates.STATEFUL or updates.is_foreign(resource.type):
         return True
     return resource.type.startswith("AWS::") and updates.kind_of(resource.type) != "nothing"
 
@@ -658,17 +692,20 @@ def _left_behind(entry: _Entry) -> LeftBehind:
     )
 
 
-def _parameters_read(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Give where in resolved properties which parameter is read without a version of its own."""
+def _read_outside(value: Any, steps: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Give where in resolved properties which parameter or secret is read without a version of its own."""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _parameters_read(item, (*steps, key))
+            yield from _read_outside(item, (*steps, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _parameters_read(item, (*steps, f"[{index}]") if isinstance(item, dict) else steps)
+            yield from _read_outside(item, (*steps, f"[{index}]") if isinstance(item, dict) else steps)
     elif isinstance(value, str | Unknown):
-        for name in _DYNAMIC.findall(value if isinstance(value, str) else value.text):
-            yield steps, name
+        for parameter, secret in _DYNAMIC.findall(value if isinstance(value, str) else value.text):
+            if parameter:
+                yield steps, parameter
+            elif not _VERSION.search(secret):
+                yield steps, secret.partition(":SecretString")[0]
 
 
 def _owner(value: Any, stack: str) -> str:

@@ -39,6 +39,9 @@ _PLACES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("OwnS3Claims-(?P<item>[^/]+)", ("storage.s3",)),
 )
 
+_MADE_OF: Final = (("AWS::EKS::AccessEntry", re.compile(r"(?:.*/)?AdminAccess\w+"), "eks.admin_role_arns"),)
+"""Resources by type and construct that come and go with an item of a list that has no names."""
+
 _GROUPS: Final = ("hyperpod.instance_groups", "hyperpod.restricted_instance_groups")
 
 _IDENTITY: Final = ("name", "account", "region")
@@ -177,6 +180,10 @@ def _candidates(
     if place:
         yield [line for line in lines if _touches(line, place) and _is_about(line, item)]
         return
+    for kind, construct_name, made_of in () if path else _MADE_OF:
+        if resource.type == kind and construct_name.fullmatch(resource.name):
+            yield [line for line in lines if line.place == made_of]
+            return
     if not path and own_item:
         whole = [line for line in lines if MISSING in (line.before, line.after) and line.items[-1:] == (own_item,)]
         yield [line for line in whole if any(line.place == each for each in construct)]

@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog import instance_types, kubernetes
 from hyperpod_cdk.catalog import prices as catalog
 from hyperpod_cdk.catalog.prices import HOURS_PER_MONTH, Kind, Price, Prices
 from hyperpod_cdk.review.figures import quantities
-from hyperpod_cdk.review.model import Change, Cost, CostLine, PlanFee, Unpriced
+from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee, Unpriced
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import InstanceGroup, entries, instance_groups, whole_number
@@ -704,6 +704,7 @@ def _line(before: _Item | None, after: _Item | None) -> CostLine:
     changed = before is not None and after is not None and before.what != after.what
     return CostLine(
         resource=item.resource,
+        of=_paid(item),
         kind=item.kind,
         what=f"{item.what}; before: {before.what}" if changed and before else item.what,
         unit_price=float(item.price.usd) if item.price else None,
@@ -729,7 +730,28 @@ def _unpriced(before: Mapping[tuple[str, ...], _Item], after: Mapping[tuple[str,
             quantity=_quantity(*counted),
             is_accelerated=item.is_accelerated and item.kind == "nodes",
             missing=item.missing,
+            of=tuple(dict.fromkeys(_changed(*counted))),
         )
+
+
+def _paid(item: _Item) -> Paid | None:
+    if item.key[0] in ("by use", "in doubt"):
+        return None
+    stack, logical_id, *_ = item.key
+    # as _name() says of which group it is
+    _, _, group = item.resource.rpartition("[")
+    return Paid(stack=stack, logical_id=logical_id, item=group.removesuffix("]") if item.resource.endswith("]") else "")
+
+
+def _changed(before: Sequence[_Item], after: Sequence[_Item]) -> Iterator[Paid]:
+    """Give what is counted on the two sides with another number, or with one that is not known."""
+    old, new = ({each.key: each for each in side} for side in (before, after))
+    for key in dict.fromkeys((*old, *new)):
+        was, will = old.get(key), new.get(key)
+        item = will or was
+        paid = None if item is None else _paid(item)
+        if paid is not None and (was is None or will is None or was.count is None or was.count != will.count):
+            yield paid
 
 
 def _quantity(before: Sequence[_Item | None], after: Sequence[_Item | None]) -> Change:

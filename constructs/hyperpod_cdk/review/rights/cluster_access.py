@@ -27,9 +27,10 @@ Right = tuple[str, str, str]
 """What an entry holds: ``("policy", name, scope)``, ``("group", name, "")``, ``("type", name, "")``."""
 
 _PATCH: Final = "Custom::AWSCDK-EKS-KubernetesPatch"
+_CHART: Final = "Custom::AWSCDK-EKS-HelmChart"
 _CARRIERS: Final = {
     MANIFEST: "Manifest",
-    "Custom::AWSCDK-EKS-HelmChart": "Values",
+    _CHART: "Values",
     "AWS::EKS::Addon": "ConfigurationValues",
     "AWSQS::Kubernetes::Resource": "Manifest",
     "AWSQS::Kubernetes::Helm": "Values",
@@ -278,6 +279,8 @@ class _Reader:
         ]
         for resource in self.view.of_type(_PATCH):
             self._patch(resource)
+        for resource in self.view.of_type(_CHART):
+            self._chart(resource)
         rules: dict[tuple[str, ...], dict[str, Any]] = {
             (each["kind"], cluster, _namespace(each) if each["kind"] == "Role" else "", _name(each)): each
             for _, cluster, each in objects
@@ -323,7 +326,7 @@ class _Reader:
             self.found.guards[key] = held, said, place_of(resource)
         if (strictness := kubernetes.level(each)) is not None:
             self.found.levels[key] = strictness, said, place_of(resource)
-        for power in kubernetes.powers(each):
+        for power in kubernetes.powers(each, self.view.account):
             self.found.facts[(*key, power.what)] = Fact(
                 kind="trust" if power.roles else "cluster access",
                 who=said,
@@ -334,6 +337,26 @@ class _Reader:
                 lost=f"no longer: {said} {words.shown(self.view, power.what)}",
                 place=place_of(resource),
             )
+
+    def _chart(self, resource: Resource) -> None:
+        """A chart that is not an asset of the assembly: another place holds what it installs, with its rights."""
+        properties = self.view.properties(resource)
+        chart, source = text(properties.get("Chart") or ""), text(properties.get("Repository") or "")
+        if not chart or (properties.get("ChartAssetURL") and not source):
+            return
+        cluster = self._cluster_of(properties)
+        name = self._cluster_name(cluster)
+        who = f"Helm chart {chart}{f' of {source}' if source else ''} in {name}"
+        self.found.facts["chart", cluster, source, chart] = Fact(
+            kind="cluster access",
+            who=who,
+            what=("installs what it holds",),
+            which=(name,),
+            roles=(),
+            gained=f"{who} installs objects that no template shows, with whatever rights they have",
+            lost=f"no longer installed: {who}",
+            place=place_of(resource),
+        )
 
     def _patch(self, resource: Resource) -> None:
         properties = self.view.properties(resource)

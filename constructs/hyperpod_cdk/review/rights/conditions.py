@@ -9,10 +9,10 @@ from decimal import Decimal, InvalidOperation
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
-from hyperpod_cdk.catalog.iam_matching import matches
-
 _EQUAL: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
 _UNEQUAL: Final = ("StringNotEquals", "StringNotLike", "StringNotEqualsIgnoreCase", "ArnNotEquals", "ArnNotLike")
+_LITERAL: Final = ("StringEquals", "StringNotEquals", "StringEqualsIgnoreCase", "StringNotEqualsIgnoreCase")
+"""Operators to which ``*`` and ``?`` are characters; to ArnEquals they are wildcards (IAM user guide, operators)."""
 _BELOW: Final = ("NumericLessThan", "NumericLessThanEquals", "DateLessThan", "DateLessThanEquals")
 _ABOVE: Final = ("NumericGreaterThan", "NumericGreaterThanEquals", "DateGreaterThan", "DateGreaterThanEquals")
 _LOOKS: Final = (
@@ -108,14 +108,50 @@ def _is_within(new: Limit, old: Limit) -> bool:
     if same is None:
         return old.operator == new.operator and set(new.values) <= set(old.values)
     compare, is_of_excluded = _COMPARED[same]
-    if is_of_excluded:
-        # what was shut out still is
-        return all(any(compare(was, will) for will in new.values) for was in old.values)
-    return all(any(compare(will, was) for was in old.values) for will in new.values)
+    inner, outer = (old, new) if is_of_excluded else (new, old)
+    if compare is _is_like:
+        # a value that is compared in any case of letters lets through, or shuts out, more spellings
+        if "IgnoreCase" in inner.operator and "IgnoreCase" not in outer.operator:
+            return False
+        one, other = (_written(each) for each in (inner, outer))
+        folds = "IgnoreCase" in outer.operator
+        pairs = ([each.lower() for each in side] if folds else side for side in (one, other))
+        inner_values, outer_values = pairs
+        return all(any(compare(each, bound) for bound in outer_values) for each in inner_values)
+    # what was shut out still is, or what gets through did
+    return all(any(compare(each, bound) for bound in outer.values) for each in inner.values)
+
+
+def _written(limit: Limit) -> list[str]:
+    """Give the values as patterns: what a literal operator takes for itself stands escaped."""
+    if limit.operator not in _LITERAL:
+        return list(limit.values)
+    return [each.replace("*", _STAR).replace("?", _MARK) for each in limit.values]
+
+
+_STAR: Final = "\ue000"
+_MARK: Final = "\ue001"
+"""Stand for a star and a question mark that are characters and no wildcards: private use, in no name of AWS's."""
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    return matches(pattern, value)
+    """Whether all that a pattern means (``value``) is meant by another: only a star covers a star."""
+    places = {0}
+    for each in (*value, ""):
+        pending = [*places]
+        while pending:
+            at = pending.pop()
+            if at < len(pattern) and pattern[at] == "*" and at + 1 not in places:
+                places.add(at + 1)
+                pending.append(at + 1)
+        if each == "":
+            return len(pattern) in places
+        places = {
+            at if pattern[at] == "*" else at + 1
+            for at in places
+            if at < len(pattern) and (pattern[at] == "*" or (pattern[at] == "?" and each != "*") or pattern[at] == each)
+        }
+    return False
 
 
 def _is_subnet(inner: str, outer: str) -> bool:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from hyperpod_cdk.review.rights import images
 from hyperpod_cdk.review.rights.reach import is_internet
 from hyperpod_cdk.review.rights.statements import READ, looks_like_policy, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, place_of
+from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 
 _READ_AS_NETWORK: Final = frozenset(
@@ -51,6 +53,16 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
     "UserGroups": ("all",),
 }
 """Properties, of whatever type, whose value opens something: an instance, a database, a function, an image."""
+_OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
+    ("AWS::S3::Bucket", "AllowedOrigins"): (("*",), "scripts of any site may read it (CORS)"),
+    ("AWS::S3::Bucket", "IndexDocument"): ((), "it is a website"),
+    ("AWS::S3::Bucket", "HostName"): ((), "it is a website"),
+}
+"""Properties of one type whose value opens it, any value where none is named, with what that means."""
+
+_OUTSIDE: Final = ("http", "https", "email", "email-json", "sms")
+"""Protocols by which a subscription of SNS sends what is published to somewhere outside of AWS."""
+
 _REPLICATION: Final = ("ReplicationConfiguration", "Rules", "Destination", "Bucket")
 
 
@@ -70,29 +82,62 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
             continue
         was = list(_leaves(before.properties(change.before))) if change.before is not None else []
         old, old_values = set(was), {value for _, value in was}
-        name, place, type_ = after.name(change.after), place_of(change.after), change.after.type
         for path, value in dict.fromkeys(_leaves(after.properties(change.after))):
             if (path, value) in old:
                 continue
-            where = ".".join(path)
-            if path[-1] in _OPENS and value in _OPENS[path[-1]] and type_ not in _READ_AS_OPENINGS:
-                yield Exposure(f"{name} is opened: {where} is {value}", place, is_world=True, is_grave=True)
-            elif type_ == "AWS::EC2::SnapshotBlockPublicAccess" and value == "unblocked":
-                yield Exposure(f"{name} no longer blocks public snapshots", place, is_world=True, is_grave=True)
-            elif type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
-                yield Exposure(
-                    f"{name} is replicated to {value}, which no template holds", place, is_world=False, is_grave=True
-                )
-            elif value in old_values:
-                continue
-            elif (account := _account(after, value)) and type_ not in _READ_ELSEWHERE:
-                whose = "another account" if after.account else "which the template does not tell from its own"
-                yield Exposure(
-                    f"{name} names account {account} ({whose}) in {where}", place, is_world=False, is_grave=True
-                )
-            elif _is_block(value) and type_ not in _READ_AS_NETWORK:
-                is_world = is_internet(value)
-                yield Exposure(f"{name} names the address block {value} in {where}", place, is_world, is_world)
+            found = _opening(after, change.after, path, value, was)
+            if found is None and value not in old_values:
+                found = _naming(after, change.after, path, value, old_values)
+            if found is not None:
+                yield found
+
+
+def _opening(
+    view: View, resource: Resource, path: tuple[str, ...], value: str, was: Sequence[tuple[tuple[str, ...], str]]
+) -> Exposure | None:
+    """Say what a value newly opens, wherever else it stood before."""
+    name, place, type_ = view.name(resource), place_of(resource), resource.type
+    if path[-1] in _OPENS and value in _OPENS[path[-1]] and type_ not in _READ_AS_OPENINGS:
+        return Exposure(f"{name} is opened: {'.'.join(path)} is {value}", place, is_world=True, is_grave=True)
+    if said := _opened(type_, path[-1], value, was):
+        return Exposure(f"{name} is opened: {said}", place, is_world=True, is_grave=True)
+    if type_ == "AWS::EC2::SnapshotBlockPublicAccess" and value == "unblocked":
+        return Exposure(f"{name} no longer blocks public snapshots", place, is_world=True, is_grave=True)
+    if type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
+        said = f"{name} is replicated to {value}, which no template holds"
+        return Exposure(said, place, is_world=False, is_grave=True)
+    return None
+
+
+def _naming(
+    view: View, resource: Resource, path: tuple[str, ...], value: str, old_values: Collection[str]
+) -> Exposure | None:
+    """Say whom or what a value names that nothing of the resource named before."""
+    name, place, type_, where = view.name(resource), place_of(resource), resource.type, ".".join(path)
+    if type_ == "AWS::SNS::Subscription" and path == ("Endpoint",):
+        protocol = text(view.properties(resource).get("Protocol"))
+        if protocol in _OUTSIDE:
+            said = f"{name} sends what is published to {value}, outside of AWS"
+            return Exposure(said, place, is_world=False, is_grave=True)
+    is_code = path[-1] in images.PROPERTIES and images.repository(value) not in map(images.repository, old_values)
+    if is_code and (whose := images.publisher(value, view.account)):
+        return Exposure(f"{name} runs the image {value} of {whose}", place, is_world=False, is_grave=True)
+    if (account := _account(view, value)) and type_ not in _READ_ELSEWHERE:
+        whose = "another account" if view.account else "which the template does not tell from its own"
+        said = f"{name} names account {account} ({whose}) in {where}"
+        return Exposure(said, place, is_world=False, is_grave=True)
+    if _is_block(value) and type_ not in _READ_AS_NETWORK:
+        is_world = is_internet(value)
+        return Exposure(f"{name} names the address block {value} in {where}", place, is_world, is_world)
+    return None
+
+
+def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    """Say what a value of a property opens of a type, empty for nothing; any value opens only what had none."""
+    values, said = _OPENS_IN.get((type_, name), ((), ""))
+    if not said or (values and value not in values):
+        return ""
+    return "" if not values and any(path[-1] == name for path, _ in was) else said
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

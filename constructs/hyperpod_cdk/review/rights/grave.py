@@ -223,7 +223,8 @@ def _is_grave_in_cluster(heading: Heading, block: Block) -> bool:
         return True
     if not is_whole and not _is_system(namespace):
         return False
-    named = {each for _, names in block.resources for each in names if " named " in each}
+    # a secret of a known name may be read all the same, in whichever namespace has one of it
+    named = {each for _, names in block.resources for each in names if " named " in each and "secrets" not in each}
     return any(
         ("*" in kinds or what in kinds - {each.partition(" named ")[0] for each in named})
         and ("*" in verbs or not verbs.isdisjoint(few))

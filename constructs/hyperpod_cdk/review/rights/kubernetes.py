@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from hyperpod_cdk.review.rights import images
 from hyperpod_cdk.review.rights.statements import items, text
 
 _MOST_DEPTH: Final = 20
@@ -121,8 +122,11 @@ def level(each: Mapping[str, Any]) -> int | None:
     return _LEVELS.index(value) if value in _LEVELS else 0
 
 
-def powers(each: Mapping[str, Any]) -> Iterator[Power]:
-    """Give what an object newly gives to whoever runs in it, reaches it or may use it."""
+def powers(each: Mapping[str, Any], account: str = "") -> Iterator[Power]:
+    """Give what an object newly gives to whoever runs in it, reaches it or may use it.
+
+    ``account`` is the own one, whose ECR holds images of nobody else.
+    """
     kind = text(each.get("kind"))
     metadata = each.get("metadata")
     stated = metadata.get("annotations") if isinstance(metadata, dict) else None
@@ -141,6 +145,9 @@ def powers(each: Mapping[str, Any]) -> Iterator[Power]:
     for spec in _pods(each):
         for what in dict.fromkeys(_beyond_baseline(spec)):
             yield Power(f"runs Pods with {what}, beyond the baseline of the Pod Security Standards")
+        for image in dict.fromkeys(_images(spec)):
+            if whose := images.publisher(image, account):
+                yield Power(f"runs the image {images.repository(image)} of {whose}")
 
 
 def _service(each: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[Power]:
@@ -165,6 +172,13 @@ def _pods(value: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     elif isinstance(value, list):
         for each in value:
             yield from _pods(each, depth + 1)
+
+
+def _images(spec: Mapping[str, Any]) -> Iterator[str]:
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for each in _listed(spec.get(kind)):
+            if isinstance(each, dict) and isinstance(each.get("image"), str):
+                yield each["image"]
 
 
 def _beyond_baseline(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -36,6 +36,7 @@ _NOUNS: Final = {
     "AWS::IAM::ManagedPolicy": "managed policy",
     "AWS::IAM::InstanceProfile": "instance profile",
     "AWS::IAM::OIDCProvider": "identity provider",
+    "AWS::IAM::SAMLProvider": "SAML provider",
     "AWS::S3::Bucket": "bucket",
     "AWS::KMS::Key": "key",
     "AWS::SNS::Topic": "topic",

@@ -1,0 +1,104 @@
+"""What a change does where a parameter of a stack has another value than the template's default.
+
+A stack that is there keeps the values that it has, whatever the default says ('cdk deploy' sends UsePreviousValue:
+aws-cdk, --previous-parameters). Where the values are not read from the stack (``review --deployed``), the report judges
+by the defaults, and what only another value would show is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.model import BlastRadius, Effect, Reason, ReasonKind, ResourceEffect
+from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.values import STORED
+
+_SHOWN: Final = 3
+_WOULD: Final = {
+    Effect.REPLACED: "replaces it",
+    Effect.DELETED: "deletes it",
+    Effect.REFUSED: "is refused",
+    Effect.INTERRUPTED: "interrupts it",
+    Effect.LEFT_BEHIND: "leaves it behind",
+    Effect.ADDED: "adds it",
+}
+
+
+def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> Iterator[Reason]:
+    """Give what changes where a parameter has another value than the default by which ``radius`` was told."""
+    both = {stack.name: stack for stack in base.stacks if stack.name in head.by_name}
+    assumed = {
+        name: sorted({*_assumed(stack), *_assumed(head.by_name[name])})
+        for name, stack in both.items()
+        if stack.template != head.by_name[name].template
+    }
+    if not any(assumed.values()):
+        return
+    old, new = (
+        replace(side, stacks=tuple(_open(each, assumed.get(each.name, ())) for each in side.stacks))
+        for side in (base, head)
+    )
+    told = {(each.stack, each.logical_id): _told(each) for each in radius.resources}
+    for each in blast_radius(old, new, compare(old, new)).resources:
+        names = assumed.get(each.stack)
+        known = told.get((each.stack, each.logical_id))
+        found = [part for part in _told(each) if known is None or part not in known]
+        if not names or not (found or known is None):
+            continue
+        shown = joined([*names[:_SHOWN], f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else names)
+        does = _WOULD.get(each.effect, f"changes {joined(found)}" if found else "changes it")
+        yield Reason(
+            kind=ReasonKind.UNKNOWN,
+            resource=f"{each.stack} / {each.name}",
+            property=found[0] if found else None,
+            sentence=f"By the default of {shown} nothing of this happens, by another value the change {does}: the "
+            "stack keeps the value that it has, which --deployed reads.",
+        )
+
+
+def moved_defaults(base: Assembly, head: Assembly) -> Iterator[str]:
+    """Say which defaults change of a stack that is there: it keeps the values that it has."""
+    for stack in head.stacks:
+        old = base.by_name.get(stack.name)
+        if old is None:
+            continue
+        before, after = _assumed(old), _assumed(stack)
+        names = [name for name, value in after.items() if name in before and before[name] != value]
+        if names:
+            one = len(names) == 1
+            yield (
+                f"{stack.name}: the default{'' if one else 's'} of {joined(names)} change{'s' if one else ''}, and the "
+                "report judges by the new one: a stack that is there keeps the value that it has, so that nothing may "
+                "change, or something else. --deployed reads it."
+            )
+
+
+def _assumed(stack: Stack) -> Mapping[str, Any]:
+    """Give the defaults by parameter of which the value that the stack has is not known."""
+    return {
+        name: each["Default"]
+        for name, each in stack.parameters.items()
+        if isinstance(each, dict) and "Default" in each and name not in stack.told
+        # a name in Parameter Store, whose value is not known in any case
+        if not str(each.get("Type", "")).startswith(STORED)
+    }
+
+
+def _open(stack: Stack, names: Any) -> Stack:
+    if not names:
+        return stack
+    parameters = {
+        name: {key: value for key, value in each.items() if key != "Default"} if name in names else each
+        for name, each in stack.parameters.items()
+    }
+    return replace(stack, template={**stack.template, "Parameters": parameters})
+
+
+def _told(each: ResourceEffect) -> list[str]:
+    """Give the properties that change, each by its first step: below it, a default only changes how they are told."""
+    return list(dict.fromkeys(part.path.partition(".")[0].partition("[")[0] for part in each.properties))

@@ -1,0 +1,43 @@
+"""Container images of somebody else: whose code runs where a template names one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hyperpod_cdk.review.rights.views import TOKEN
+
+PROPERTIES: Final = frozenset(
+    {
+        *("Image", "ImageUri", "ImageURI", "ImageIdentifier", "ContainerUri", "ContainerImage", "EcrImageUri"),
+        *("ImageRepositoryUri", "image"),
+    }
+)
+"""Properties, of whatever type, that name a container image which then runs."""
+
+_ECR: Final = re.compile(r"(\d{12})\.dkr[.-]ecr(?:-fips)?\.[^/]+")
+_OF_AWS: Final = "aws/codebuild/"
+"""Images of CodeBuild itself, which stand in no registry."""
+
+
+def publisher(image: str, account: str) -> str:
+    """Say whose an image is, empty where it is one of the own account's ECR, or where the templates do not tell.
+
+    ``account`` is the own one, empty where it is not known. A name without a registry is Docker Hub's (the reference
+    grammar of container images, distribution/reference).
+    """
+    if not image or image.startswith(_OF_AWS) or TOKEN.search(image) or "${" in image or "{" in image:
+        return ""
+    first = image.partition("/")[0]
+    found = _ECR.fullmatch(first)
+    if found:
+        return "" if found[1] == account else f"account {found[1]}"
+    is_registry = "/" in image and ("." in first or ":" in first or first == "localhost")
+    return f"the registry {first if is_registry else 'docker.io'}"
+
+
+def repository(image: str) -> str:
+    """Give an image without its tag and digest."""
+    name = image.partition("@")[0]
+    head, slash, last = name.rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"

@@ -1,0 +1,251 @@
+"""What no template tells is unknown and asks a person: parameters' values, somebody else's code, what stands outside.
+
+The expectations are those of AWS's pages: using-cfn-updating-stacks-update-behaviors, dynamic-references,
+parameters-section-structure (a stack keeps previous values), cfn-hup and cfn-init, aws-attribute-deletionpolicy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.review.model import ReasonKind, Report, Side
+from hyperpod_cdk.review.run import review
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+
+Body = dict[str, Any]
+
+
+def side(*, told: frozenset[str] = frozenset(), **template: Any) -> Assembly:
+    stack = Stack(name="prod", template=template, account="111122223333", region="us-east-1", told=told)
+    return Assembly(environment="", stacks=(stack,))
+
+
+def reviewed(before: Assembly, after: Assembly) -> Report:
+    return review(before, after, base_side=Side(label="a"), head_side=Side(label="b"))
+
+
+def asked(report: Report, kind: ReasonKind = ReasonKind.UNKNOWN) -> list[tuple[str, str | None, str]]:
+    return [
+        (each.resource, each.property, each.sentence) for each in report.verdict.needs_approval if each.kind == kind
+    ]
+
+
+def one(type_: str, body: Body | None = None, **properties: Any) -> Body:
+    return {"It": {"Type": type_, "Properties": properties, **(body or {})}}
+
+
+# parameters
+
+SWITCH: Body = {"P": {"Type": "String", "Default": "no"}}
+ON: Body = {"On": {"Fn::Equals": [{"Ref": "P"}, "yes"]}}
+
+
+def by_switch(value: Any, other: Any) -> Body:
+    return {"Fn::If": ["On", value, other]}
+
+
+HIDDEN: list[tuple[Body, Body, str | None, str]] = [
+    (
+        one("AWS::S3::Bucket", BucketName=by_switch("a", "same")),
+        one("AWS::S3::Bucket", BucketName=by_switch("b", "same")),
+        "BucketName",
+        "replaces it",
+    ),
+    (
+        one("AWS::SNS::Topic", DisplayName=by_switch("a", "same")),
+        one("AWS::SNS::Topic", DisplayName=by_switch("b", "same")),
+        "DisplayName",
+        "changes DisplayName",
+    ),
+    (
+        {
+            **one("AWS::SNS::Topic", DisplayName="x"),
+            "Db": {"Type": "AWS::RDS::DBInstance", "Properties": {"DBInstanceClass": "db.m5.large"}, "Condition": "On"},
+        },
+        one("AWS::SNS::Topic", DisplayName="x"),
+        None,
+        "deletes it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "property_", "does"), HIDDEN)
+def test_what_a_default_hides_is_unknown(before: Body, after: Body, property_: str | None, does: str) -> None:
+    old, new = (side(Parameters=SWITCH, Conditions=ON, Resources=each) for each in (before, after))
+    found = reviewed(old, new)
+    name = "prod / Db" if property_ is None else "prod / It"
+    said = (
+        f"By the default of P nothing of this happens, by another value the change {does}: the stack keeps the value "
+        "that it has, which --deployed reads."
+    )
+    assert asked(found) == [(name, property_, said)]
+
+
+@pytest.mark.parametrize(("before", "after"), [row[:2] for row in HIDDEN])
+def test_what_the_deployed_stack_tells_hides_nothing(before: Body, after: Body) -> None:
+    old, new = (
+        side(told=frozenset({"P"}), Parameters=SWITCH, Conditions=ON, Resources=each) for each in (before, after)
+    )
+    assert asked(reviewed(old, new)) == []
+
+
+def test_a_default_by_which_nothing_else_is_told_hides_nothing() -> None:
+    # used on both sides alike, and a change beside it
+    old, new = (
+        side(Parameters=SWITCH, Resources=one("AWS::SNS::Topic", TopicName={"Ref": "P"}, DisplayName=each))
+        for each in ("a", "b")
+    )
+    assert asked(reviewed(old, new)) == []
+    # a stack that is new takes the default
+    assert asked(reviewed(Assembly(environment="", stacks=()), new)) == []
+
+
+def test_a_default_that_changes_is_said() -> None:
+    def of(default: str) -> Assembly:
+        parameters = {"P": {"Type": "String", "Default": default}}
+        return side(Parameters=parameters, Resources=one("AWS::SNS::Topic", DisplayName={"Ref": "P"}))
+
+    said = (
+        "prod: the default of P changes, and the report judges by the new one: a stack that is there keeps the value "
+        "that it has, so that nothing may change, or something else. --deployed reads it."
+    )
+    assert said in reviewed(of("a"), of("b")).notes
+    assert said not in reviewed(of("a"), of("a")).notes
+    known = [replace(each, stacks=(replace(each.stacks[0], told=frozenset({"P"})),)) for each in (of("a"), of("b"))]
+    assert said not in reviewed(*known).notes
+
+
+# somebody else's code
+
+FOREIGN = (
+    "Custom::SomebodyElses",
+    "AWS::CloudFormation::CustomResource",
+    "MongoDB::Atlas::Cluster",
+    "Org::Svc::Type",
+    "Org::Svc::Type::MODULE",
+    "AWS::Own::Name::MODULE",
+)
+KNOWN = ("Custom::HyperPodQuotaGate", "Custom::AWSCDK-EKS-KubernetesResource", "AWS::SNS::Topic", "AWS::Future::Type")
+
+
+@pytest.mark.parametrize("type_", FOREIGN)
+def test_somebody_elses_code_asks_whatever_it_is_told(type_: str) -> None:
+    none = side(Resources=one("AWS::SNS::Topic"))
+    old, new = (
+        side(Resources={**one("AWS::SNS::Topic"), "Other": {"Type": type_, "Properties": {"A": each}}})
+        for each in ("a", "b")
+    )
+    said = "Somebody else's code makes it: what it does in the account no template says."
+    assert asked(reviewed(none, new)) == [("prod / Other", None, said)]
+    assert [each[:2] for each in asked(reviewed(old, new))] == [("prod / Other", "A")]
+    assert [each[0] for each in asked(reviewed(old, none), ReasonKind.DELETION)] == ["prod / Other"]
+    assert asked(reviewed(new, new)) == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "foreign"), [*((each, True) for each in FOREIGN), *((each, False) for each in KNOWN)]
+)
+def test_whose_code_makes_a_type(type_: str, *, foreign: bool) -> None:
+    assert updates.is_foreign(type_) is foreign
+
+
+# what instances run
+
+INIT = "AWS::CloudFormation::Init"
+
+
+@pytest.mark.parametrize(
+    "type_", ["AWS::EC2::Instance", "AWS::EC2::LaunchTemplate", "AWS::AutoScaling::AutoScalingGroup"]
+)
+def test_what_cfn_init_runs_is_unknown(type_: str) -> None:
+    def of(command: str, **more: Any) -> Assembly:
+        config = {"config": {"commands": {"a": {"command": command}}}}
+        return side(Resources=one(type_, {"Metadata": {INIT: config, **more}}))
+
+    said = (
+        "Cfn-hup runs it as root on the instances where it is a daemon, and cfn-init on new ones; what it does no "
+        "template says."
+    )
+    assert asked(reviewed(of("a"), of("b"))) == [("prod / It", f"Metadata.{INIT}", said)]
+    assert asked(reviewed(of("a"), of("a", **{"aws:cdk:path": "x"}))) == []
+
+
+# what stands outside
+
+DYNAMIC: list[tuple[str, bool]] = [
+    ("{{resolve:ssm:/ami}}", True),
+    ("{{resolve:ssm:/ami:3}}", False),
+    ("{{resolve:ssm-secure:/ami}}", True),
+    ("{{resolve:secretsmanager:s:SecretString:password}}", True),
+    ("{{resolve:secretsmanager:s:SecretString:password::}}", True),
+    ("{{resolve:secretsmanager:s:SecretString:password::5d0d1b2e}}", False),
+    ("ami-1", False),
+]
+
+
+@pytest.mark.parametrize(("value", "is_read"), DYNAMIC)
+def test_what_is_read_anew_may_be_another(value: str, *, is_read: bool) -> None:
+    def of(tag: str) -> Assembly:
+        tags = [{"Key": "a", "Value": tag}]
+        return side(Resources=one("AWS::EC2::Instance", ImageId=value, InstanceType="m5.large", Tags=tags))
+
+    found = asked(reviewed(of("a"), of("b")))
+    assert [each[:2] for each in found] == ([("prod / It", "ImageId")] if is_read else [])
+    # what is not updated is not read
+    assert asked(reviewed(of("a"), of("a"))) == []
+
+
+def test_a_parameter_of_parameter_store_is_read_with_each_update_of_its_stack() -> None:
+    parameters = {"Ami": {"Type": "AWS::SSM::Parameter::Value<AWS::EC2::Image::Id>", "Default": "/aws/service/ami"}}
+
+    def of(name: str) -> Assembly:
+        instance = one("AWS::EC2::Instance", ImageId={"Ref": "Ami"}, InstanceType="m5.large")
+        topic = {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": name}}}
+        return side(Parameters=parameters, Resources={**instance, **topic})
+
+    ((resource, property_, sentence),) = asked(reviewed(of("a"), of("b")))
+    assert (resource, property_) == ("prod / It", "ImageId")
+    assert sentence.startswith(
+        "This deployment reads /aws/service/ami anew, where another value may stand by now: CloudFormation cannot "
+        "change it in place"
+    )
+    assert asked(reviewed(of("a"), of("a"))) == []
+
+
+def test_an_export_that_nobody_here_imports_may_be_imported_elsewhere() -> None:
+    def of(value: str | None) -> Assembly:
+        outputs = {} if value is None else {"O": {"Value": value, "Export": {"Name": "shared"}}}
+        return side(Resources=one("AWS::SNS::Topic"), Outputs=outputs)
+
+    for new in (of("b"), of(None)):
+        ((_, property_, sentence),) = asked(reviewed(of("a"), new))
+        assert property_ == "Export shared"
+        assert "no template here imports it" in sentence
+    assert asked(reviewed(of(None), of("a"))) == []
+
+
+# what keeps a snapshot without a word
+
+
+@pytest.mark.parametrize(
+    ("type_", "properties", "is_kept"),
+    [
+        ("AWS::RDS::DBCluster", {"Engine": "aurora-mysql"}, True),
+        ("AWS::RDS::DBInstance", {"DBInstanceClass": "db.m5.large"}, True),
+        ("AWS::RDS::DBInstance", {"DBInstanceClass": "db.m5.large", "DBClusterIdentifier": "c"}, False),
+        ("AWS::EFS::FileSystem", {}, False),
+    ],
+)
+def test_a_snapshot_that_cloudformation_takes_by_default_is_protection(
+    type_: str, properties: Body, *, is_kept: bool
+) -> None:
+    silent, stated = (side(Resources=one(type_, body, **properties)) for body in ({}, {"DeletionPolicy": "Delete"}))
+    found = asked(reviewed(silent, stated), ReasonKind.PROTECTION)
+    assert [each[1] for each in found] == (["DeletionPolicy"] if is_kept else [])
+    gone = reviewed(silent, side(Resources={"Topic": {"Type": "AWS::SNS::Topic"}}))
+    summaries = [each.summary for each in gone.blast_radius.resources if each.type == type_]
+    assert ["CloudFormation's default for it is Snapshot" in each for each in summaries] == [is_kept]
