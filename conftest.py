@@ -24,9 +24,10 @@ for _name in [n for n in os.environ if n.startswith("AWS_")]:
     del os.environ[_name]
 os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
 # an app without a folder for its assembly, and jsii, leave theirs behind: thousands in a run, some gigabytes
-os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-_SCRATCH = tempfile.mkdtemp(prefix="hyperpod-cdk-tests-")
-os.environ["TMPDIR"] = tempfile.tempdir = _SCRATCH
+_SCRATCH = None
+if "PYTEST_XDIST_WORKER" not in os.environ:  # its workers inherit it: a deeper folder is too long for a socket's path
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    os.environ["TMPDIR"] = tempfile.tempdir = _SCRATCH = tempfile.mkdtemp(prefix="tests-")
 # a shell that runs the tests in the background has it ignored, and so would every process that a test interrupts
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -61,7 +62,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_unconfigure() -> None:
     """Remove what the tests left in the folder for temporary files; those of failed tests stand beside it."""
-    shutil.rmtree(_SCRATCH, ignore_errors=True)
+    if _SCRATCH is not None:
+        shutil.rmtree(_SCRATCH, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
