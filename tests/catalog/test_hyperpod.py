@@ -81,7 +81,6 @@ def test_numbers_agree_with_the_api(bound: Bound, shape: str, sagemaker_shapes: 
         (hyperpod.TAINT_VALUE, "definitions/ClusterKubernetesTaint/properties/Value"),
         (hyperpod.AMI_ID, "definitions/ImageId"),
         (hyperpod.RELEASE_VERSION, f"{GROUP}/ImageReleaseVersion"),
-        (hyperpod.TRAINING_PLAN_ARN, f"{GROUP}/TrainingPlanArn"),
         (hyperpod.CRON, "definitions/ScheduledUpdateConfig/properties/ScheduleExpression"),
         (hyperpod.LIFECYCLE_SCRIPT, "definitions/ClusterLifeCycleConfig/properties/OnCreate"),
         (hyperpod.ALARM_NAME, "definitions/AlarmDetails/properties/AlarmName"),
@@ -92,6 +91,16 @@ def test_patterns_agree_with_the_schema(pattern: Pattern, path: str, registry_sc
     assert pattern.regex == found["pattern"].removeprefix("^").removesuffix("$")
     assert pattern.maximum == found["maxLength"]
     assert pattern.minimum >= found["minLength"]
+
+
+def test_a_plan_is_named_as_the_api_names_one(registry_schema: Schema, sagemaker_shapes: dict[str, Any]) -> None:
+    """The ARN's own pattern takes any name, that of CreateTrainingPlan does not."""
+    arn = at(registry_schema(CLUSTER), f"{GROUP}/TrainingPlanArn")["pattern"].removeprefix("^").removesuffix("$")
+    name = sagemaker_shapes["TrainingPlanName"]["pattern"]
+    assert arn.endswith("/.*")
+    assert arn.removesuffix(".*") + name == hyperpod.TRAINING_PLAN_ARN.regex
+    for wrong in ("", "h100 april", "-april", "a" * 65, "h100/april"):
+        assert not hyperpod.TRAINING_PLAN_ARN.matches(f"arn:aws:sagemaker:us-east-1:111122223333:training-plan/{wrong}")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ def test_every_example_passes_its_own_pattern(name: str) -> None:
     if isinstance(pattern, Pattern):
         assert pattern.source
         example = re.sub(r"<(account)>", "111122223333", pattern.example)
-        example = example.replace("<partition>", "aws").replace("<region>", "us-east-1")
+        example = example.replace("<partition>", "aws").replace("<region>", "us-east-1").replace("<name>", "april")
         assert pattern.matches(example)
     if isinstance(pattern, Bound):
         assert pattern.source

@@ -25,7 +25,7 @@ def test_a_public_log_gets_the_verdict_of_a_person(row: dict[str, Any]) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len({row["source"] for row in ROWS}) >= 90
+    assert len({row["source"] for row in ROWS}) >= 125
 
 
 def test_every_kind_of_failure_is_shown_by_a_log() -> None:

@@ -47,7 +47,10 @@ def _any(*parts: str) -> tuple[Steps, ...]:
 
 KNOWN: dict[str, Known] = {
     "gpu memory": Known(
-        _any(r"Cuda failure.*out of memory", r"cudaErrorMemoryAllocation", r"CUDA out of memory", r"OutOfMemoryError"),
+        _any(
+            *(r"Cuda failure.*out of memory", r"cudaErrorMemoryAllocation", r"CUDA out of memory", r"OutOfMemoryError"),
+            *(r"CUDA error: out of memory", r"CUDA_ERROR_OUT_OF_MEMORY", r"cuda runtime error \(2\)"),
+        ),
         "a GPU had no memory left",
         "measure up to a smaller size, or end what else runs on the GPUs",
     ),
@@ -69,7 +72,12 @@ KNOWN: dict[str, Known] = {
             *(
                 r"uncorrectable ECC error",
                 r"fallen off the bus",
-                r"Xid \([^)]{1,40}\): (?:48|64|74|79|95|119|120|140)\b",
+                # NVIDIA's catalog of Xids: the GPU or its board is to be reset, then its support is to be asked; 48
+                # and 74 have workflows of their own, 95 is memory that no program contains
+                # (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html)
+                r"Xid \([^)]{1,40}\): (?:48|62|64|74|79|95|140)\b",
+                # the links of NVLink 5 tell themselves how grave it is
+                r"Xid \([^)]{1,40}\): (?:14[4-9]|150)\b.*\bFatal\b",
             ),
             *(
                 r"\bSXid.*\bFatal\b",
@@ -81,6 +89,13 @@ KNOWN: dict[str, Known] = {
         ),
         "the hardware of a GPU or of its switch failed",
         "take the node out of service and replace it; the GPUs' diagnostics (kind: dcgm) may tell more",
+        is_hardware=True,
+    ),
+    "gpu firmware": Known(
+        # the same catalog: to be reset, and the software to be looked at
+        _any(r"Xid \([^)]{1,40}\): (?:119|120)\b", r"\bGSP Timeout\b", r"waiting for RPC (?:response )?from GSP"),
+        "the firmware of a GPU did not answer (GSP)",
+        "restart the node, which resets the GPU; where it comes again, try another driver, then replace the node",
         is_hardware=True,
     ),
     "fabric manager": Known(
@@ -120,6 +135,8 @@ KNOWN: dict[str, Known] = {
                 r"NEURON_RT.*(?:fail|error)",
                 r"nd\d{1,3} nc\d{1,3} .*(?:Timeout|error)",
             ),
+            # the compiler's errors have numbers of their own
+            r"\[NCC_[A-Z]{2,9}\d{1,6}\]",
             *(r"CCOM WARN", r"neuron(?:_device|-ls|-driver).*(?:not found|fail|error)", r"No neuron device"),
         ),
         "the Neuron runtime failed",
@@ -198,6 +215,7 @@ KNOWN: dict[str, Known] = {
             r"Test timeout \(\d{1,9}s\)",
             r"Watchdog caught collective operation timeout",
             r"watchdog got stuck",
+            r"Heartbeat monitor timed out",
             r"detected by watchdog",
             r"NCCL operations have failed or timed out",
         ),
@@ -224,6 +242,8 @@ KNOWN: dict[str, Known] = {
         _any(
             r"(?:sshd|mpirun|orted|prted|_perf|nccom-test|neuron-ls|dcgmi|fi_info|torchrun)"
             r": (?:No such file|(?:command )?not found)",
+            # how the shells sh and bash say it of any program
+            r"^\S{1,99}: (?:line )?\d{1,6}: [\w./-]{1,99}: (?:command )?not found$",
             *(r"executable file not found in \$PATH", r"no [\w-]{1,40} in the image", r"could not find an executable"),
         ),
         "a program is missing in the image",
@@ -339,6 +359,7 @@ KNOWN: dict[str, Known] = {
                 r"There are not enough slots",
                 r"ORTE was unable to reliably start",
                 r"ORTE daemon has unexpectedly failed",
+                r"(?:ORTE|PRTE) does not know how to route a message",
             ),
             *(r"(?:ORTE|PRTE) has lost communication", r"Primary job {1,4}terminated normally, but"),
             *(r"unable to complete a TCP connection", r"MPI_ERRORS_ARE_FATAL", r"An error occurred in MPI_"),
@@ -401,7 +422,7 @@ _WORDS = (
     "|mpi_abort|rendezvous|c10d|tcpstore|got 0 bytes|mpi_err|prted|looks like|in the image|due to|evicted"
     "|low on resource|backoff|no valid efa|exit code|exit status|exited with|oom-kill|watchdog"
     "|waiting for key|nvlink|nvls|no such file|not found|efa provider|could not find|a call to fork|ucx"
-    "|unable to complete|specified host|job step"
+    "|unable to complete|specified host|job step|does not know how"
 )
 WORDS = tuple(word.encode() for word in _WORDS.split("|"))
 """What a line has at least one of, in small letters, if any failure fits it."""
