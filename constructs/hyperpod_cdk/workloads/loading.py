@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,12 +129,15 @@ def _found(said: Said, source: Source, options: Mapping[DataPath, str]) -> Findi
     if option is None and source.file:
         return said.found_in(source)
     path = option or (f"--{said.path[0]}" if said.path in _OPTIONS else render_path(said.path))
-    return Finding(severity=said.severity, message=said.message, path=path, rule=said.rule)
+    message = said.message
+    # what a file states as a key is an option where there is no file, or where the option is what is wrong
+    for name in (each for each in _OPTION_NAMES if not source.file or (each,) in options):
+        message = re.sub(rf"\b(set|add|write) {name}: (?=\S)", rf"\1 --{name} ", message)
+    return Finding(severity=said.severity, message=message, path=path, rule=said.rule)
 
 
-_OPTIONS: frozenset[DataPath] = frozenset(
-    (name,) for name in ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
-)
+_OPTION_NAMES = ("kind", "group", "name", "nodes", "team", "namespace", "priority", "image")
+_OPTIONS: frozenset[DataPath] = frozenset((name,) for name in _OPTION_NAMES)
 """Fields that have an option of the command: where there is no file a finding about them is about that option."""
 
 

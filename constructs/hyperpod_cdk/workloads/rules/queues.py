@@ -248,10 +248,13 @@ def _beyond(context: Context, team: str, best: _Share, pods: int) -> Problem:
     # a test between nodes needs two of them
     least = sizes.min_nodes if sizes is not None else 2 if context.kind == "nccl" else 1
     fix = f"set nodes: {or_less(best.most_pods)}, or raise" if best.most_pods >= least else "raise"
+    # nobody has to look for a number that is stated nowhere
+    of_default = f" on all {context.nodes} nodes of group {context.group.name}, the default"
+    default = of_default if context.job.nodes is None and not pair else ""
     return Problem(
         ("nodes",),
         f"must be at most the {_number(most)} {what} of {best.instance_type} that team {team} may ever have"
-        f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}; {fix} the team's quota in the"
+        f" ({borrowed}), got {_number(pods * best.pod[resource] / unit)}{pair}{default}; {fix} the team's quota in the"
         " environment",
     )
 
