@@ -24,10 +24,12 @@ from hyperpod_cdk.catalog.deployer_actions import (
     DATA_REPOSITORY,
     DATA_REPOSITORY_ACTIONS,
     FEATURES,
+    LEFT_OUT,
     LIMITABLE,
     LIMITED_TO,
     LIMITS,
     Feature,
+    LeftOut,
     Limitable,
     ResourceType,
     limit_of,
@@ -139,6 +141,16 @@ def statements(assembly: Assembly, environment: Environment, *, base: Assembly |
         for each in _Writer(side, environment).statements() if side else ():
             found[each.sid] = _both(found[each.sid], each) if each.sid in found else each
     return tuple(found.values())
+
+
+def left_out(*assemblies: Assembly) -> tuple[LeftOut, ...]:
+    """Give what the policy does not allow though CloudFormation's handlers of the templates' types name it, and why."""
+    made = {resource.type for assembly in assemblies for resource in assembly.resources()}
+    return tuple(
+        replace(each, types=tuple(name for name in each.types if name in made))
+        for each in LEFT_OUT
+        if made & set(each.types)
+    )
 
 
 def _both(one: Statement, other: Statement) -> Statement:

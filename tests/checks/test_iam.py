@@ -23,6 +23,7 @@ from tests.support.fake_aws import FakeAws
 BOOTSTRAP = "cdk_bootstrap_is_new_enough"
 BOUNDARY = "permissions_boundary_exists"
 LINKED = "service_linked_roles_exist_or_can_be_made"
+LINKING = "data_repositories_may_be_linked"
 CALLER = "caller_may_use_the_bootstrap_roles"
 DEPLOYER = "deployer_may_make_the_stacks"
 
@@ -209,6 +210,60 @@ def test_a_role_that_each_file_system_gets_cannot_be_made_before(run: Run, fake_
             f" cdk-hnb659fds-cfn-exec-role-{PLACE}; allow it there"
         )
     ]
+
+
+@pytest.mark.check("data_repositories_may_be_linked", "passes")
+def test_a_bucket_that_may_be_linked(run: Run, fake_aws: FakeAws) -> None:
+    assert run(LINKING, REPOSITORY).status is Status.PASSED
+    simulated = [(question[1], question[2], question[3]) for question in fake_aws.asked if question[0] == "simulate"]
+    assert sorted(simulated) == [
+        (EXECUTOR, ("s3:GetBucketPolicy", "s3:ListBucket"), "arn:aws:s3:::my-datasets"),
+        (EXECUTOR, ("s3:GetObject", "s3:PutObject"), "arn:aws:s3:::my-datasets/*"),
+    ]
+
+
+@pytest.mark.check("data_repositories_may_be_linked", "fails")
+@pytest.mark.parametrize(
+    ("decision", "severity", "who"),
+    [
+        (denied("s3:ListBucket", "explicitDeny"), "error", "a refusal by a policy"),
+        (denied("s3:ListBucket", boundary=True), "error", "a refusal by the permissions boundary"),
+        # the bucket's own policy may allow it
+        (denied("s3:ListBucket"), "warning", "no policy that allows it"),
+        (
+            denied("s3:ListBucket", "explicitDeny", organization=True),
+            "warning",
+            "a refusal by a service control policy",
+        ),
+    ],
+)
+def test_a_bucket_that_may_not_be_linked(
+    run: Run, fake_aws: FakeAws, decision: Decision, severity: str, who: str
+) -> None:
+    fake_aws.answers.simulate = {"s3:ListBucket": decision}
+    assert said(run(LINKING, REPOSITORY)) == [
+        (
+            f"{severity}: storage.lustre[0].data_repositories[0].s3_uri: needs s3://my-datasets/ open to"
+            f" cdk-hnb659fds-cfn-exec-role-{PLACE}, with whose rights FSx looks into the bucket as it is linked, got"
+            f" {who}: s3:ListBucket; allow s3:Get*, s3:List*, s3:PutObject on the bucket and the prefix, as"
+            " 'hyperpod-cdk bootstrap-policy' does, or in the bucket's policy"
+        )
+    ]
+
+
+@pytest.mark.check("data_repositories_may_be_linked", "skips")
+@pytest.mark.parametrize("is_bootstrapped", [True, False])
+def test_links_without_an_answer(run: Run, fake_aws: FakeAws, *, is_bootstrapped: bool) -> None:
+    if is_bootstrapped:
+        fake_aws.answers.simulate = NO_SIMULATOR
+    else:
+        fake_aws.answers.bootstrap_version = {"hnb659fds": None}
+    assert run(LINKING, REPOSITORY).status is Status.SKIPPED
+
+
+def test_without_a_link_nothing_is_simulated(run: Run, fake_aws: FakeAws) -> None:
+    assert run(LINKING).status is Status.PASSED
+    assert fake_aws.asked == []
 
 
 @pytest.mark.check("service_linked_roles_exist_or_can_be_made", "skips")

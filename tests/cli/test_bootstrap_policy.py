@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.cli import app
 from tests.cli.conftest import Run
 
 ROLE = {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}}
@@ -68,6 +71,16 @@ def test_json_has_the_documents_and_the_reasons(run: Run, assembly: Path) -> Non
     assert {each["Sid"] for each in policy["document"]["Statement"]} == set(answer["reasons"])
 
 
+def test_what_is_left_out_is_said_with_its_reason(run: Run, tmp_path: Path) -> None:
+    head = written(tmp_path / "groups.out", {"Group": {"Type": "AWS::Logs::LogGroup", "Properties": {}}})
+    lines = run("bootstrap-policy", "dev", "--head", str(head)).stdout.splitlines()
+    told = lines[lines.index("left out of what CloudFormation's handlers ask for:") + 1]
+    assert told.startswith("  AWS::Logs::LogGroup, for DataProtectionPolicy, FieldIndexPolicies, ")
+    assert ": features of log groups that no stack uses" in told
+    (row,) = json.loads(run("bootstrap-policy", "dev", "--head", str(head), "--format", "json").stdout)["left_out"]
+    assert (row["types"], row["properties"][0]) == (["AWS::Logs::LogGroup"], "DataProtectionPolicy")
+
+
 def test_with_a_base_what_leaves_may_be_deleted(run: Run, workspace: Path, assembly: Path, tmp_path: Path) -> None:
     before = written(tmp_path / "before.out", {"Role": ROLE, "Quota": {"Type": "AWS::SageMaker::ComputeQuota"}})
     told = {}
@@ -77,6 +90,36 @@ def test_with_a_base_what_leaves_may_be_deleted(run: Run, workspace: Path, assem
         told[name] = (workspace / f"{name}.json").read_text(encoding="utf-8")
     assert "sagemaker:DeleteComputeQuota" not in told["alone"]
     assert "sagemaker:DeleteComputeQuota" in told["both"]
+
+
+def test_what_is_deployed_is_read_in_place_of_a_base(
+    workspace: Path, assembly: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace)
+    deployed = {"Quota": {"Type": "AWS::SageMaker::ComputeQuota", "Properties": {}}}
+    stack = {"StackName": "dev-foundation", "StackStatus": "CREATE_COMPLETE", "StackId": "arn:aws:cloudformation:::s"}
+
+    class There:
+        def call(self, service: str, operation: str, **_: Any) -> Any:
+            assert (service, operation) == ("cloudformation", "get_template")
+            return {"TemplateBody": {"Resources": deployed}}
+
+        def pages(self, service: str, operation: str, key: str, **_: Any) -> list[Any]:
+            return [stack] if (service, operation, key) == ("cloudformation", "describe_stacks", "Stacks") else []
+
+        def each(self, function: Any, items: Any) -> list[Any]:
+            return [function(item) for item in items]
+
+        def send(self, service: str, operation: str, **params: Any) -> Any:
+            return self.call(service, operation, **params)
+
+    access = Access(open=lambda _region, _account: There())
+    arguments = ["bootstrap-policy", "dev", "--head", str(assembly), "--format", "json"]
+    alone, beside = (CliRunner().invoke(app, [*arguments, *more], obj=access).stdout for more in ((), ("--deployed",)))
+    assert "sagemaker:DeleteComputeQuota" not in alone
+    assert "sagemaker:DeleteComputeQuota" in beside
+    both = CliRunner().invoke(app, [*arguments, "--deployed", "--base", str(assembly)], obj=access)
+    assert (both.exit_code, both.stderr) == (2, "--deployed is what to compare with; leave --base out\n")
 
 
 def test_several_policies_are_several_files(run: Run, workspace: Path, tmp_path: Path) -> None:

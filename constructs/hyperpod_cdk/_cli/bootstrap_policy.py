@@ -21,19 +21,22 @@ from hyperpod_cdk._cli.common import (
     os_errors,
     root_of,
     synthesized,
+    usage,
 )
 from hyperpod_cdk._cli.output import Format, print_json
 from hyperpod_cdk._cli.plans import write_atomically
-from hyperpod_cdk._cli.review import HeadOption
+from hyperpod_cdk._cli.review import HeadOption, with_deployed
 
 if TYPE_CHECKING:
     from hyperpod_cdk.bootstrap_policy import Policy
+    from hyperpod_cdk.catalog.deployer_actions import LeftOut
     from hyperpod_cdk.config import Environment
 
 _CONTEXT = {"chart": "placeholder"}
 
 
 def bootstrap_policy(
+    context: typer.Context,
     environment: EnvironmentArgument,
     *,
     base: Annotated[
@@ -44,6 +47,10 @@ def bootstrap_policy(
             help="Git revision or cloud assembly that is deployed: also what removing its resources needs.",
         ),
     ] = None,
+    deployed: Annotated[
+        bool,
+        typer.Option("--deployed", help="In place of --base: read the deployed templates. Needs credentials."),
+    ] = False,
     head: HeadOption = None,
     out: Annotated[
         Path | None,
@@ -58,12 +65,14 @@ def bootstrap_policy(
     """Write the IAM policy with which CloudFormation can deploy the environment, and nothing else.
 
     For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it. An update that
-    removes something needs rights that the new templates alone do not tell: write the policy with --base then, deploy,
-    and write it without afterwards.
+    removes something needs rights that the new templates alone do not tell: write the policy with --base or --deployed
+    then, deploy, and write it without afterwards.
     """
-    from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, policies  # noqa: PLC0415 - '--help' need not build the models
+    from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, left_out, policies  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
 
+    if deployed and base is not None:
+        usage("--deployed is what to compare with; leave --base out")
     root = root_of(project)
     loaded = loaded_environment(environment_file(environment, root), output=output).environment
     limits = Limits(is_trusted=trusted)
@@ -72,16 +81,19 @@ def bootstrap_policy(
         synthesized(root, environment, base=base, head=head, context=_CONTEXT, limits=limits) as (old, source),
     ):
         assembly, before = source.assembly, old.assembly if old else None
+        if deployed:
+            before = with_deployed(context, source, is_asked=False)[0].assembly
     try:
         made = policies(assembly, loaded, base=before)
     except BootstrapPolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(FINDINGS) from None
     files = _write(made, out) if out is not None else []
+    without = left_out(*(each for each in (assembly, before) if each is not None))
     if output is Format.JSON:
-        print_json(_as_dict(made, loaded, files))
+        print_json(_as_dict(made, loaded, files, without))
     else:
-        _say(made, loaded, files)
+        _say(made, loaded, files, without)
 
 
 def _write(made: Sequence[Policy], out: Path) -> list[Path]:
@@ -93,18 +105,24 @@ def _write(made: Sequence[Policy], out: Path) -> list[Path]:
     return files
 
 
-def _as_dict(made: Sequence[Policy], environment: Environment, files: Sequence[Path]) -> dict[str, object]:
+def _as_dict(
+    made: Sequence[Policy], environment: Environment, files: Sequence[Path], without: Sequence[LeftOut]
+) -> dict[str, object]:
     return {
         "environment": environment.name,
         "account": environment.account,
         "region": environment.region,
         "policies": [{"name": each.name, "characters": each.characters, "document": each.document} for each in made],
         "reasons": {statement.sid: statement.why for each in made for statement in each.statements},
+        "left_out": [
+            {"types": each.types, "properties": each.properties, "actions": each.actions.pattern, "why": each.why}
+            for each in without
+        ],
         "files": [str(file) for file in files],
     }
 
 
-def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path]) -> None:
+def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path], without: Sequence[LeftOut]) -> None:
     from hyperpod_cdk.bootstrap_policy import MOST_CHARACTERS  # noqa: PLC0415 - as above
 
     for policy in made:
@@ -112,6 +130,11 @@ def _say(made: Sequence[Policy], environment: Environment, files: Sequence[Path]
         for statement in policy.statements:
             actions = statement.actions[0] if len(statement.actions) == 1 else f"{len(statement.actions)} actions"
             print(f"  {statement.sid}: {actions}; {statement.why}")
+    if without:
+        print("left out of what CloudFormation's handlers ask for:")
+    for each in without:
+        asking = f", for {', '.join(each.properties)}" if each.properties else ""
+        print(f"  {', '.join(each.types)}{asking}: {each.why}")
     print()
     if not files:
         command = f"hyperpod-cdk bootstrap-policy {environment.name} --out policy.json"

@@ -171,7 +171,7 @@ def review(
     ):
         old, new = found
         if old is None:
-            old, new, witnesses = _with_deployed(context, new, is_asked=change_set)
+            old, new, witnesses = with_deployed(context, new, is_asked=change_set)
         if still is not None:
             _check_still(still, old.assembly, new)
             return
@@ -304,7 +304,8 @@ def _sides(
         yield found
 
 
-def _with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tuple[Source, Source, list[Witness]]:
+def with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tuple[Source, Source, list[Witness]]:
+    """Give what is deployed of the head's stacks, the head with its parameters, and what CloudFormation says of it."""
     from dataclasses import replace  # noqa: PLC0415 - as above
 
     from hyperpod_cdk.review.change_sets import ask  # noqa: PLC0415 - as above

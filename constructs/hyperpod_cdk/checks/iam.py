@@ -92,6 +92,8 @@ _INSTEAD_OF_DEPLOY = (
     "cloudformation:UpdateTerminationProtection",
 )
 _PASS_ROLE = "iam:PassRole"  # noqa: S105 - the name of an action
+_LOOK_INTO_BUCKET = ("s3:GetBucketPolicy", "s3:ListBucket")
+_LOOK_INTO_PREFIX = ("s3:GetObject", "s3:PutObject")
 _INSTEAD_OF_PUBLISHING = ("s3:GetObject", "s3:PutObject")
 
 
@@ -279,6 +281,73 @@ def deployer_may_make_the_stacks(case: Case, aws: Aws) -> Iterator[Found]:
         text=f"{len(asked) - len(refused)} of {len(asked)} actions are allowed to {executor.rpartition('/')[2]}",
         data={"denied": sorted(refused), "actions": actions, "not_judged": sorted(not_judged)},
     )
+
+
+@check(
+    area="iam",
+    asks=("bootstrap_version", "simulate"),
+    inputs="s3_uri of every data repository of every file system; CDK's role cdk-hnb659fds-cfn-exec-role. FSx looks"
+    " into a linked bucket with the rights of whoever links it: s3:Get*, s3:List* and s3:PutObject on bucket and prefix"
+    " (FSx for Lustre user guide, Unable to validate access to an S3 bucket when creating a DRA), of which"
+    " s3:GetBucketPolicy, s3:ListBucket, s3:GetObject and s3:PutObject are asked for.",
+    passes="The policy simulator lets the execution role do all four on each bucket and prefix.",
+    fails="A policy or the permissions boundary refuses one. A warning where only a service control policy refuses it,"
+    " a policy with conditions, or no policy allows it: the bucket's own policy may, which the simulator does not"
+    " read.",
+    skips="IAM could not simulate, or CDK is not bootstrapped; each bucket by itself.",
+    by_hand="aws iam simulate-principal-policy --action-names s3:GetObject s3:PutObject --resource-arns"
+    " arn:aws:s3:::my-datasets/prefix/* --policy-source-arn"
+    " arn:aws:iam::111122223333:role/cdk-hnb659fds-cfn-exec-role-111122223333-us-east-1",
+)
+def data_repositories_may_be_linked(case: Case, aws: Aws) -> Iterator[Found]:
+    """FSx refuses a link to a bucket that CloudFormation's role may not read, once the file system stands."""
+    environment = case.environment
+    links = {
+        f"storage.lustre[{index}].data_repositories[{link}].s3_uri": repository.s3_uri
+        for index, system in enumerate(environment.storage.lustre)
+        for link, repository in enumerate(system.data_repositories)
+    }
+    if not links:
+        return
+    if aws.bootstrap_version(qualifier(case.project)) is None:
+        for path in links:
+            yield Skipped(reason=_NOT_BOOTSTRAPPED, path=path)
+        return
+    role = _executor(case).rpartition("/")[2]
+    for (path, uri), answer in zip(
+        links.items(), together(lambda uri: _linking(uri, case, aws), links.values()), strict=True
+    ):
+        if isinstance(answer, NotAnswered):
+            yield unanswered(answer, path, about=f"rights on {uri}")
+            continue
+        refused = [decision for decision in answer if decision.decision != "allowed"]
+        if refused:
+            is_certain = any(
+                not _is_uncertain(each) and (each.decision == "explicitDeny" or each.denied_by_boundary)
+                for each in refused
+            )
+            listed = "; ".join(
+                f"{who}: {', '.join(actions)}" for who, actions in _by_refusal(refused, surely=()).items()
+            )
+            say = error if is_certain else warning
+            yield say(
+                path,
+                f"needs {uri} open to {role}, with whose rights FSx looks into the bucket as it is linked, got"
+                f" {listed}; allow {', '.join(deployer_actions.DATA_REPOSITORY_ACTIONS)} on the bucket and the prefix,"
+                " as 'hyperpod-cdk bootstrap-policy' does, or in the bucket's policy",
+            )
+
+
+def _linking(uri: str, case: Case, aws: Aws) -> list[Decision]:
+    """Give the decisions on what FSx does with a bucket and a prefix as they are linked."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    arn = f"arn:{case.environment.partition}:s3:::{bucket}"
+    places = {arn: _LOOK_INTO_BUCKET, f"{arn}/{prefix}*": _LOOK_INTO_PREFIX}
+    return [
+        decision
+        for place, actions in places.items()
+        for decision in aws.simulate(_executor(case), actions, resource=place).values()
+    ]
 
 
 def _for_single_resources(

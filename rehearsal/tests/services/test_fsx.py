@@ -634,6 +634,32 @@ class TestAssociations:
             ),
         )
 
+    @pytest.mark.parametrize(
+        ("action", "resource", "is_refused"),
+        [
+            ("s3:ListBucket", "arn:aws:s3:::data", True),
+            ("s3:Get*", "arn:aws:s3:::data/*", True),
+            ("s3:PutObject", "arn:aws:s3:::data/raw/*", True),
+            ("s3:PutObject", "arn:aws:s3:::other/*", False),
+            ("s3:DeleteObject", "arn:aws:s3:::data/*", False),
+        ],
+    )
+    def test_whoever_links_a_bucket_must_be_let_into_it(
+        self, world: Any, refusal: Any, action: str, resource: str, *, is_refused: bool
+    ) -> None:
+        # FSx for Lustre user guide, "Unable to validate access to an S3 bucket when creating a DRA"
+        world.account_file(iam={"denied_actions": [{"action": action, "resource": resource}]})
+        made = make(world)["FileSystemId"]
+        if not is_refused:
+            assert self.link(world, made, uri="s3://data/raw/")
+            return
+        create = world.client("fsx").create_data_repository_association
+        code, message = refusal(create, FileSystemId=made, FileSystemPath="/a", DataRepositoryPath="s3://data/raw/")
+        assert (code, message.partition(".")[0]) == (
+            "BadRequest",
+            "Amazon FSx is unable to validate access to the S3 bucket",
+        )
+
 
 def test_tags(world: Any) -> None:
     made = make(world, Tags=[{"Key": "a", "Value": "1"}])

@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog import lustre, quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.services.identity import may_deploy
 from hyperpod_cdk_rehearsal.embedded.services.interfaces import give_up, make_interface
 from hyperpod_cdk_rehearsal.embedded.services.keys import key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -535,8 +536,12 @@ def _check_association(context: Context, file_system: FileSystem, path: str, rep
             raise ServiceError(
                 "BadRequest", f"DataRepositoryPath {repository} overlaps {other['DataRepositoryPath']} of {other_id}."
             )
-    bucket = repository.removeprefix("s3://").partition("/")[0]
-    if not repository.startswith("s3://") or not _bucket_exists(context, bucket):
+    bucket, _, prefix = repository.removeprefix("s3://").partition("/")
+    if (
+        not repository.startswith("s3://")
+        or not _bucket_exists(context, bucket)
+        or not _may_be_linked(context, bucket, prefix)
+    ):
         raise ServiceError(
             "BadRequest",
             "Amazon FSx is unable to validate access to the S3 bucket. Ensure the IAM role or user you are using has"
@@ -547,6 +552,13 @@ def _check_association(context: Context, file_system: FileSystem, path: str, rep
 def _overlap(one: str, other: str) -> bool:
     first, second = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
     return first.startswith(second) or second.startswith(first)
+
+
+def _may_be_linked(context: Context, bucket: str, prefix: str) -> bool:
+    """Whether whoever links a bucket may look into it (FSx for Lustre user guide, the page of the error above)."""
+    arn = f"arn:{context.partition}:s3:::{bucket}"
+    places = {arn: ("s3:GetBucketPolicy", "s3:ListBucket"), f"{arn}/{prefix}*": ("s3:GetObject", "s3:PutObject")}
+    return all(may_deploy(context, action, place) for place, actions in places.items() for action in actions)
 
 
 def _bucket_exists(context: Context, bucket: str) -> bool:

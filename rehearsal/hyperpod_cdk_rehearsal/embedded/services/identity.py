@@ -58,6 +58,12 @@ def caller_arn(context: Context) -> str:
     return account_of(context).iam.caller or f"arn:{context.partition}:sts::{context.account}:user/moto"
 
 
+def may_deploy(context: Context, action: str, resource: str) -> bool:
+    """Whether CDK's execution role, as which CloudFormation calls services, may do this on that resource."""
+    role = f"role/cdk-hnb659fds-cfn-exec-role-{context.account}-{context.region}"
+    return bool(_evaluated(context, role, action, resource)["EvalDecision"] == "allowed")
+
+
 def _evaluated(context: Context, principal: str, action: str, resource: str) -> dict[str, Any]:
     name = principal.rsplit("/", 1)[-1]
     by = next(
