@@ -139,6 +139,7 @@ def validate(
     from hyperpod_cdk.config import (  # noqa: PLC0415 - 'schema --help' need not build the models
         EnvironmentFileError,
         LoadedEnvironment,
+        UsageError,
         environment_files,
         load_environment,
         missing_scripts,
@@ -147,9 +148,15 @@ def validate(
     from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - as above
 
     root = root_of(project)
-    if environments:
-        files = [file for name in environments for file in _files_of(name, root)]
-    else:
+    nowhere: list[str] = []
+    files: list[Path] = []
+    for name in environments or ():
+        try:
+            files += _files_of(name, root)
+        except UsageError as error:
+            # one name that is mistyped keeps nobody from the mistakes of the other files
+            nowhere.append(str(error))
+    if not environments:
         files = environment_files(root)
         if not files:
             usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
@@ -172,18 +179,25 @@ def validate(
         Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
         for each in checked
     ]
-    print_checked(checked, output=output)
+    if checked or not nowhere:
+        print_checked(checked, output=output)
+    if nowhere:
+        usage("\n".join(nowhere))
     if not all(each.passed for each in checked):
         raise typer.Exit(FINDINGS)
 
 
 def _files_of(name: str, root: Path) -> list[Path]:
-    """Give the file of an environment by name or path, or every file of a folder."""
+    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one."""
+    from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as in validate
+
     folder = Path(name)
     if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
-        return [environment_file(name, root)]
+        return [resolve_environment_file(name, root)]
     files = sorted(each for each in folder.glob("*.yaml") if each.is_file())
-    return files or usage(f"no environment file (*.yaml) in {folder}")
+    if not files:
+        raise UsageError(f"no environment file (*.yaml) in {folder}")
+    return files
 
 
 class Forge(StrEnum):

@@ -50,6 +50,21 @@ def test_wrong_file(run: Run, workspace: Path) -> None:
     ]
 
 
+def test_a_name_that_is_mistyped_hides_no_mistake_elsewhere(run: Run, workspace: Path) -> None:
+    break_dev(workspace)
+    done = run("validate", "prdo", "dev", "./nowhere.yaml")
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == "1 of 1 file refused, 1 error"
+    assert done.stderr.splitlines() == [
+        'no environment "prdo" in environments; there are dev',
+        "no file ./nowhere.yaml; there are dev",
+    ]
+
+
+def test_a_name_is_shown_without_what_a_terminal_obeys(run: Run) -> None:
+    assert run("validate", "a\x1b[2J").stderr.startswith('no environment "a\\x1b[2J"')
+
+
 def test_warning_keeps_exit_code_0(run: Run, workspace: Path) -> None:
     path = workspace / "environments" / "dev.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace('"1.35"', '"1.31"'), encoding="utf-8")

@@ -129,7 +129,8 @@ def resolve_environment_file(name_or_path: str, root: Path) -> Path:
         fix = f"there are {', '.join(names)}"
     else:
         fix = f"{FOLDER}/ holds no environment yet; make one with 'hyperpod-cdk init'"
-    what = f"no file {name_or_path}" if is_path else f'no environment "{name_or_path}" in {shown(root / FOLDER)}'
+    asked = documents.tidy(name_or_path)
+    what = f"no file {asked}" if is_path else f'no environment "{asked}" in {shown(root / FOLDER)}'
     raise UsageError(f"{what}; {fix}")
 
 
