@@ -257,6 +257,8 @@ def _schema_text(page: Page) -> str:
         return review_report_text()
     from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - as above
 
+    # with the sections of the project's extensions
+    root_of(None)
     return schema_text()
 
 
@@ -467,7 +469,7 @@ def cdk(
     from hyperpod_cdk.packaged_node import ToolMissingError, cdk_command, node_variables  # noqa: PLC0415 - as in validate
 
     try:
-        command = cdk_command(root_of(None), say=lambda text: print(text, file=sys.stderr))
+        command = cdk_command(root_of(None, runs_extensions=False), say=lambda text: print(text, file=sys.stderr))
     except ToolMissingError as error:
         usage(str(error))
     sys.stdout.flush()

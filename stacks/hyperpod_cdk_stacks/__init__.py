@@ -16,7 +16,8 @@ def synthesize(project: Path) -> NoReturn:
 
     The whole of an app.py: ``synthesize(Path(__file__).parent)``. The context ``env`` (``cdk synth -c env=prod``) takes
     a name in environments/ or a file's path and narrows it to one. Ends the process: with 0 where the assembly is
-    written, else with 1 after every error of every file.
+    written, with 1 after every error of every file, with 2 where an extension of
+    pyproject.toml raised.
 
     ``project``: the folder with environments/ and, where the project has its own, lifecycle_scripts/ and charts/.
     """
@@ -32,9 +33,15 @@ def synthesize(project: Path) -> NoReturn:
         sys.exit(str(error))
     warm_up()
     # jsii reads JSII_NODE when aws_cdk is first imported
+    from hyperpod_cdk.config.extensions import ExtensionError, activate  # noqa: PLC0415 - as above
     from hyperpod_cdk_stacks import app  # noqa: PLC0415 - as above
 
-    app.synthesize(project)
+    try:
+        activate(project)
+        app.synthesize(project)
+    except ExtensionError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
     # the assembly is written; taking a million objects apart one by one would take a fifth of the whole run again
     sys.stdout.flush()
     sys.stderr.flush()

@@ -73,7 +73,7 @@ def bootstrap_policy(
 
     if deployed and base is not None:
         usage("--deployed is what to compare with; leave --base out")
-    root = root_of(project)
+    root = root_of(project, runs_extensions=False)
     loaded = loaded_environment(environment_file(environment, root), output=output).environment
     limits = Limits(is_trusted=trusted)
     with (

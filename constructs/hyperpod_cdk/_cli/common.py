@@ -68,8 +68,23 @@ EnvironmentArgument = Annotated[
 ]
 
 
-def root_of(project: Path | None) -> Path:
-    """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json."""
+def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
+    """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json.
+
+    Its extensions are those of this process from then on. ``runs_extensions`` is False for verbs that judge files of
+    strangers: they know the sections' names and run no code of the project; exits 2 where an extension is none.
+    """
+    root = _root(project)
+    file = root / "pyproject.toml"
+    names_any = file.is_file() and b"hyperpod-cdk.extensions" in file.read_bytes()
+    if names_any or "hyperpod_cdk.config.extensions" in sys.modules:
+        from hyperpod_cdk.config.extensions import activate  # noqa: PLC0415 - most projects have none
+
+        activate(root, runs=runs_extensions)
+    return root
+
+
+def _root(project: Path | None) -> Path:
     if project is not None:
         if not project.is_dir():
             usage(f"--project: no folder {project}")

@@ -175,7 +175,7 @@ def review(
         if still is not None:
             _check_still(still, old.assembly, new)
             return
-        report = _compared(old, new, root_of(project), day, witnesses)
+        report = _compared(old, new, root_of(project, runs_extensions=False), day, witnesses)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
     _write(texts)
     _print(report, list(texts), output)
@@ -299,7 +299,7 @@ def _sides(
     if template is not None:
         yield _templates(template, base, region or "")
         return
-    root = root_of(project)
+    root = root_of(project, runs_extensions=False)
     with synthesized(root, environment, base=base, head=head, head_revision=head_revision, limits=limits) as found:
         yield found
 

@@ -61,7 +61,7 @@ def templates(
     from hyperpod_cdk.review.pictures.diagram import diagram  # noqa: PLC0415 - as above
     from hyperpod_cdk.templates.template_yaml import differing_files, environment_yaml, write_files  # noqa: PLC0415 - as above
 
-    root = root_of(project)
+    root = root_of(project, runs_extensions=False)
     folder = out or root / FOLDER
     wanted = environments or [path.stem for path in environment_files(root)]
     if not wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -144,6 +145,18 @@ class Verb(_Quick, TyperCommand):
 
 class Verbs(_Quick, TyperGroup):
     """A group whose verbs stand in the order in which somebody needs them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; what an extension of the project raises ends it as a mistake of usage does."""
+        try:
+            return super().invoke(ctx)
+        except RuntimeError as error:
+            # imported by whoever raised it
+            extensions = sys.modules.get("hyperpod_cdk.config.extensions")
+            if extensions is None or not isinstance(error, extensions.ExtensionError):
+                raise
+            print(error, file=sys.stderr)
+            raise typer.Exit(2) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Give the names in order."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hyperpod_cdk.config import Environment, LoadedEnvironment
+from hyperpod_cdk.config import Environment, Extension, LoadedEnvironment
+from hyperpod_cdk.config.extensions import active
 from hyperpod_cdk.findings import Finding, Severity, passed
 
 if TYPE_CHECKING:
@@ -200,6 +201,8 @@ class Register:
     def __iter__(self) -> Iterator[Check]:
         for module in self._modules:
             yield from self._loaded(module).values()
+        if self._modules:
+            yield from _of_extensions()
 
     def __getitem__(self, name: str) -> Check:
         return next(check for check in self if check.name == name)
@@ -247,6 +250,36 @@ class Register:
             return function
 
         return register
+
+
+def _of_extensions() -> Iterator[Check]:
+    """Give the checks that the project adds, each of an area that has the extension's name."""
+    for extension in active():
+        for each in extension.checks:
+            if isinstance(each, Check):
+                yield replace(each, run=_blaming(extension, each.run))
+                continue
+            told = (each.__doc__ or each.__name__).strip().splitlines()[0]
+            yield Check(
+                name=each.__name__,
+                area=extension.name.replace("_", "-"),
+                run=_blaming(extension, each),
+                asks=(),
+                inputs=f"The extension {extension.name} of the project.",
+                passes=told,
+                fails="It says what is wrong.",
+                skips="Where it says so.",
+                by_hand="",
+            )
+
+
+def _blaming(extension: Extension, function: Callable[[Any, Any], Iterable[Found]]) -> CheckFunction:
+    def run(case: Case, aws: Aws) -> Iterator[Found]:
+        with extension.blamed():
+            found = list(function(case, aws))
+        yield from found
+
+    return run
 
 
 REGISTER = Register(MODULES)

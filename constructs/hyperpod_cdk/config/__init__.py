@@ -5,6 +5,7 @@ from __future__ import annotations
 from hyperpod_cdk.config.checkpointing import CheckpointAccount, TieredCheckpointing
 from hyperpod_cdk.config.eks import Eks, ExistingEks
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.extensions import Extension, section_of
 from hyperpod_cdk.config.hyperpod import HyperPod, KarpenterPool
 from hyperpod_cdk.config.instance_group import Batch, Image, InstanceGroup, Patching, Taint
 from hyperpod_cdk.config.instance_types import StatedInstanceType
@@ -30,6 +31,7 @@ from hyperpod_cdk.config.operators import (
 )
 from hyperpod_cdk.config.restricted_group import AnyGroup, RestrictedEnvironment, RestrictedGroup, RestrictedLustre
 from hyperpod_cdk.config.schema import environment_schema
+from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.storage import Claim, DataRepository, Lustre, S3Volume, Storage
 from hyperpod_cdk.config.task_governance import PriorityClass, Quota, Sharing, TaskGovernance, Team
 
@@ -45,6 +47,7 @@ __all__ = [
     "EnvironmentFileError",
     "ExistingEks",
     "ExistingNetwork",
+    "Extension",
     "HyperPod",
     "Image",
     "InferenceOperator",
@@ -64,6 +67,7 @@ __all__ = [
     "RestrictedGroup",
     "RestrictedLustre",
     "S3Volume",
+    "Section",
     "Sharing",
     "Spaces",
     "StatedInstanceType",
@@ -80,5 +84,6 @@ __all__ = [
     "load_environment",
     "missing_scripts",
     "resolve_environment_file",
+    "section_of",
     "shared_names",
 ]

@@ -13,6 +13,7 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.config import documents, rules
 from hyperpod_cdk.config.documents import DocumentError, Said, shown
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.extensions import environment_model
 from hyperpod_cdk.config.source import ENVIRONMENT, DataPath, Source, parse_path
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.findings import Finding, Severity
@@ -86,7 +87,7 @@ def load_environment(
     except DocumentError as error:
         raise EnvironmentFileError(error.findings) from None
     day = today or datetime.now(UTC).date()
-    environment, said = documents.validated(Environment, source, likely=_likely(source.data))
+    environment, said = documents.validated(environment_model(), source, likely=_likely(source.data))
     said += [
         Said(problem.severity, problem.path, problem.message, rule.name)
         for rule, problem in rules.problems(environment, today=day)

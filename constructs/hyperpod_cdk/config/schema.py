@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.extensions import environment_model
 from hyperpod_cdk.json_schema import as_text, schema_of_file
 
 
@@ -13,7 +13,7 @@ def environment_schema() -> dict[str, Any]:
 
     It carries every bound of a single value; rules over several values are the loader's.
     """
-    schema = schema_of_file(Environment, title="hyperpod-cdk environment")
+    schema = schema_of_file(environment_model(), title="hyperpod-cdk environment")
     zones = schema["$defs"]["Network"]["properties"]["availability_zones"]
     zones["additionalProperties"] = {"anyOf": [zones["additionalProperties"], {"type": "null"}]}
     return schema

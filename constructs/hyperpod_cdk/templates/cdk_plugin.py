@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import groupby
@@ -10,10 +12,14 @@ from pathlib import Path
 import aws_cdk as cdk
 import jsii
 
+from hyperpod_cdk.config.extensions import ExtensionError, active
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
 from hyperpod_cdk.templates.engine import validation_engine
 from hyperpod_cdk.templates.rules import LEFT_OUT, RULES, Problem, Suppressions, problems
+
+USAGE = 2
+"""Exit code where an extension raised: nothing was judged."""
 
 
 def check_templates(paths: Iterable[str | Path], *, region: str | None = None) -> list[Finding]:
@@ -56,11 +62,18 @@ class TemplateChecks:
     @property
     def rule_ids(self) -> list[str]:
         """Every rule that may speak: this pack's own, then the engine's."""
-        return [*RULES, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
+        added = [rule.id for extension in active() for rule in extension.rules]
+        return [*RULES, *added, *(rule.id for rule in validation_engine().list_rules() if rule.id not in LEFT_OUT)]
 
     def validate(self, context: cdk.IPolicyValidationContext) -> cdk.PolicyValidationPluginReport:
         """Check the templates of an app or stage, each for the region of its stack."""
-        found = [problem for assembly in _assemblies(context) for problem in problems(assembly)]
+        try:
+            found = [problem for assembly in _assemblies(context) for problem in problems(assembly)]
+        except ExtensionError as error:
+            # this is called by JavaScript, which would hide whose mistake it is
+            sys.stderr.write(f"{error}\n")
+            sys.stderr.flush()
+            os._exit(USAGE)
         return cdk.PolicyValidationPluginReport(
             success=not any(problem.severity is Severity.ERROR for problem in found),
             violations=[_violation(problem) for problem in found],

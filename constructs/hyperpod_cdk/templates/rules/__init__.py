@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hyperpod_cdk.templates.rules.engine import LEFT_OUT
 from hyperpod_cdk.templates.rules.pack import RULES, TABLE, problems
-from hyperpod_cdk.templates.rules.rule import Problem, Rule
+from hyperpod_cdk.templates.rules.rule import Context, Problem, Rule, Spot
 from hyperpod_cdk.templates.rules.suppressions import WITHOUT_REASON, Suppression, Suppressions
 
 __all__ = [
@@ -16,8 +16,10 @@ __all__ = [
     "RULES",
     "TABLE",
     "WITHOUT_REASON",
+    "Context",
     "Problem",
     "Rule",
+    "Spot",
     "Suppression",
     "Suppressions",
     "problems",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hyperpod_cdk.config.extensions import active
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.templates.assembly import Assembly
 from hyperpod_cdk.templates.rules import access, cluster, data, network, portable
@@ -217,6 +218,10 @@ def problems(assembly: Assembly, *, is_own: bool = True) -> list[Problem]:
     """
     found = [problem for stack in assembly.stacks for problem in engine_problems(stack)]
     context = Context(assembly)
+    spots = [(rule, spot) for rule in TABLE for spot in rule.check(context)]
+    for extension in active():
+        with extension.blamed():
+            spots += [(rule, spot) for rule in extension.rules for spot in rule.check(context)]
     found += [
         Problem(
             stack=assembly.by_name[spot.resource.stack],
@@ -226,7 +231,6 @@ def problems(assembly: Assembly, *, is_own: bool = True) -> list[Problem]:
             logical_id=spot.resource.logical_id,
             place=spot.place,
         )
-        for rule in TABLE
-        for spot in rule.check(context)
+        for rule, spot in spots
     ]
     return found

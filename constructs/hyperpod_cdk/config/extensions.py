@@ -1,0 +1,194 @@
+"""What a project adds to its environments: named in its pyproject.toml, so that the app and every verb know it.
+
+    [tool.hyperpod-cdk.extensions]
+    results = "ours:RESULTS"
+
+``results`` is the extension's name and its section in environment files, ``ours:RESULTS`` a module beside app.py (or an
+installed one) and what it calls its ``Extension``. Whoever judges a stranger's files takes the names alone and runs no
+code of them: ``activate(project, runs=False)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import Field, create_model
+
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.section import Section
+
+FILE = "pyproject.toml"
+"""Where a project names its extensions."""
+
+_TABLE = "tool.hyperpod-cdk.extensions"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+OwnSection = TypeVar("OwnSection", bound=Section)
+
+
+class ExtensionError(RuntimeError):
+    """An extension cannot be used, or raised; the text names it, with its own traceback."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extension:
+    """What a project adds.
+
+    ``section``: the model of its section of environment files; an environment has it by stating the section.
+    ``constructs``: called with the stage (``HyperPodEnvironment``) and the section of each environment that states it,
+    without a ``section`` with None and for every environment. Import aws_cdk within it: 'validate' starts no Node.js.
+    ``checks``: of preflight, each a function of the case and of AWS that gives findings (``checks.model.error``,
+    ``warning``), named for its rule, or a whole ``checks.model.Check``. ``rules``: ``templates.rules.Rule``, judged
+    over the templates of every environment.
+    ``name`` is that of pyproject.toml, which the loader fills in.
+    """
+
+    section: type[Section] | None = None
+    constructs: Callable[[Any, Any], object] | None = None
+    checks: Sequence[Callable[[Any, Any], Iterable[Any]] | Any] = ()
+    rules: Sequence[Any] = ()
+    name: str = ""
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Let what the extension's code raises be the extension's: an ExtensionError with its traceback."""
+        with _blamed(self.name):
+            yield
+
+
+@dataclass
+class _Active:
+    """The extensions of the project that this process works on; None for one whose code is not run."""
+
+    found: Mapping[str, Extension | None] = field(default_factory=dict)
+    model: type[Environment] = Environment
+
+
+_ACTIVE = _Active()
+
+
+def activate(project: Path, *, runs: bool = True) -> None:
+    """Take the extensions of ``project`` in place of any before; with ``runs`` False their names alone.
+
+    Raises ExtensionError where pyproject.toml names one that cannot be loaded.
+    """
+    found = {name: _loaded(project, name, target) if runs else None for name, target in _named(project).items()}
+    _ACTIVE.found = MappingProxyType(found)
+    _ACTIVE.model = _model(found)
+
+
+def active() -> tuple[Extension, ...]:
+    """Give the extensions whose code runs here, in the order of pyproject.toml."""
+    return tuple(each for each in _ACTIVE.found.values() if each is not None)
+
+
+def environment_model() -> type[Environment]:
+    """Give the model of environment files, with the section of each extension."""
+    return _ACTIVE.model
+
+
+def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection | None:
+    """Give an extension's section of an environment, None where the file does not state it."""
+    found = (getattr(environment, each.name, None) for each in active() if each.section is kind)
+    return next((each for each in found if isinstance(each, kind)), None)
+
+
+def _named(project: Path) -> Mapping[str, str]:
+    path = project / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return {}
+    # most files name none, and reading TOML takes as long as everything else here
+    if "hyperpod-cdk.extensions" not in text:
+        return {}
+    try:
+        table = tomllib.loads(text)["tool"]["hyperpod-cdk"]["extensions"]
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise ExtensionError(f"{FILE}: [{_TABLE}] cannot be read: {error}") from None
+    for name, target in table.items():
+        if not _NAME.fullmatch(name) or name in Environment.model_fields:
+            taken = "a section of hyperpod-cdk's own" if name in Environment.model_fields else repr(name)
+            raise ExtensionError(
+                f"{FILE}: [{_TABLE}] {name}: must be lower-case letters, digits and _, the name of a section that"
+                f" environment files do not have yet, got {taken}; rename it"
+            )
+        if not isinstance(target, str) or not _TARGET.fullmatch(target):
+            raise ExtensionError(
+                f"{FILE}: [{_TABLE}] {name}: must be a module and the name of an Extension in it, got {target!r};"
+                f' write {name} = "ours:{name.upper()}"'
+            )
+    return {str(name): str(target) for name, target in table.items()}
+
+
+def _loaded(project: Path, name: str, target: str) -> Extension:
+    module, _, attribute = target.partition(":")
+    with _blamed(name):
+        found = getattr(_module(project.resolve(), module), attribute)
+    if not isinstance(found, Extension):
+        raise ExtensionError(f"the extension {name}: {target} must be an Extension, got {type(found).__name__}")
+    if found.section is not None and not (inspect.isclass(found.section) and issubclass(found.section, Section)):
+        raise ExtensionError(
+            f"the extension {name}: section must be a class made of hyperpod_cdk.config.Section, which refuses keys"
+            f" that it does not know, got {found.section!r}"
+        )
+    return replace(found, name=name)
+
+
+def _module(project: Path, name: str) -> Any:
+    top = name.partition(".")[0]
+    own = [path for path in (project / f"{top}.py", project / top) if path.exists()]
+    there = getattr(sys.modules.get(top), "__file__", None)
+    if own and there is not None and not Path(there).is_relative_to(project):
+        # a process that worked on another project before
+        for each in [each for each in sys.modules if each == top or each.startswith(f"{top}.")]:
+            del sys.modules[each]
+    if str(project) not in sys.path:
+        sys.path.insert(0, str(project))
+    elif own:
+        sys.path.remove(str(project))
+        sys.path.insert(0, str(project))
+    return import_module(name)
+
+
+def _model(found: Mapping[str, Extension | None]) -> type[Environment]:
+    fields: dict[str, Any] = {}
+    for name, extension in found.items():
+        if extension is None:
+            fields[name] = (Any, None)
+        elif extension.section is not None:
+            told = inspect.getdoc(extension.section) or f"The section of the extension {name}."
+            fields[name] = (extension.section | None, Field(default=None, description=told))
+    if not fields:
+        return Environment
+    return create_model("Environment", __base__=Environment, __doc__=Environment.__doc__, **fields)
+
+
+@contextmanager
+def _blamed(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ExtensionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the extension's
+        # the frames of this module say nothing about what is wrong in theirs
+        own = error.__traceback__
+        while own is not None and own.tb_frame.f_code.co_filename in (__file__, _CONTEXT_FILE):
+            own = own.tb_next
+        told = "".join(traceback.format_exception(type(error), error, own))
+        raise ExtensionError(f"{told}the extension {name} of {FILE} raised this, not hyperpod-cdk") from None
+
+
+_CONTEXT_FILE = inspect.getsourcefile(contextmanager) or ""

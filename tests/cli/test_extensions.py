@@ -1,0 +1,189 @@
+"""What a project adds takes effect in every verb; what is wrong with it is said as the project's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.config.extensions import activate
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+REFUSED = "pyproject.toml: [tool.hyperpod-cdk.extensions]"
+PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
+(TABLE,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+(CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(SECTION,) = re.findall(r"```yaml\n# environments/prod\.yaml\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _no_extension_stays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    yield
+    activate(tmp_path_factory.mktemp("none"))
+
+
+@pytest.fixture
+def demo(run: Run, workspace: Path) -> Path:
+    """A project with the extension of the page."""
+    run("new", "demo")
+    folder = workspace / "demo"
+    with (folder / "pyproject.toml").open("a", encoding="utf-8") as stream:
+        stream.write(f"\n{TABLE}")
+    (folder / "ours.py").write_text(CODE, encoding="utf-8")
+    return folder
+
+
+def state(demo: Path, section: str) -> int:
+    """Write a section at the end of the environment file and give its line."""
+    file = demo / "environments" / "prod.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + section, encoding="utf-8")
+    return len(text.splitlines()) + 1
+
+
+def synthesize(demo: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=demo,
+        env={**os.environ, "CDK_OUTDIR": str(demo / "cdk.out")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_no_part_is_longer_than_thirty_lines() -> None:
+    parts = re.split(r"\n\n\n", CODE)
+    assert max(len(part.splitlines()) for part in parts) <= 30
+
+
+def test_its_section_is_validated(run: Run, demo: Path) -> None:
+    line = state(demo, SECTION)
+    assert run("validate", "prod", cwd=demo).returncode == 0
+    (demo / "environments" / "prod.yaml").write_text(
+        (demo / "environments" / "prod.yaml").read_text(encoding="utf-8").replace("name: /ours", "nane: /ours"), "utf-8"
+    )
+    done = run("validate", "prod", cwd=demo)
+    assert done.returncode == 1
+    assert f"environments/prod.yaml:{line} results.nane: " in done.stdout
+    assert "did you mean name?" in done.stdout
+
+
+def test_it_stands_in_the_schema(run: Run, demo: Path) -> None:
+    schema = json.loads(run("schema", cwd=demo).stdout)
+    assert schema["properties"]["results"]["description"] == "A log group for what our jobs write."
+    assert schema["$defs"]["Results"]["additionalProperties"] is False
+
+
+def test_without_the_extension_its_section_is_unknown(run: Run, demo: Path) -> None:
+    line = state(demo, SECTION)
+    (demo / "pyproject.toml").unlink()
+    done = run("validate", "prod", cwd=demo)
+    assert done.returncode == 1
+    assert f"environments/prod.yaml:{line} results: " in done.stdout
+
+
+def test_its_check_runs_in_preflight(run: Run, demo: Path) -> None:
+    line = state(demo, SECTION.replace("/ours", "/theirs"))
+    done = run("preflight", "prod", "--offline", "--only", "results", cwd=demo)
+    assert done.returncode == 1
+    assert (
+        f'environments/prod.yaml:{line} results.name: must begin with /ours/, got "/theirs/results"; set name:'
+        " /ours/theirs/results"
+    ) in done.stdout
+
+
+@pytest.mark.examples
+def test_its_construct_and_its_rule_take_effect(demo: Path) -> None:
+    state(demo, SECTION)
+    done = synthesize(demo)
+    assert done.returncode == 0, done.stderr
+    template = next((demo / "cdk.out").glob("assembly-prod/*foundation*.template.json")).read_text(encoding="utf-8")
+    assert '"/ours/results"' in template
+    code = (demo / "ours.py").read_text(encoding="utf-8").replace("ONE_YEAR", "ONE_MONTH")
+    (demo / "ours.py").write_text(code, encoding="utf-8")
+    done = synthesize(demo)
+    assert done.returncode == 1
+    assert "ours-kept-a-year" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "checks",
+        "module",
+        pytest.param("constructs", marks=pytest.mark.examples),
+        pytest.param("rules", marks=pytest.mark.examples),
+    ],
+)
+def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part: str) -> None:
+    state(demo, SECTION)
+    first = {
+        "constructs": "    from aws_cdk import aws_logs as logs\n",
+        "checks": "    results = section_of(",
+        "rules": '    for group in context.assembly.of_type("',
+        "module": "KEPT = Rule(",
+    }[part]
+    indent = first[: len(first) - len(first.lstrip())]
+    code = CODE.replace(first, f'{indent}raise LookupError("no such thing")\n{first}')
+    (demo / "ours.py").write_text(code, encoding="utf-8")
+    done = run("preflight", "prod", "--offline", cwd=demo) if part in ("checks", "module") else synthesize(demo)
+    assert done.returncode == 2
+    assert 'ours.py", line ' in done.stderr
+    assert done.stderr.endswith(
+        "LookupError: no such thing\nthe extension results of pyproject.toml raised this, not hyperpod-cdk\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            'network = "ours:RESULTS"',
+            (
+                f"{REFUSED} network: must be lower-case letters, digits and _, the name of a section that environment"
+                " files do not have yet, got a section of hyperpod-cdk's own; rename it"
+            ),
+        ),
+        (
+            'results = "ours.py"',
+            (
+                f"{REFUSED} results: must be a module and the name of an Extension in it, got 'ours.py'; write results"
+                ' = "ours:RESULTS"'
+            ),
+        ),
+        ('results = "ours:KEPT"', "the extension results: ours:KEPT must be an Extension, got Rule"),
+    ],
+)
+def test_a_table_that_names_none(run: Run, demo: Path, table: str, said: str) -> None:
+    text = (demo / "pyproject.toml").read_text(encoding="utf-8")
+    (demo / "pyproject.toml").write_text(text.replace('results = "ours:RESULTS"', table), encoding="utf-8")
+    done = run("validate", "prod", cwd=demo)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{said}\n")
+
+
+def test_verbs_that_judge_strangers_run_no_code_of_theirs(run: Run, demo: Path) -> None:
+    state(demo, SECTION)
+    (demo / "ours.py").write_text("raise SystemExit('run')", encoding="utf-8")
+    done = run("review", "prod", "--base", "nowhere", cwd=demo)
+    assert done.returncode == 2
+    assert "run" not in done.stderr.split()
+
+
+@pytest.mark.examples
+def test_it_is_reviewed_and_rehearsed(run: Run, demo: Path, project: Path) -> None:
+    (demo / "node_modules").symlink_to(project / "node_modules")
+    git = ["git", "-c", "user.name=Dana", "-c", "user.email=dana@example.com"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "First"]):
+        subprocess.run([*git, *words], cwd=demo, check=True)
+    state(demo, SECTION)
+    done = run("review", "prod", "--base", "main", cwd=demo)
+    assert "/ours/results" in done.stdout or "Results" in done.stdout, done.stdout + done.stderr
+    done = run("rehearse", "prod", cwd=demo)
+    assert done.returncode == 0, done.stdout + done.stderr
