@@ -104,7 +104,7 @@ def test_the_wheel_carries_its_data_and_nothing_else_of_the_repository(wheel: Pa
     projects = {name.removeprefix("hyperpod_cdk/_project/") for name in names if "/_project/" in name}
     # what 'hyperpod-cdk new' writes as it stands here, and the lock by which the CDK CLI is installed
     assert projects == {
-        *("app.py", "cdk.json", "package-lock.json", ".gitlab-ci.yml", ".ci/post_review.py"),
+        *("app.py", "cdk.json", "package-lock.json", ".gitlab-ci.yml", ".ci/post_review.py", ".ci/deployed_tool.py"),
         *(f".github/workflows/{name}.yaml" for name in ("review", "deploy", "deploy-environment")),
     }
     assert [name for name in names if "__pycache__" in name] == []
@@ -183,7 +183,7 @@ def test_what_is_installed_makes_a_project_and_rehearses_it(wheel: Path, project
     author = ("-c", "user.name=Dana", "-c", "user.email=dana@example.com")
     run("git", *author, "commit", "--quiet", "--message", "First", folder=demo)
     assert "ok, 2 warnings" in run("hyperpod-cdk", "validate", folder=demo)
-    assert "0 failed" in run("hyperpod-cdk", "preflight", "prod", "--offline", folder=demo)
+    assert "nothing failed" in run("hyperpod-cdk", "preflight", "prod", "--offline", folder=demo)
     run("hyperpod-cdk", "cdk", "synth", "--quiet", "-c", "env=prod", folder=demo)
     assert "no change" in run("hyperpod-cdk", "review", "prod", "--base", "main", folder=demo)
     run("hyperpod-cdk", "templates", "--trusted", folder=demo)

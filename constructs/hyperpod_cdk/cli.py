@@ -365,7 +365,7 @@ def init(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Write environments/NAME.yaml; the file passes 'validate', and an existing one is never overwritten."""
-    from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
 
     answers = Answers(
         name=name,
@@ -384,6 +384,11 @@ def init(
     try:
         with os_errors(root):
             path = write_environment(answers, root)
+            schema = root / SCHEMA
+            if not schema.exists():
+                # the file's first line names it
+                schema.parent.mkdir(parents=True, exist_ok=True)
+                schema.write_text(_schema_text(Page.ENVIRONMENT), encoding="utf-8", newline="\n")
     except ScaffoldError as error:
         usage(str(error))
     steps = [
@@ -391,7 +396,7 @@ def init(
         f"hyperpod-cdk rehearse {name}",
         "hyperpod-cdk charts pull",
         f"hyperpod-cdk review {name} --deployed",
-        f"cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
+        f"hyperpod-cdk cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
     ]
     if output is Format.JSON:
         print_json({"file": str(path), "next": steps})

@@ -99,6 +99,16 @@ def test_its_check_runs_in_preflight(run: Run, demo: Path) -> None:
     ) in done.stdout
 
 
+def test_files_of_another_commit_are_judged_by_the_extensions_of_who_judges(run: Run, demo: Path) -> None:
+    state(demo, SECTION.replace("/ours", "/theirs"))
+    (demo / ".head").mkdir()
+    (demo / "environments").rename(demo / ".head" / "environments")
+    (demo / "environments").mkdir()
+    done = run("preflight", "prod", "--project", ".head", "--offline", "--only", "results", cwd=demo)
+    assert done.returncode == 1
+    assert "results.name: must begin with /ours/" in done.stdout
+
+
 @pytest.mark.examples
 def test_its_construct_and_its_rule_take_effect(demo: Path) -> None:
     state(demo, SECTION)

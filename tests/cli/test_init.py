@@ -28,9 +28,11 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
         f"wrote {workspace / 'environments' / 'lab.yaml'}",
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
         "      for a real deployment 'hyperpod-cdk charts pull', 'hyperpod-cdk review lab --deployed', and then",
-        "      cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
+        "      hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]
     assert run("validate", "lab").returncode == 0
+    # what the file's first line names is there
+    assert (workspace / "environments" / "../schemas/environment.schema.json").is_file()
 
 
 def test_full(run: Run, workspace: Path) -> None:
@@ -46,7 +48,7 @@ def test_full(run: Run, workspace: Path) -> None:
         "hyperpod-cdk rehearse lab",
         "hyperpod-cdk charts pull",
         "hyperpod-cdk review lab --deployed",
-        "cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
+        "hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]
     environment = load_environment(workspace / "environments" / "lab.yaml").environment
     system, workers = environment.hyperpod.instance_groups

@@ -31,9 +31,10 @@ ALWAYS = {
 }
 GITHUB = {
     ".ci/post_review.py",
+    ".ci/deployed_tool.py",
     *(f".github/workflows/{name}.yaml" for name in ("review", "deploy", "deploy-environment")),
 }
-GITLAB = {".ci/post_review.py", ".gitlab-ci.yml"}
+GITLAB = {".ci/post_review.py", ".ci/deployed_tool.py", ".gitlab-ci.yml"}
 NOT_EMPTY = (
     "DIR: full is not empty (it holds note) and nothing is ever overwritten; choose a folder that is empty or not"
     " there, or add an environment to a project with 'hyperpod-cdk init NAME'"
@@ -71,7 +72,17 @@ def test_at_most_twelve_files(run: Run, workspace: Path, words: tuple[str, ...],
     assert (done.returncode, done.stderr) == (0, "")
     made = files(workspace / "demo")
     assert made == ALWAYS | more
-    assert len(made) <= 12
+    subprocess.run(["git", "init", "-q"], cwd=workspace / "demo", check=True)  # noqa: S607 - git is where PATH has it
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard"],  # noqa: S607 - as above
+        cwd=workspace / "demo",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    # the schema is made, and made anew where an extension adds a section: the repository does not keep it
+    assert set(listed) == made - {"schemas/environment.schema.json"}
+    assert len(listed) <= 12
     assert done.stdout.splitlines() == [
         *(f"wrote demo/{name}" for name in sorted(made)),
         "next: cd demo && hyperpod-cdk validate prod && hyperpod-cdk rehearse prod",

@@ -68,19 +68,26 @@ EnvironmentArgument = Annotated[
 ]
 
 
+_EXTENSIONS = "pyproject.toml"
+
+
 def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
     """Give the project's root: as told, else the nearest folder above that holds environments/ or cdk.json.
 
-    Its extensions are those of this process from then on. ``runs_extensions`` is False for verbs that judge files of
+    The extensions of its pyproject.toml, else of that above the folder that this runs in, are those of this process
+    from then on. ``runs_extensions`` is False for verbs that judge files of
     strangers: they know the sections' names and run no code of the project; exits 2 where an extension is none.
     """
     root = _root(project)
-    file = root / "pyproject.toml"
+    # files of another commit, which a pipeline has put into a folder, are judged by the extensions of who judges
+    file = next(
+        (each for each in (root / _EXTENSIONS, _root(None) / _EXTENSIONS) if each.is_file()), root / _EXTENSIONS
+    )
     names_any = file.is_file() and b"hyperpod-cdk.extensions" in file.read_bytes()
     if names_any or "hyperpod_cdk.config.extensions" in sys.modules:
         from hyperpod_cdk.config.extensions import activate  # noqa: PLC0415 - most projects have none
 
-        activate(root, runs=runs_extensions)
+        activate(file.parent, runs=runs_extensions)
     return root
 
 

@@ -10,16 +10,13 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, checked_text
+from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, checked_text
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.schema import schema_text
 from hyperpod_cdk.packaged_node import shipped
 
 SAMPLE = Answers(name="prod", account="111122223333", region="us-east-1")
 """What the environment of the README is; who answers nothing else gets that file."""
-
-SCHEMA = Path("schemas/environment.schema.json")
-"""Where the first line of an environment file looks for its schema."""
 
 _TEMPLATES = Path(__file__).parent / "project"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -42,8 +39,9 @@ _PIPELINES: Mapping[str, Sequence[str]] = {
         ".github/workflows/deploy.yaml",
         ".github/workflows/deploy-environment.yaml",
         ".ci/post_review.py",
+        ".ci/deployed_tool.py",
     ),
-    "gitlab": (".gitlab-ci.yml", ".ci/post_review.py"),
+    "gitlab": (".gitlab-ci.yml", ".ci/post_review.py", ".ci/deployed_tool.py"),
 }
 
 

@@ -14,6 +14,9 @@ from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
 from hyperpod_cdk.config.several import blocks, free_blocks
 from hyperpod_cdk.findings import Severity
 
+SCHEMA = Path("schemas/environment.schema.json")
+"""Where the first line of an environment file looks for its schema."""
+
 SYSTEM_TYPE = "ml.m5.2xlarge"
 _SYSTEM_COUNT = 2
 _LUSTRE_GIB = 4800
@@ -93,7 +96,7 @@ def environment_text(answers: Answers, *, chosen: tuple[str, Mapping[str, str]] 
     """
     zones = answers.zones or default_zones(answers.region)
     lines = [
-        "# yaml-language-server: $schema=../schemas/environment.schema.json",
+        f"# yaml-language-server: $schema=../{SCHEMA.as_posix()}",
         "",
         f"name: {_scalar(answers.name)}",
         f'account: "{answers.account}" # in quotes, for without them YAML reads a number',
