@@ -14,7 +14,7 @@ export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 export NPM_CONFIG_UPDATE_NOTIFIER := false
 
-.PHONY: help setup rehearse synth test test-slow examples faults fuzz lint audit training format docs lock bench clean
+.PHONY: help setup rehearse synth test test-slow examples faults fuzz lint audit training format docs lock release bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -121,6 +121,9 @@ lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew int
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
 	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund
+
+release: $(READY) ## build sdists and wheels into dist/ twice, judge licences, list what comes along, use them as a stranger
+	$(BIN)/python scripts/release.py
 
 bench: $(READY) ## measure, side by side with a reference in the same run
 	$(BIN)/python scripts/bench.py

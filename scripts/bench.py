@@ -88,11 +88,10 @@ def _synth_against_empty(scratch: Path) -> Sequence[str]:
 
 
 def _synth_against_builtin(scratch: Path) -> Sequence[str]:
-    # the very same script, so that nothing but the validation differs
+    # what app.py does, so that nothing but the validation differs
     code = (
-        (ROOT / "app.py")
-        .read_text(encoding="utf-8")
-        .replace("Path(__file__).parent", "Path.cwd(), builtin_validation=True")
+        "from pathlib import Path\nfrom hyperpod_cdk.packaged_node import use_packaged_node\nuse_packaged_node()\n"
+        "from hyperpod_cdk_stacks.app import synthesize\nsynthesize(Path.cwd(), builtin_validation=True)"
     )
     ours, builtin = _paired(_app(scratch / "ours"), _python(code, scratch / "builtin", env="prod"))
     return _row("python app.py, prod", ours, "the same with CDK's validation on", builtin, 0.5)
@@ -106,7 +105,10 @@ def _fifty_environments(scratch: Path) -> Sequence[str]:
     for index in range(count):
         name = f"env{index:02}"
         (environments / f"{name}.yaml").write_text(text.replace("name: prod", f"name: {name}", 1), encoding="utf-8")
-    code = "import sys\nfrom pathlib import Path\nfrom stacks.app import synthesize\nsynthesize(Path(sys.argv[1]))"
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom hyperpod_cdk_stacks.app import synthesize\n"
+        "synthesize(Path(sys.argv[1]))"
+    )
     many = _measure(_python(code, scratch / "many", arguments=[str(scratch / "fifty")]), runs=1)
     each = Measured((many.median / count,))
     return ("50 environments in one process, each", f"{each.median:.2f}", "", "", "", "0.50 s")
