@@ -18,10 +18,10 @@ from importlib.resources import files
 from typing import Any
 
 from hyperpod_cdk.catalog import deployer_actions, iam
-from hyperpod_cdk.catalog.iam_matching import Statement, decide, listed, names_action
 from hyperpod_cdk.checks.iam import WHEN
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk_rehearsal.embedded.cloudformation.schema import Registry
+from hyperpod_cdk_rehearsal.embedded.published.policies import Statement, evaluate, listed, speaks_of_action
 from hyperpod_cdk_rehearsal.embedded.traffic import Call
 
 Step = Mapping[str, Any]
@@ -178,8 +178,8 @@ def refused(statements: Sequence[Statement], wanted: Iterable[Need]) -> list[Nee
 
 def _allows(statements: Sequence[Statement], need: Need) -> bool:
     if need.resource == _UNKNOWN:
-        return any(names_action(each, need.action) for each in statements)
-    return decide(statements, need.action, need.resource, dict(need.keys)) == "allowed"
+        return any(speaks_of_action(each, need.action) for each in statements)
+    return evaluate(statements, need.action, need.resource, dict(need.keys)) == "allowed"
 
 
 class _Reader:

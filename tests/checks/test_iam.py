@@ -11,12 +11,12 @@ import yaml
 
 from hyperpod_cdk.bootstrap_policy import statements
 from hyperpod_cdk.catalog import deployer_actions, iam
-from hyperpod_cdk.catalog.iam_matching import decide
 from hyperpod_cdk.checks.answers import Among, Caller, Decision, NotAnswered, RoleAnswer
 from hyperpod_cdk.checks.iam import WHEN, needed_types, qualifier
 from hyperpod_cdk.checks.model import Result, Status
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk_rehearsal.embedded.published.policies import evaluate
 from tests.support.assembly import shipped
 from tests.support.fake_aws import FakeAws
 
@@ -394,7 +394,9 @@ def test_the_policy_that_bootstrap_policy_writes_passes(run: Run, fake_aws: Fake
         _principal: str, actions: Sequence[str], *, resource: str = "*", context: Mapping[str, str] | None = None
     ) -> Among[Decision]:
         keys = {key.lower(): value for key, value in (context or {}).items()} | {"aws:requestedregion": prod.region}
-        return Among({each: Decision(action=each, decision=decide(written, each, resource, keys)) for each in actions})
+        return Among(
+            {each: Decision(action=each, decision=evaluate(written, each, resource, keys)) for each in actions}
+        )
 
     fake_aws.simulate = simulate  # type: ignore[method-assign, assignment]  # one answer for every question does not do here
     result = run(DEPLOYER)

@@ -224,7 +224,7 @@ class TestUpload:
             "Fn::Join": ["", ["s3://", {"Ref": BUCKET}, f"/{content_hash(folder)}"]]
         }
 
-    @pytest.mark.parametrize("prefix", ["hyperpod/prod", "/hyperpod/prod/"])
+    @pytest.mark.parametrize("prefix", ["hyperpod/prod"])
     def test_goes_below_a_prefix_of_a_bucket_that_is_given(self, stack: cdk.Stack, folder: Path, prefix: str) -> None:
         given = s3.Bucket.from_bucket_name(stack, "Given", "sagemaker-scripts")
         scripts = LifecycleScripts(stack, "Scripts", directory=folder, bucket=given, prefix=prefix)

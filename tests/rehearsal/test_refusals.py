@@ -1016,23 +1016,21 @@ def _why_no_node(deployed: Deployed, group_name: str) -> str:
             put(1201, LUSTRE, "StorageCapacity"),
             said(
                 "FSx",
-                "StorageCapacity must be 1200 GiB or a multiple of 2400 GiB, got 1201; set StorageCapacity: 2400",
+                "StorageCapacity must be 1200 GiB, 2400 GiB or an increment of 2400 GiB, got 1201",
             ),
         ),
         (
             put(126, LUSTRE, "LustreConfiguration", "PerUnitStorageThroughput"),
             said(
                 "FSx",
-                "PerUnitStorageThroughput must be 125, 250, 500 or 1000 MB/s per TiB, got 126; set "
-                "PerUnitStorageThroughput: 250",
+                "PerUnitStorageThroughput must be one of 125, 250, 500 or 1000, got 126",
             ),
         ),
         (
             with_efa,
             said(
                 "FSx",
-                "StorageCapacity must be a multiple of 19200 GiB with EFA at 250 MB/s per TiB, got 4800; set "
-                "StorageCapacity: 19200",
+                "StorageCapacity must be a multiple of 19200 GiB with EFA at 250 MB/s/TiB, got 4800",
             ),
         ),
         (

@@ -29,6 +29,10 @@ class DeletionProtectionFunction(Construct):
     stacks whose termination protection it may lift; ``eks_cluster_name`` is the EKS cluster whose deletion protection
     it may switch (default: none, for a cluster that is somebody else's). It may do nothing else.
 
+    ``stack_names``: names of the stacks that it may protect.
+
+    ``eks_cluster_name``: name of the EKS cluster that it may protect. Default: none.
+
     Raises ValueError without a stack.
     """
 
@@ -89,6 +93,12 @@ class DeletionProtection(Construct):
     with ``enabled=False``, when the stack is deleted, and when its creation is rolled back. A literal name; the cluster
     has to stand when this resource is made, and is UPDATING for a while: let it wait for what else asks something of
     EKS. ``function`` has to be the one that may do that.
+
+    ``function``: the ``DeletionProtectionFunction`` that switches it.
+
+    ``enabled``: whether the protection is on. Default: yes.
+
+    ``eks_cluster_name``: name of the EKS cluster to protect. Default: the stack is protected.
 
     Raises ValueError for a stack or a cluster that the function has no rights to.
     """

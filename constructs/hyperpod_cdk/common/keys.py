@@ -38,7 +38,7 @@ class EncryptionKey(Construct):
     ``alias``: ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack, unlike
     the key, so that the stack can be made again. Default: none.
 
-    ``description``: what the key that is made is for.
+    ``description``: what the key that is made is for. Default: none.
 
     ``removal_policy``: of the key that is made; give it that of what the key encrypts. Default: it stays, unless the
     very deployment that makes it fails.

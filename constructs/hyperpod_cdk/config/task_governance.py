@@ -125,6 +125,9 @@ class Sharing(Section):
         return self.borrow_limit_percent or governance.DEFAULT_BORROW_LIMIT_PERCENT
 
 
+SOME_QUOTA = filled("instance type")
+
+
 class Team(Section):
     """A team with its share of the cluster; its namespace is hyperpod-ns-<name>."""
 
@@ -146,7 +149,7 @@ class Team(Section):
     quota: Annotated[
         tuple[Quota, ...],
         Strict(strict=False),
-        filled("instance type"),
+        SOME_QUOTA,
         counted(governance.QUOTA_RESOURCES, "instance types"),
     ] = Field(
         description="Compute that belongs to the team.",

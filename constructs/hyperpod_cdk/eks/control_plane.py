@@ -83,6 +83,36 @@ class ControlPlane(Construct):
     cluster is deleted with its stack, and kept where an update replaces it; ``DeletionProtection`` switches EKS's own
     deletion protection, which as a property would be on while the stack around the cluster can still fail.
 
+    ``vpc``: the VPC of the cluster.
+
+    ``subnets``: two or more private subnets in different zones, with a way out.
+
+    ``eks_cluster_name``: name of the cluster to make, 1 to 100 characters.
+
+    ``kubernetes_version``: minor version as text, such as ``1.34``. Default: the catalog's, which changes with
+    releases of this library.
+
+    ``security_group``: group of the control plane beside EKS's own, which nodes carry too. Default: a group that no
+    node shares.
+
+    ``endpoint_access``: ``public_and_private`` or ``private``. Default: ``public_and_private``.
+
+    ``public_access_cidrs``: IPv4 blocks that reach the public endpoint. Default: every address.
+
+    ``admin_role_arns``: ARNs of the IAM roles that administer the cluster. Default: none.
+
+    ``addon_versions``: add-on -> version. Default: EKS's default versions.
+
+    ``log_retention_days``: days that the control plane's log is kept. Default: 90.
+
+    ``secrets_key``: KMS key of the Kubernetes secrets. Default: a key is made.
+
+    ``node_role_arn_for_access_entry``: ARN of the nodes' role, for an access entry. Default: SageMaker makes it.
+
+    ``oidc_provider``: whether IAM gets an OIDC provider for the cluster. Default: no.
+
+    ``log_group_tags``: tags of the log group. Default: none.
+
     Raises ValueError for a version without a kubectl layer, an add-on older than HyperPod accepts, ARNs that are not a
     role's, a role twice or of another partition, and CIDR blocks for an endpoint that is not public.
     """
@@ -253,6 +283,22 @@ class ExistingControlPlane(Construct):
 
     Cluster, add-ons, log group and key stay their owner's: nothing here changes or deletes them. CDK takes
     ``KubectlProviderOptions`` for an imported cluster and ignores them (2.275), so the provider is made here.
+
+    ``vpc``: the cluster's VPC.
+
+    ``subnets``: private subnets for the kubectl handler.
+
+    ``eks_cluster_name``: name of the cluster that exists.
+
+    ``security_group``: group through which the control plane is reached.
+
+    ``oidc_provider_arn``: ARN of the cluster's OIDC provider in IAM. Default: none.
+
+    ``admin_role_arns``: ARNs of IAM roles that get an access entry as administrators. Default: none.
+
+    ``kubernetes_version``: minor version that the cluster has, as text.
+
+    ``kubectl_role_arn``: ARN of the role as which kubectl runs. Default: a role is made.
 
     Raises ValueError for a version without a kubectl layer, for ARNs that are not a role's or an OIDC provider's, and
     for those of another account, partition or region than the stack's.

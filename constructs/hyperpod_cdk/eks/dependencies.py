@@ -41,7 +41,12 @@ pending-upgrade (aws-cdk issue 22257)."""
 
 @dataclass(frozen=True)
 class HyperPodChart:
-    """The folder of the dependency chart, or the placeholder that stands in for it until it has been pulled."""
+    """The folder of the dependency chart, or the placeholder that stands in for it until it has been pulled.
+
+    ``directory``: folder of the chart.
+
+    ``is_placeholder``: whether it stands for a chart that is not there. Default: no.
+    """
 
     directory: Path
     is_placeholder: bool = False
@@ -91,6 +96,14 @@ class HyperPodDependencies(Construct):
 
     Helm does not wait: the pods need nodes, which come later. The release stays when the stack goes; it ends with the
     EKS cluster. With the placeholder chart, the stack refuses a real deployment (``refuse_placeholder``).
+
+    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+
+    ``instance_types``: types of the nodes, by name or with their numbers.
+
+    ``chart``: the ``HyperPodChart`` to install.
+
+    ``image_registry``: registry of the images. Default: where the chart takes them from.
 
     Raises ValueError for a name that the catalog does not know, and for ``gpu_partitions`` in a region for which the
     chart names no copy of the GPU operator.

@@ -38,6 +38,15 @@ class NodeAddon(Construct):
     version. ``configuration_values`` is a mapping, or text that holds a JSON object. Fields of the add-on's objects
     that somebody else set are overwritten, since EKS puts its own unmanaged CoreDNS on a new cluster. Raises ValueError
     for other text and for a version older than HyperPod accepts.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``addon_name``: name of the add-on, as EKS spells it.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
     """
 
     def __init__(
@@ -77,6 +86,14 @@ class WebhookReady(Construct):
     ``task_governance/main.tf`` and ``hyperpod_cluster/cert_manager.tf``), 300 seconds too.
 
     ``addon`` is the add-on, which this comes after. An update asks again where its version changes.
+
+    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+
+    ``addon``: the add-on, which this comes after.
+
+    ``namespace``: namespace of its deployments.
+
+    ``deployments``: names of the deployments behind its webhooks.
     """
 
     def __init__(
@@ -115,6 +132,20 @@ class PodRole(Construct):
     The association stands alone, which every add-on takes; depend on it before the add-on, since pods read it when they
     start. Needs the add-on ``eks-pod-identity-agent``. ``managed_policies`` are names of AWS managed policies with
     their path, ``reason`` says why they are right; ``statements`` are IAM statements beside them.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``namespace``: namespace of the service account.
+
+    ``service_account``: name of the service account.
+
+    ``description``: what the role is for.
+
+    ``managed_policies``: names of AWS's managed policies of the role.
+
+    ``reason``: why the managed policies are right, for whoever reviews the stack.
+
+    ``statements``: further statements of the role's policy. Default: none.
     """
 
     def __init__(
@@ -188,6 +219,11 @@ class EbsCsiDriver(Construct):
     Nodes of HyperPod are no instances of the account, so that the driver attaches volumes through SageMaker:
     ``sagemaker:AttachClusterNodeVolume`` comes beside its managed policy. Needs the add-on ``eks-pod-identity-agent``
     and, to become active, a node. ``addon_version`` left out means EKS's default.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
     """
 
     def __init__(
@@ -226,7 +262,15 @@ class EbsCsiDriver(Construct):
 
 
 class CoreDns(NodeAddon):
-    """The cluster's DNS; waiting for it before there are nodes would block the deployment."""
+    """The cluster's DNS; waiting for it before there are nodes would block the deployment.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``configuration_values``: the add-on's configuration, a mapping. Default: its own.
+    """
 
     def __init__(
         self,

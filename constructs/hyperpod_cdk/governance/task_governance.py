@@ -92,6 +92,40 @@ class TaskGovernance(Construct):
     stand there after its quota, and go before it, but for the namespace, which is SageMaker's. Without ``cluster``
     nothing waits for Kueue, and a member's pod may be privileged, and so root on its node.
 
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``cluster_arn``: ARN of the HyperPod cluster.
+
+    ``name_prefix``: begins the names of the policy and the quotas.
+
+    ``teams``: the teams (``Team``), each name once.
+
+    ``description``: of the policy. Default: none.
+
+    ``native_scheduler_config``: whether CloudFormation's own type makes the policy.
+
+    ``native_compute_quota``: whether CloudFormation's own type makes the quotas.
+
+    ``ordering``: ``priority`` or ``first_come_first_served``. Default: ``priority``.
+
+    ``priority_classes``: classes that tasks name, at most 10. Default: the catalog's.
+
+    ``idle_compute``: ``fair_share`` or ``first_come_first_served``. Default: ``fair_share``.
+
+    ``share_unallocated``: whether compute without a quota may be borrowed. Default: AWS's own, which is no.
+
+    ``install_addon``: whether the add-on is made here. Default: yes.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``admin_role_arns``: roles that the cluster admits already, which members must not be. Default: none.
+
+    ``tags``: of the policy and the quotas. Default: none.
+
+    ``cluster``: the EKS cluster as CDK has it, which applies Kubernetes objects. Default: none, and no such
+    objects.
+
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
 

@@ -140,6 +140,34 @@ class Team:
     with the rights of the node's role. ``default_queue`` sends jobs of the namespace
     that name no queue to the team's. ``resource_quota`` are the limits (resource -> quantity) of a Kubernetes
     ResourceQuota in the namespace; empty, there is none.
+
+    ``name``: 1 to 40 lower-case letters, digits and hyphens.
+
+    ``quota``: what the team is guaranteed (``QuotaRow``), a type once; at least one.
+
+    ``fair_share_weight``: 0 to 100. Default: 0.
+
+    ``preemption``: ``lower_priority`` or ``never``. Default: ``lower_priority``.
+
+    ``sharing``: ``lend_and_borrow``, ``lend`` or ``dont_lend``. Default: ``lend_and_borrow``.
+
+    ``borrow_limit_percent``: percent of its quota, 1 to 500. Default: 50 where the team borrows.
+
+    ``absolute_borrow_limits``: bounds of single types. Default: none.
+
+    ``active``: whether the quota is in force. Default: yes.
+
+    ``description``: 1 to 1024 characters. Default: none.
+
+    ``member_role_arns``: ARNs of IAM roles, each once. Default: none.
+
+    ``access``: ``access_policies`` or ``rbac``. Default: ``access_policies``.
+
+    ``pod_security``: ``baseline``, ``privileged`` or ``restricted``. Default: ``baseline``.
+
+    ``default_queue``: whether jobs without a queue go to the team's. Default: no.
+
+    ``resource_quota``: resource -> quantity as text. Default: no ResourceQuota.
     """
 
     name: str
@@ -174,6 +202,7 @@ class Team:
         )
         refuse(fields.Sharing, where=where, called={"strategy": "sharing"}, strategy=self.sharing)
         check(
+            None if self.quota else f"quota: {fields.SOME_QUOTA.problem(self.quota, 'quota')}",
             governance.QUOTA_RESOURCES.count_problem(len(self.quota), what="quota rows"),
             twice_problem([row.key for row in self.quota], what="instance type"),
             governance.ABSOLUTE_BORROW_LIMITS.count_problem(len(self.absolute_borrow_limits), what="borrow limits"),

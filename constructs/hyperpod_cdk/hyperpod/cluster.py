@@ -58,9 +58,10 @@ class HyperPodCluster(Construct):
     ``lifecycle``: holds the ``on_create`` script of each group.
 
     ``node_recovery``: ``automatic`` replaces or reboots faulty nodes, ``none`` only labels them.
+    Default: ``automatic``.
 
     ``provisioning``: ``continuous`` starts with the nodes there are and goes on trying; ``all_or_nothing`` rolls
-    back unless all come up. Fixed at creation, as far as AWS documents it.
+    back unless all come up. Fixed at creation, as far as AWS documents it. Default: ``continuous``.
 
     ``autoscaling``: HyperPod's Karpenter adds and removes the nodes of every group whose ``count`` is 0; at least one
     group has more, for add-ons and controllers. Needs ``continuous`` and ``automatic``; not for groups with deep health
@@ -72,6 +73,7 @@ class HyperPodCluster(Construct):
     sent as disabled. What is only left out AWS may leave as it is, since UpdateCluster changes what it is told.
 
     ``tags``: of the cluster, besides ``SageMaker=true``, which the training operator's policy asks for.
+    Default: none.
 
     It is deleted with its stack, and kept where an update replaces it.
     """

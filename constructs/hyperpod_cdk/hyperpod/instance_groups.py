@@ -155,6 +155,13 @@ class InstanceGroup:
     Default: none.
 
     ``stated_types``: rows of one's own, by name, for types that the catalog does not know or whose row is wrong.
+    Default: none.
+
+    ``instance_type``: the one type of the group, such as ``ml.p5.48xlarge``. Default: none.
+
+    ``instance_types``: the types of a flexible group, tried in their order. Default: none.
+
+    ``training_plan_arn``: ARN of the training plan. Default: none.
     """
 
     name: str

@@ -61,6 +61,9 @@ class KarpenterPools(Construct):
     otherwise add nodes on which the pods that asked for them cannot run. Default: none.
 
     ``after``: the autoscaler (``KarpenterAutoscaling.ready``), without which the API server knows no such objects.
+    Default: none.
+
+    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
     """
 
     def __init__(

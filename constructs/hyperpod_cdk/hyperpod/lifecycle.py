@@ -19,7 +19,8 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import hyperpod, regions
 from hyperpod_cdk.common.acknowledgments import acknowledge_bucket_deployment, acknowledge_log_group, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
-from hyperpod_cdk.config.lifecycle import BUCKET_PREFIX
+from hyperpod_cdk.config.arguments import refuse
+from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
     EXCLUDED,
@@ -112,9 +113,9 @@ class LifecycleScripts(Construct):
                 "encryption_key is for a new bucket, got both bucket and encryption_key; "
                 "leave out encryption_key: the bucket given brings its own"
             )
-        folder = (prefix or "").strip("/")
-        if folder and (problem := BUCKET_PREFIX.problem(folder, key="prefix")):
-            raise ValueError(f"prefix: {problem}")
+        folder = prefix or ""
+        refuse(ExistingBucket, prefix=prefix or None)
+        refuse(ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name)
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
         for entry_point in entry_points:

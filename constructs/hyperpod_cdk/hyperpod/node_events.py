@@ -54,6 +54,14 @@ class NodeEvents(Construct):
     The log group outlives the stack, but not a first deployment that fails; a stack that is made again makes another.
     The policy by which EventBridge writes to it is the group's own: none of the ten resource policies that CloudWatch
     Logs allows an account in a region goes to it (CloudWatch Logs API reference, PutResourcePolicy, "Policy limits").
+
+    ``cluster_name``: name of the HyperPod cluster.
+
+    ``cluster_arn``: ARN of the HyperPod cluster.
+
+    ``retention_days``: days that events are kept. Default: 365.
+
+    ``alarm_actions``: ARNs of what the alarm tells. Default: none.
     """
 
     def __init__(

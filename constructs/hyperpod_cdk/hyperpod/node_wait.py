@@ -27,6 +27,12 @@ class AwaitedGroup:
     ``name`` and ``count`` (nodes, at least 1) are those of the group. ``expected`` says that its nodes come within
     minutes, as those without accelerators do: where they fail alike again and again the wait ends early, though other
     groups may still get nodes. Default: True.
+
+    ``name``: name of the instance group.
+
+    ``count``: nodes that it is to have, at least 1.
+
+    ``expected``: whether its nodes come within minutes. Default: yes.
     """
 
     name: str
@@ -40,6 +46,8 @@ class NodeWaiter(Construct):
     It needs no cluster, so that it can be made before or beside it. Its role may read any HyperPod cluster of its
     account and region (a cluster's ARN is not known before the cluster), the status of the stacks ``stack_names`` that
     hold a ``NodesReady`` (default: this stack), and invoke the function itself, since a wait may outlive an invocation.
+
+    ``stack_names``: names of the stacks that hold a ``NodesReady``. Default: this stack.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, stack_names: Sequence[str] = ()) -> None:
@@ -127,6 +135,17 @@ class NodesReady(Construct):
     An update waits only if cluster or groups changed, and never while the stack rolls back; deleting never waits.
     ``nodes`` is 1 by default: no add-on demands that its replicas run on different nodes. ``waiter`` serves several of
     these; default: one of its own. Raises ValueError for groups, nodes or minutes that cannot be.
+
+    ``cluster_arn``: ARN of the HyperPod cluster.
+
+    ``groups``: the instance groups (``AwaitedGroup``) of which one has to have a node.
+
+    ``nodes``: nodes that have to run before it is complete, at least 1. Default: 1.
+
+    ``timeout_minutes``: minutes that are waited at most, 5 to 55. Default: 30, or 55 where no group is expected
+    soon.
+
+    ``waiter``: the ``NodeWaiter`` that looks at the cluster. Default: one of its own.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class ServiceLustre:
 
     ``capacity_gib``: 1200, or a multiple of 2400 up to 100800.
 
-    ``throughput_mbps_per_tib``: 125, 250, 500 or 1000.
+    ``throughput_mbps_per_tib``: 125, 250, 500 or 1000. Default: 250.
     """
 
     capacity_gib: int
@@ -71,6 +71,9 @@ class SharedEnvironment:
     """What restricted groups share: the file system of those that have none of their own.
 
     ``when_unused``: whether the service keeps or deletes the file system when no restricted group uses it any more.
+    Default: it keeps it.
+
+    ``lustre``: the file system (``ServiceLustre``).
     """
 
     lustre: ServiceLustre
@@ -100,7 +103,7 @@ class RestrictedExecutionRole(Construct):
     ``input_buckets``, ``output_buckets``: names of buckets that jobs read, and that they read and write. Default: none.
 
     ``reward_functions``: whether jobs may invoke Lambda functions and use SQS queues of the account whose names hold
-    ``SageMaker``, for the rewards of reinforcement fine-tuning.
+    ``SageMaker``, for the rewards of reinforcement fine-tuning. Default: no.
 
     ``kms_key_arns``: KMS keys of the buckets. Default: none.
 
@@ -177,6 +180,30 @@ class RestrictedGroup:
     that accelerated types must say.
 
     The rest is as in ``InstanceGroup``.
+
+    ``name``: 1 to 63 letters, digits and hyphens.
+
+    ``instance_type``: type of the nodes, such as ``ml.p5.48xlarge``.
+
+    ``count``: nodes; 0 is allowed.
+
+    ``subnet``: private subnet of the group's zone.
+
+    ``security_groups``: of the nodes, 1 to 5.
+
+    ``availability_zone_id``: AZ ID of the subnet. Default: not compared.
+
+    ``training_plan_arn``: ARN of the training plan. Default: none.
+
+    ``deep_health_checks``: tests before a node is used. Default: none.
+
+    ``threads_per_core``: 1 or 2. Default: 2 where the type has simultaneous multithreading, else 1.
+
+    ``volume_gib``: GiB of the extra EBS volume, 1 to 16384. Default: 500.
+
+    ``volume_kms_key_arn``: KMS key of the volumes. Default: keys that AWS owns.
+
+    ``stated_types``: rows of one's own, by name of the type. Default: none.
     """
 
     name: str

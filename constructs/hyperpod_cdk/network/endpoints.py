@@ -28,6 +28,16 @@ class InterfaceEndpoints(Construct):
     the VPC, as those of the quota gate and of task governance, need no endpoint: Lambda brings their way out, and they
     call AWS only, never the VPC.
 
+    ``vpc``: the VPC.
+
+    ``subnet_ids``: AZ ID -> ID of the subnet that gets the endpoints; at least one.
+
+    ``services``: ends of the endpoints' names, such as ``ecr.api``, each once. Default: what every cluster needs.
+
+    ``clients``: security groups that may call. Default: none.
+
+    ``client_cidrs``: IPv4 blocks that may call; one of the two is needed. Default: none.
+
     Raises ValueError for no subnet, no client, AZ names in place of IDs, and services that have no such endpoint here:
     whole names, the same one twice, and S3, which has a gateway endpoint.
     """

@@ -50,6 +50,24 @@ class Network(Construct):
     nothing else does. Default: none. ``retain`` lets VPC, node subnets and blocks of all zones stay, for file systems
     that outlived the stack that made them. Default: False.
 
+    ``vpc_cidr``: IPv4 block of the VPC, /16 to /24.
+
+    ``availability_zones``: AZ ID -> IPv4 block of the zone's node subnet; the first ones carry the control plane.
+
+    ``nat_gateways``: how many NAT gateways, at most one for each zone. Default: 1; none in a closed network.
+
+    ``flow_logs``: whether flows are logged for 90 days. Default: yes.
+
+    ``control_plane_zones``: how many of the zones carry the control plane, 2 or more. Default: 2.
+
+    ``egress``: ``nat`` or ``closed``, which has no way to the internet. Default: ``nat``.
+
+    ``file_system_zones``: AZ IDs with file systems, whose subnets stay with the stack gone. Default: none.
+
+    ``retain``: whether the whole network stays with the stack gone. Default: no.
+
+    ``endpoint_zones``: AZ IDs whose subnets get interface endpoints, in a closed network. Default: all zones.
+
     Raises ValueError for blocks, zones and counts that AWS refuses.
     """
 
@@ -312,6 +330,14 @@ class ExistingNetwork(Construct):
 
     AZ names are not known, and nothing here needs them: whatever puts one into a template fails at synthesis.
 
+    ``vpc_id``: ID of the VPC.
+
+    ``node_subnet_ids``: AZ ID -> ID of the subnet of the nodes there; at least one.
+
+    ``control_plane_subnet_ids``: IDs of the subnets of the control plane, each once. Default: those of the nodes.
+
+    ``vpc_cidr``: primary IPv4 block of the VPC. Default: unknown.
+
     Raises ValueError for what has not the form of an ID, AZ names in place of IDs, zones of another region, no subnet,
     and a subnet twice.
     """
@@ -383,6 +409,10 @@ class EfaSecurityGroup(Construct):
     count. The L2 ``SecurityGroup`` drops such an egress rule beside ``allow_all_outbound``, so both rules are
     resources of their own. They cannot be part of the group, which would then refer to itself: let whatever launches
     nodes depend on ``rules``.
+
+    ``vpc``: the VPC of the group.
+
+    ``description``: of the group. Default: what it is for.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, vpc: ec2.IVpc, description: str | None = None) -> None:

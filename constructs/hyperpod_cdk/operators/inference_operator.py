@@ -37,6 +37,27 @@ class InferenceOperator(Construct):
     fails for good where one is missing. ``gated_models`` makes a role for JumpStart models whose license has to be
     accepted. The AWS Load Balancer Controller and KEDA come with the add-on; without ``load_balancer_controller`` or
     ``keda`` the cluster's own serve. The add-on's version is EKS's default unless given.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``cluster_arn``: ARN of the HyperPod cluster.
+
+    ``oidc_issuer``: issuer of the EKS cluster without ``https://``.
+
+    ``name``: begins the names of roles and buckets.
+
+    ``prerequisites``: constructs that it has to wait for. Default: none.
+
+    ``gated_models``: whether models that ask for a licence may be deployed. Default: no.
+
+    ``load_balancer_controller``: whether the add-on brings the AWS Load Balancer Controller. Default: yes.
+
+    ``keda``: whether the add-on brings KEDA. Default: yes.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``oidc_provider_arn``: ARN of the EKS cluster's OIDC provider in IAM.
     """
 
     def __init__(

@@ -20,7 +20,10 @@ from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 
 class PrometheusWorkspace(Construct):
-    """An Amazon Managed Service for Prometheus workspace, which is kept with its metrics when the stack goes."""
+    """An Amazon Managed Service for Prometheus workspace, which is kept with its metrics when the stack goes.
+
+    ``alias``: alias of the workspace.
+    """
 
     def __init__(self, scope: Construct, construct_id: str, *, alias: str) -> None:
         super().__init__(scope, construct_id)
@@ -38,6 +41,8 @@ class GrafanaWorkspace(Construct):
     workspace of Prometheus and the dashboards, such as those of AWS's aws/sagemaker-hyperpod-cluster-setup.
 
     ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
+
+    ``name``: name of the workspace, 1 to 255 characters.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, name: str) -> None:
@@ -97,6 +102,23 @@ class ObservabilityAddon(Construct):
     size ``4xlarge`` or larger. Raises ValueError for a text that is no workspace's ARN, for a workspace of another
     account, partition or, of Prometheus, region than the stack's, and for a category or level that the add-on does not
     have.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``prometheus_workspace_arn``: ARN of the workspace that gets the metrics.
+
+    ``prometheus_endpoint``: its address. Default: read from the ARN.
+
+    ``grafana_workspace_arn``: ARN of the workspace with the dashboards. Default: none.
+
+    ``grafana_workspace_name``: its name. Default: unknown.
+
+    ``metrics``: category -> level. Default: the add-on's own.
+
+    ``logs``: whether logs of containers go to CloudWatch. Default: no.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
     """
 
     def __init__(

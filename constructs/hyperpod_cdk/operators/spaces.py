@@ -29,6 +29,17 @@ class Spaces(Construct):
     for a domain and a certificate and is not configured here: spaces are reached by port forwarding, or with
     ``remote_access`` from a local VS Code through Systems Manager, whose advanced tier is billed for each space.
     ``name`` stands in the name of the role that those spaces get. The add-on's version is EKS's default unless given.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``name``: begins the names of what is made.
+
+    ``prerequisites``: constructs that it has to wait for. Default: none.
+
+    ``remote_access``: whether spaces are reached from a local editor. Default: no.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
     """
 
     def __init__(

@@ -22,6 +22,15 @@ class TrainingOperator(Construct):
 
     ``cert_manager`` is whatever installs cert-manager already (its add-on, its chart); without it the cert-manager
     add-on is made here. Versions are EKS's defaults unless given.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``cert_manager``: what brings cert-manager. Default: the add-on is made here.
+
+    ``cert_manager_version``: version of that add-on. Default: EKS's default.
     """
 
     def __init__(

@@ -61,6 +61,18 @@ class QuotaGate(Construct):
     Its role may read the quotas and what these requirements' kinds of use need, and nothing else. The log group stays
     when the stack goes, also after a first deployment that failed: it holds what an event has no room for.
 
+    ``requirements``: what is needed of each quota (``Requirement``).
+
+    ``mode``: ``enforce`` or ``warn``. Default: ``enforce``.
+
+    ``own``: stacks and clusters that are the deployment itself (``Own``). Default: this stack.
+
+    ``environment_name``: name of the environment in the advice of findings. Default: none.
+
+    ``makes``: what makes nodes; a change of it asks again. Default: none.
+
+    ``timeout_seconds``: seconds that its function may run, 60 to 900. Default: 120.
+
     Raises ValueError for a mode, a timeout or requirements that cannot be served.
     """
 

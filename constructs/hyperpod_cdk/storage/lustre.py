@@ -91,6 +91,56 @@ class LustreFileSystem(Construct):
     ``join_client_group`` the servers carry the clients' group, which must let its members talk to each other, and
     neither a group nor a rule is made: for a group that belongs to somebody else.
 
+    ``vpc``: the VPC of the file system.
+
+    ``subnet``: the one subnet in which it stands.
+
+    ``availability_zone_id``: AZ ID of that subnet.
+
+    ``client_security_group``: security group of the clients.
+
+    ``capacity_gib``: GiB; 1200, or a multiple of 2400, with EFA of what the throughput asks for. Left out on
+    Intelligent-Tiering.
+
+    ``deployment_type``: ``persistent_2`` or ``scratch_2``. Default: ``persistent_2``.
+
+    ``storage_type``: ``ssd`` or ``intelligent_tiering``. Default: ``ssd``.
+
+    ``throughput_mbps_per_tib``: MB/s for each TiB on SSD: 125, 250, 500 or 1000. Default: 250.
+
+    ``throughput_capacity_mbps``: MB/s of Intelligent-Tiering, a multiple of 4000. Default: none.
+
+    ``read_cache``: the ``ReadCache`` of Intelligent-Tiering. Default: none.
+
+    ``metadata_iops``: metadata operations a second. Default: FSx's own number.
+
+    ``efa``: whether clients reach it over EFA too. Default: no.
+
+    ``compression``: ``lz4`` or ``none``. Default: ``lz4``.
+
+    ``data_repositories``: links to S3, at most 8. Default: none.
+
+    ``client_availability_zone_ids``: AZ IDs of clients, compared with its own where EFA is on. Default: not
+    compared.
+
+    ``join_client_group``: whether it carries the clients' group in place of one of its own. Default: no.
+
+    ``backup_retention_days``: days that automatic backups are kept, 0 to 90. Default: no backups.
+
+    ``backup_start_time``: ``HH:MM`` in UTC. Default: FSx's choice.
+
+    ``copy_tags_to_backups``: whether backups get its tags. Default: no.
+
+    ``from_backup``: ID of the backup that it is restored from. Default: empty.
+
+    ``maintenance_window``: ``d:HH:MM`` in UTC, 1 is Monday. Default: FSx's choice.
+
+    ``log_level``: ``warnings``, ``errors`` or ``warnings_and_errors`` of data repositories. Default: no log.
+
+    ``kms_key``: KMS key that encrypts it. Default: FSx's own key of the account.
+
+    ``name``: its tag Name. Default: the construct's path.
+
     Raises ValueError for what FSx refuses; tokens are not checked.
     """
 

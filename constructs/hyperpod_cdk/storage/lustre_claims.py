@@ -29,6 +29,22 @@ class LustreClaims(VolumeClaims):
     The namespaces have to exist, unless ``create_namespaces``: then those that do not exist are made, and stay when the
     stack goes, since whatever runs in them would go with them. Let this depend on what makes the namespaces (a team's
     compute quota) and on ``FsxCsiDriver``.
+
+    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+
+    ``file_system_id``: ID of the file system, ``fs-...``.
+
+    ``dns_name``: DNS name of the file system.
+
+    ``mount_name``: Lustre's mount name of the file system.
+
+    ``capacity_gib``: what the volume says that it holds, in GiB.
+
+    ``claim_name``: name of the claim in each namespace.
+
+    ``namespaces``: namespaces that get a claim, each once; at least one.
+
+    ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
     """
 
     def __init__(
@@ -77,6 +93,13 @@ class FsxCsiDriver(Construct):
     their DNS name, and asks FSx only where it makes, grows or deletes a file system (aws-fsx-csi-driver,
     ``pkg/driver``). Its role still keeps it from taking the node's. ``makes_file_systems`` gives it the policy with
     which storage classes can make file systems, AmazonFSxFullAccess. Default: no.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
+
+    ``makes_file_systems``: whether the driver may make file systems for storage classes. Default: no.
     """
 
     def __init__(

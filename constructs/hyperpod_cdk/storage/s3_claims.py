@@ -69,6 +69,22 @@ class S3Claims(VolumeClaims):
 
     The namespaces have to exist, unless ``create_namespaces``. Let this depend on what makes the namespaces (a team's
     compute quota) and on ``S3CsiDriver``, which has to know the bucket.
+
+    ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
+
+    ``bucket``: the ``MountedBucket``.
+
+    ``region``: the bucket's region.
+
+    ``claim_name``: name of the claim in each namespace.
+
+    ``namespaces``: namespaces that get a claim, each once; at least one.
+
+    ``uid``: user that owns the files, 0 to 4294967294. Default: root.
+
+    ``gid``: group that owns the files, 0 to 4294967294. Default: root.
+
+    ``create_namespaces``: whether namespaces that do not exist are made. Default: no.
     """
 
     def __init__(
@@ -121,6 +137,13 @@ class S3CsiDriver(Construct):
     share them: what a namespace has no claim for it cannot mount, but rights are not kept apart by namespace. Without
     ``buckets`` it may read and write nothing. Needs the add-on ``eks-pod-identity-agent`` and, to become active, a
     node. ``addon_version`` left out means EKS's default version for the cluster's Kubernetes version.
+
+    ``eks_cluster_name``: name of the EKS cluster.
+
+    ``buckets``: every ``MountedBucket`` that pods mount. Default: none, and no rights.
+
+    ``addon_version``: version of the add-on, such as ``v1.2.3-eksbuild.1``. Default: EKS's default for the
+    Kubernetes version.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from hyperpod_cdk.catalog import kubernetes, regions
 from hyperpod_cdk_rehearsal.embedded.account_sections import Section
+from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import Environment
@@ -240,9 +241,8 @@ def _zones_of_subnets(environment: Environment) -> dict[str, str]:
     if section is None:
         return {}
     zones = {subnet_id: zone for zone, subnet_id in section.node_subnet_ids.items()}
-    refused = regions.eks_control_plane_unsupported_az_ids()
     known = dict.fromkeys(chain(section.node_subnet_ids, regions.known_az_ids(environment.region)))
-    usable = cycle([zone for zone in known if zone not in refused])
+    usable = cycle([zone for zone in known if zone not in ZONES_WITHOUT_CONTROL_PLANE])
     for subnet_id in section.control_plane_subnet_ids:
         if subnet_id not in zones:
             zones[subnet_id] = next(usable)

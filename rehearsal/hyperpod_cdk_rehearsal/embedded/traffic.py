@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk_rehearsal.embedded.account_sections import Fault
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, services_with_operations
 from hyperpod_cdk_rehearsal.embedded.protocol import (
@@ -21,6 +20,7 @@ from hyperpod_cdk_rehearsal.embedded.protocol import (
     service_model,
     signing_name,
 )
+from hyperpod_cdk_rehearsal.embedded.published.policies import is_action
 
 Respond = Callable[[], WireResponse]
 
@@ -129,9 +129,7 @@ class Traffic:
                 time.sleep(self._latency_seconds)
             if struck:
                 return self._broken(struck[0].fault, call, respond, is_head=is_head)
-            if call.action not in NEVER_DENIED and any(
-                matches_action(pattern, call.action) for pattern in self._denied
-            ):
+            if call.action not in NEVER_DENIED and any(is_action(pattern, call.action) for pattern in self._denied):
                 return self._error(call, _ACCESS_DENIED, "AccessDenied", 403, self._denial(call), is_head=is_head)
             return respond()
         finally:

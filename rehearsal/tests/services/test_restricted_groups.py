@@ -146,8 +146,8 @@ def test_a_file_system_that_nobody_offers(world: Any, refusal: Any, restricted: 
     assert refused(world, refusal, restricted(EnvironmentConfig=system)) == (
         "ValidationException",
         (
-            "Restricted instance group 'nova': FSxLustreConfig must be 1200 GiB or a multiple of 2400 GiB, got 3600;"
-            " set SizeInGiB: 4800."
+            "Restricted instance group 'nova': FSxLustreConfig.SizeInGiB must be 1200 GiB, 2400 GiB or an increment of"
+            " 2400 GiB, got 3600."
         ),
     )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from hyperpod_cdk.catalog.network import LONGEST_PREFIX, SHORTEST_PREFIX, restricted_secondary_ranges
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
+from hyperpod_cdk_rehearsal.embedded.published.network import is_block_size, restricted_beside
 from hyperpod_cdk_rehearsal.embedded.resources._calls import (
     as_list,
     call,
@@ -193,7 +193,7 @@ class VpcCidrBlock(ResourceHandler):
         """AWS adds no block of another private range than the first one's; moto adds any."""
         primary = client.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"]
         wanted = ipaddress.ip_network(block)
-        if any(wanted.overlaps(ipaddress.ip_network(each)) for each in restricted_secondary_ranges(primary)):
+        if any(wanted.overlaps(ipaddress.ip_network(each)) for each in restricted_beside(primary)):
             raise refusal(
                 "InvalidVpc.Range",
                 f"The CIDR '{block}' is restricted. Use a CIDR from the same private address range as the current "
@@ -324,7 +324,7 @@ class Subnet(ResourceHandler):
 
 def _refuse_size(block: str, code: str, operation: str) -> None:
     """Blocks of VPCs and subnets are /16 to /28; moto minds that of a new VPC only."""
-    if not SHORTEST_PREFIX <= ipaddress.ip_network(block, strict=False).prefixlen <= LONGEST_PREFIX:
+    if not is_block_size(block):
         raise refusal(code, f"The CIDR '{block}' is invalid.", operation)
 
 

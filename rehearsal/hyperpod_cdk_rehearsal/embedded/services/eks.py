@@ -13,11 +13,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import kubernetes, quotas, regions
+from hyperpod_cdk.catalog import kubernetes, quotas
 from hyperpod_cdk_rehearsal.embedded import kubernetes_api
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published.network import ZONES_WITHOUT_CONTROL_PLANE
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.guardduty import put_agent_endpoint
 from hyperpod_cdk_rehearsal.embedded.services.interfaces import give_up, make_interface
@@ -361,7 +362,7 @@ def _check_network(context: Context, name: str, config: Mapping[str, Any]) -> li
 
 
 def _check_zones(context: Context, name: str, zones: Mapping[str, str]) -> None:
-    unsupported = regions.eks_control_plane_unsupported_az_ids()
+    unsupported = ZONES_WITHOUT_CONTROL_PLANE
     refused = [zone for zone_id, zone in zones.items() if zone_id in unsupported]
     if not refused:
         return

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from hyperpod_cdk.catalog import lustre
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingCluster,
@@ -22,6 +21,7 @@ from hyperpod_cdk_rehearsal.embedded.account_existing import (
 )
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_state
+from hyperpod_cdk_rehearsal.embedded.published import lustre
 from hyperpod_cdk_rehearsal.embedded.seeding import seed
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.eks import new_cluster
@@ -275,7 +275,7 @@ def _file_system(context: Context, wanted: ExistingFileSystem) -> FileSystem:
         "CreationTime": context.clock.now(),
         "FileSystemId": wanted.file_system_id,
         "FileSystemType": "LUSTRE",
-        "FileSystemTypeVersion": lustre.LUSTRE_VERSION,
+        "FileSystemTypeVersion": lustre.DEFAULT_VERSION,
         "StorageCapacity": wanted.capacity_gib,
         "StorageType": "SSD",
         "VpcId": interface["VpcId"],
@@ -284,7 +284,7 @@ def _file_system(context: Context, wanted: ExistingFileSystem) -> FileSystem:
         "DNSName": f"{wanted.file_system_id}.fsx.{context.region}.{context.url_suffix}",
         "ResourceARN": context.arn("fsx", f"file-system/{wanted.file_system_id}"),
         "LustreConfiguration": {
-            "DeploymentType": lustre.DEPLOYMENT_TYPE,
+            "DeploymentType": lustre.PERSISTENT_2,
             "MountName": wanted.mount_name,
             "EfaEnabled": wanted.efa,
         },

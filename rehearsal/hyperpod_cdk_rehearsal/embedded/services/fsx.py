@@ -8,10 +8,12 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import lustre, quotas
+from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import lustre
+from hyperpod_cdk_rehearsal.embedded.published.lustre import PERSISTENT_2, PROVISIONED_CACHE, SCRATCH_2, TIERING
 from hyperpod_cdk_rehearsal.embedded.services.identity import may_deploy
 from hyperpod_cdk_rehearsal.embedded.services.interfaces import give_up, make_interface
 from hyperpod_cdk_rehearsal.embedded.services.keys import key_problem
@@ -25,10 +27,6 @@ UPDATE_SECONDS = 0.2
 DELETE_SECONDS = 0.4
 ASSOCIATION_SECONDS = 0.4
 
-PERSISTENT_2 = lustre.DEPLOYMENT_TYPE
-SCRATCH_2 = lustre.DEPLOYMENT_TYPES[lustre.SCRATCH]
-TIERING = lustre.STORAGE_TYPES[lustre.INTELLIGENT_TIERING]
-PROVISIONED_CACHE = lustre.READ_CACHES["provisioned"]
 SERVERS_SHOWN = 2
 """Network interfaces that DescribeFileSystems lists; how many servers stand behind them is not known here."""
 
@@ -266,7 +264,7 @@ def _check_network(context: Context, request: Mapping[str, Any]) -> dict[str, An
             raise ServiceError(
                 "InvalidNetworkSettings", f"The security group '{group_id}' does not exist in {subnet['VpcId']}."
             )
-    for ports in lustre.TCP_PORTS:
+    for ports in lustre.PORTS:
         if not any(network.admits(name, ports, groups) and network.sends(name, ports, groups) for name in groups):
             shown = str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
             raise ServiceError("InvalidNetworkSettings", PORTS_TEXT.format(port=shown))
@@ -306,11 +304,11 @@ def _check_configuration(context: Context, request: Mapping[str, Any]) -> None:
         if deployment == SCRATCH_2:
             _check_scratch(request, configuration)
         return
-    problem = lustre.region_problem(context.region, efa=efa)
+    problem = lustre.region_refusal(context.region, efa=efa) or lustre.version_refusal(
+        request.get("FileSystemTypeVersion"), metadata=bool(configuration.get("MetadataConfiguration"))
+    )
     if problem:
         raise ServiceError("BadRequest", problem)
-    if request.get("FileSystemTypeVersion", lustre.LUSTRE_VERSION) == "2.10":
-        raise ServiceError("BadRequest", f"{PERSISTENT_2} requires Lustre version 2.12 or 2.15, got 2.10.")
     if tiering:
         _check_tiering(request, configuration)
     else:
@@ -326,7 +324,7 @@ def _check_scratch(request: Mapping[str, Any], configuration: Mapping[str, Any])
     if request.get("KmsKeyId"):
         raise ServiceError("BadRequest", f"KmsKeyId is not supported for {SCRATCH_2}.")
     capacity = request.get("StorageCapacity") or 0
-    problem = lustre.capacity_problem(capacity, throughput_mbps_per_tib=0, efa=False, key="StorageCapacity")
+    problem = lustre.capacity_refusal(capacity)
     _refuse({"StorageCapacity": problem})
 
 
@@ -353,16 +351,16 @@ def _tiering_problems(configuration: Mapping[str, Any]) -> Mapping[str, str | No
         size_problem = (
             f"is required with SizingMode {PROVISIONED_CACHE}"
             if size is None
-            else lustre.read_cache_problem(size, throughput_capacity_mbps=throughput, key="SizeGiB")
+            else lustre.cache_refusal(size, throughput_mbps=throughput)
         )
     elif size is not None:
         size_problem = f"cannot be specified with SizingMode {cache.get('SizingMode')}"
     return {
-        "ThroughputCapacity": lustre.tiering_throughput_problem(throughput, key="ThroughputCapacity"),
+        "ThroughputCapacity": lustre.tiering_throughput_refusal(throughput),
         "DataReadCacheConfiguration.SizeGiB": size_problem,
         "MetadataConfiguration.Iops": "is required with Mode USER_PROVISIONED"
         if iops is None
-        else lustre.tiering_metadata_iops_problem(iops, key="Iops"),
+        else lustre.metadata_refusal(iops, tiering=True),
     }
 
 
@@ -377,9 +375,9 @@ def _check_ssd(request: Mapping[str, Any], configuration: Mapping[str, Any]) -> 
     if efa and not metadata:
         raise ServiceError("BadRequest", "EfaEnabled requires MetadataConfiguration.")
     problems = {
-        "PerUnitStorageThroughput": lustre.throughput_problem(throughput, key="PerUnitStorageThroughput"),
-        "StorageCapacity": lustre.capacity_problem(
-            request.get("StorageCapacity") or 0, throughput_mbps_per_tib=throughput, efa=efa, key="StorageCapacity"
+        "PerUnitStorageThroughput": lustre.throughput_refusal(throughput),
+        "StorageCapacity": lustre.capacity_refusal(
+            request.get("StorageCapacity") or 0, efa_throughput=throughput if efa else None
         ),
         "MetadataConfiguration.Iops": _metadata_problem(metadata),
     }
@@ -407,7 +405,7 @@ def _metadata_problem(metadata: Mapping[str, Any]) -> str | None:
         return "is required with Mode USER_PROVISIONED"
     if metadata.get("Mode") == "AUTOMATIC" and metadata.get("Iops") is not None:
         return "cannot be specified with Mode AUTOMATIC"
-    return lustre.metadata_iops_problem(metadata["Iops"], key="Iops") if metadata.get("Iops") else None
+    return lustre.metadata_refusal(metadata["Iops"]) if metadata.get("Iops") else None
 
 
 def _check_update(
@@ -435,7 +433,7 @@ def _update_problems(
     configuration = {**view["LustreConfiguration"], **changes}
     capacity = capacity_gib or view["StorageCapacity"]
     if configuration["DeploymentType"] == SCRATCH_2:
-        problem = lustre.capacity_problem(capacity, throughput_mbps_per_tib=0, efa=False, key="StorageCapacity")
+        problem = lustre.capacity_refusal(capacity)
         return {"StorageCapacity": problem}
     if configuration["DeploymentType"] != PERSISTENT_2:
         return {}
@@ -445,12 +443,9 @@ def _update_problems(
         return _tiering_problems({**configuration, "MetadataConfiguration": metadata})
     throughput = configuration["PerUnitStorageThroughput"]
     return {
-        "PerUnitStorageThroughput": lustre.throughput_problem(throughput, key="PerUnitStorageThroughput"),
-        "StorageCapacity": lustre.capacity_problem(
-            capacity,
-            throughput_mbps_per_tib=throughput,
-            efa=bool(configuration.get("EfaEnabled")),
-            key="StorageCapacity",
+        "PerUnitStorageThroughput": lustre.throughput_refusal(throughput),
+        "StorageCapacity": lustre.capacity_refusal(
+            capacity, efa_throughput=throughput if configuration.get("EfaEnabled") else None
         ),
         "MetadataConfiguration.Iops": _metadata_problem(changes.get("MetadataConfiguration") or {}),
     }
@@ -593,7 +588,7 @@ def _new_view(
         "CreationTime": context.clock.now(),
         "FileSystemId": file_system_id,
         "FileSystemType": "LUSTRE",
-        "FileSystemTypeVersion": request.get("FileSystemTypeVersion") or lustre.LUSTRE_VERSION,
+        "FileSystemTypeVersion": request.get("FileSystemTypeVersion") or lustre.DEFAULT_VERSION,
         "StorageCapacity": request.get("StorageCapacity") or 0,
         "StorageType": request.get("StorageType") or "SSD",
         "VpcId": subnet["VpcId"],

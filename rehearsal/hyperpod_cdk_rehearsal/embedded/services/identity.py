@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog.iam_matching import matches, matches_action
 from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_role_names
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published.policies import is_action, like
 from hyperpod_cdk_rehearsal.embedded.services.principals import LISTED_ROLE_ID
 from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
@@ -70,9 +70,7 @@ def _evaluated(context: Context, principal: str, action: str, resource: str) -> 
         (
             denied.by
             for denied in account_of(context).iam.denied_actions
-            if matches_action(denied.action, action)
-            and matches(denied.principal, name)
-            and matches(denied.resource, resource)
+            if is_action(denied.action, action) and like(denied.principal, name) and like(denied.resource, resource)
         ),
         None,
     )

@@ -13,8 +13,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog.iam_matching import conditions_hold, listed, names_action
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published.policies import conditions_met, listed, speaks_of_action
 from hyperpod_cdk_rehearsal.embedded.services.principals import Role
 
 SYMMETRIC = "SYMMETRIC_DEFAULT"
@@ -109,7 +109,7 @@ def key_problem(context: Context, key_id: str) -> str | None:
 
 def _covers(statement: Statement, action: str) -> bool:
     # a key's policy speaks of that key alone, whatever its Resource says: only "*" and the key itself are taken
-    return names_action(statement, action)
+    return speaks_of_action(statement, action)
 
 
 def _names_service(principal: Any, service: str) -> bool:
@@ -140,6 +140,6 @@ def _conditions_hold(conditions: Mapping[str, Mapping[str, Any]], keys: Mapping[
             key = name.lower()
             if key not in keys and not key.startswith(_CONTEXT):
                 continue
-            if not conditions_hold({"Condition": {operator: {name: values}}}, keys):
+            if not conditions_met({"Condition": {operator: {name: values}}}, keys):
                 return False
     return True

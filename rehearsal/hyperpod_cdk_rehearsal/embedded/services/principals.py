@@ -11,9 +11,15 @@ from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog.iam_matching import listed, matches, matches_action, names_action, names_resource
 from hyperpod_cdk_rehearsal.embedded.account import account_of, existing_role_names
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.published.policies import (
+    is_action,
+    like,
+    listed,
+    speaks_of_action,
+    speaks_of_resource,
+)
 
 Statement = Mapping[str, Any]
 
@@ -146,7 +152,7 @@ def can_be_assumed_by_web_identity(context: Context, role_arn: str, issuer: str,
             continue
         conditions = {key: value for block in (item.get("Condition") or {}).values() for key, value in block.items()}
         patterns = listed(conditions.get(f"{issuer}:sub")) or ["*"]
-        if any(matches(pattern, subject) for pattern in patterns):
+        if any(like(pattern, subject) for pattern in patterns):
             return True
     return False
 
@@ -220,7 +226,7 @@ def _trust_allows(statement: Statement, service: str, action: str) -> bool:
     services = ["*"] if principal == "*" else listed(principal.get("Service"))
     if statement.get("Effect") != "Allow" or not {service, "*"} & set(services):
         return False
-    return any(matches_action(str(pattern), action) for pattern in listed(statement.get("Action")))
+    return any(is_action(str(pattern), action) for pattern in listed(statement.get("Action")))
 
 
 def _allows(statements: Iterable[Statement], action: str, resource: str) -> bool:
@@ -238,4 +244,4 @@ def _allows(statements: Iterable[Statement], action: str, resource: str) -> bool
 
 
 def _applies(statement: Statement, action: str, resource: str) -> bool:
-    return names_action(statement, action) and (resource == "*" or names_resource(statement, resource))
+    return speaks_of_action(statement, action) and (resource == "*" or speaks_of_resource(statement, resource))

@@ -14,10 +14,11 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, lustre, quotas
+from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, quotas
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
+from hyperpod_cdk_rehearsal.embedded.published import lustre
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -602,10 +603,12 @@ def _check_restricted(request: Spec) -> None:
 
 def _check_file_system(system: Spec, where: str) -> None:
     size, throughput = system["SizeInGiB"], system["PerUnitStorageThroughput"]
-    problem = lustre.throughput_problem(throughput, key="PerUnitStorageThroughput")
-    problem = problem or lustre.capacity_problem(size, throughput_mbps_per_tib=throughput, efa=False, key="SizeInGiB")
-    if problem:
-        raise _validation(f"{where}: FSxLustreConfig {problem}.")
+    for member, problem in (
+        ("PerUnitStorageThroughput", lustre.throughput_refusal(throughput)),
+        ("SizeInGiB", lustre.capacity_refusal(size)),
+    ):
+        if problem:
+            raise _validation(f"{where}: FSxLustreConfig.{member} {problem}.")
 
 
 def _volume_gb(group: Spec) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NoReturn
 
-from hyperpod_cdk.catalog import instance_types
-from hyperpod_cdk.catalog.iam_matching import matches
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import instance_types
+from hyperpod_cdk_rehearsal.embedded.published.policies import like
 from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 LOCAL_ZONE = "local-zone"
@@ -163,9 +163,9 @@ def _offerings(context: Context, kind: str) -> Iterable[tuple[str, str]]:
 
 
 def _any_matches(patterns: Iterable[str] | None, text: str) -> bool:
-    return patterns is None or any(matches(pattern, text) for pattern in patterns)
+    return patterns is None or any(like(pattern, text) for pattern in patterns)
 
 
 @cache
 def _ec2_names() -> frozenset[str]:
-    return frozenset(name.removeprefix("ml.") for name in instance_types.names())
+    return frozenset(name.removeprefix("ml.") for name in instance_types.cluster_types())

@@ -1,0 +1,39 @@
+"""Blocks and zones as AWS publishes them, beside the catalog's."""
+
+from __future__ import annotations
+
+import pytest
+
+from hyperpod_cdk.catalog import instance_types, regions
+from hyperpod_cdk.catalog import network as catalog
+from hyperpod_cdk_rehearsal.embedded.published import instance_types as published_types
+from hyperpod_cdk_rehearsal.embedded.published import network
+
+
+@pytest.mark.parametrize(
+    ("primary", "restricted"),
+    [
+        # VPC user guide, "IPv4 CIDR block association restrictions", the table's rows, 2026
+        ("10.0.0.0/16", {"172.16.0.0/12", "192.168.0.0/16", "198.19.0.0/16"}),
+        ("172.16.0.0/16", {"10.0.0.0/8", "192.168.0.0/16", "172.31.0.0/16", "198.19.0.0/16"}),
+        ("192.168.0.0/20", {"10.0.0.0/8", "172.16.0.0/12", "198.19.0.0/16"}),
+        ("198.19.0.0/20", {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"}),
+        ("100.64.0.0/16", {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "198.19.0.0/16"}),
+    ],
+)
+def test_restricted_ranges(primary: str, restricted: set[str]) -> None:
+    assert set(network.restricted_beside(primary)) == restricted == set(catalog.restricted_secondary_ranges(primary))
+
+
+@pytest.mark.parametrize(("block", "fits"), [("10.0.0.0/15", False), ("10.0.0.0/16", True), ("10.0.0.0/28", True)])
+def test_sizes(block: str, fits: bool) -> None:  # noqa: FBT001 - a table's column
+    assert network.is_block_size(block) is fits is (catalog.cidr_problem(block) is None)
+    assert not network.is_block_size("10.0.0.0/29")
+
+
+def test_zones_without_a_control_plane() -> None:
+    assert regions.eks_control_plane_unsupported_az_ids() == network.ZONES_WITHOUT_CONTROL_PLANE
+
+
+def test_the_types_of_clusters() -> None:
+    assert set(published_types.cluster_types()) == set(instance_types.names())

@@ -1,0 +1,175 @@
+"""Every wrong file at the other door: the constructs that it asks for, without the file's own rules in between.
+
+What a construct refuses it refuses with ValueError. A rule that constructs cannot know stands in ``ONLY_THE_FILE``, a
+file that never reaches a construct in ``NEVER_BUILT``, each with the reason: what is neither refused nor listed fails,
+and so does what is listed and refused after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk import HyperPodChart
+from hyperpod_cdk.config import Environment, EnvironmentFileError, load_environment
+from hyperpod_cdk.config.draft import Faults, draft
+from hyperpod_cdk.config.rules import RULES
+from hyperpod_cdk.config.source import DataPath, read_source
+from hyperpod_cdk.findings import Severity
+from hyperpod_cdk_stacks.app import new_app
+from hyperpod_cdk_stacks.environment import HyperPodEnvironment
+from tests.config.conftest import FILE, HERE, TODAY, rows_of
+
+_SYNTAX = "about the text of the file"
+_KEYS = "about the keys of the file; a misspelt argument is Python's TypeError"
+_SECTIONS = "about sections of the file that exclude each other, of which the stacks read one"
+_TWO = "about two constructs, of which neither knows the other"
+_GROUPS = "TaskGovernance knows teams and no instance groups"
+_STAGE = "about the stage, its account or its region: no construct has such an argument"
+_TAGS = "CDK's Tags, which no construct takes"
+_SPAN = "about the addresses of all nodes, file systems and endpoints; Network knows none of them"
+_RESOLVED = "the stacks pass on what the file resolves; the construct itself refuses, as its own tests show"
+
+ONLY_THE_FILE: Mapping[str, str] = {
+    "accelerated_groups_say_their_capacity": _RESOLVED,
+    "restricted_groups_say_their_capacity": _RESOLVED,
+    "borrow_limit_goes_with_borrowing": _RESOLVED,
+    "additional_endpoints_add_something": _RESOLVED,
+    "endpoints_stand_in_zones_of_the_network": _RESOLVED,
+    "closed_network_has_no_way_out": _RESOLVED,
+    "addon_versions_are_of_addons_asked_for": _TWO,
+    "addon_versions_are_of_known_addons": "one mapping holds the versions of all constructs; each reads its own",
+    "pinned_addons_suit_the_operators": _TWO,
+    "elastic_training_has_a_new_operator": "whether jobs are elastic is a word to the file's rules only",
+    "claims_are_unique": _TWO,
+    "claims_name_teams": _TWO,
+    "checkpoint_accounts_are_unique": _TWO,
+    "checkpoint_namespaces_are_there": _TWO,
+    "file_system_names_are_unique": _TWO,
+    "existing_file_systems_are_named_once": _TWO,
+    "file_systems_key_has_file_systems": _TWO,
+    "model_buckets_are_distinct": "the driver takes a bucket for each of its users, and may be given one twice",
+    "group_stands_in_a_listed_zone": _TWO,
+    "pools_go_with_autoscaling": _TWO,
+    "pools_name_autoscaled_groups": _TWO,
+    "each_autoscaled_group_has_one_pool": _TWO,
+    "control_plane_has_subnets": _TWO,
+    "existing_eks_stands_in_an_existing_network": _TWO,
+    "existing_eks_states_its_version": "an argument without default in ExistingControlPlane",
+    "existing_file_system_is_only_claimed": _SECTIONS,
+    "bucket_key_is_of_a_bucket_to_make": _SECTIONS,
+    "secrets_key_is_of_a_cluster_to_make": _SECTIONS,
+    "eks_is_made_or_exists": _SECTIONS,
+    "network_is_made_or_exists": _SECTIONS,
+    "installed_addons_are_distinct": _SECTIONS,
+    "operators_that_stand_already_are_not_configured": _SECTIONS,
+    "unused_operator_settings": _SECTIONS,
+    "vpc_blocks_are_distinct": "ExistingNetwork takes the primary block alone",
+    "closed_network_reaches_its_images": "HyperPodDependencies knows no network",
+    "node_block_holds_its_nodes": _SPAN,
+    "vpc_block_holds_its_endpoints": _SPAN,
+    "quotas_are_of_types_in_the_cluster": _GROUPS,
+    "quotas_are_within_capacity": _GROUPS,
+    "group_names_its_types": "the stacks read the types ahead of the construct",
+    "permissions_boundary_is_in_reach": _STAGE,
+    "region_runs_hyperpod": _STAGE,
+    "stated_instance_types_are_new": _STAGE,
+    "tag_key": _TAGS,
+    "tag_value": _TAGS,
+    "tags_differ_by_more_than_case": _TAGS,
+    "texts_are_no_references": "constructs take references on purpose: CDK's tokens",
+    "no_aliases": _SYNTAX,
+    "no_duplicate_keys": _SYNTAX,
+    "no_tags": _SYNTAX,
+    "missing_key": "an argument without default; Python's TypeError",
+    "type": "of a type that Python's own and mypy refuse, and that the stacks read ahead of the construct",
+    "unknown_key": _KEYS,
+}
+
+NEVER_BUILT: Mapping[str, str] = {
+    "identity-name_in_capitals": _STAGE,
+    "identity-name_too_long": _STAGE,
+    "identity-boundary_is_no_policy": _STAGE,
+    "existing-security_group_is_a_name": "constructs take CDK's ISecurityGroup",
+    "existing-installed_addon_of_the_owner": _SECTIONS,
+    "existing-installed_addon_misspelt": _SECTIONS,
+    "existing-installed_addon_unknown": _SECTIONS,
+    "storage-file_system_name_in_capitals": "a construct id, which CDK judges",
+    "storage-claim_without_namespace": "the stacks make no claim for no namespace; VolumeClaims refuses it",
+    "task_governance-provider_misspelt": "the stacks choose between the two kinds of resources",
+    "karpenter-karpenter_misspelt": "the stacks make KarpenterAutoscaling, or make none",
+}
+
+
+class _Everything(Faults):
+    """All of the file is built as it stands, right or wrong."""
+
+    def __init__(self) -> None:
+        super().__init__((), lists=(), keys=())
+
+    def touch(self, path: DataPath) -> bool:  # noqa: ARG002 - the shape of Faults
+        return True
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("section", list(rows_of("wrong_files.yaml")))
+def test_what_the_file_refuses_a_construct_refuses(section: str, base: str, tmp_path: Path) -> None:
+    unlisted, refused_after_all = [], []
+    for case, row in rows_of("wrong_files.yaml")[section].items():
+        text = base
+        for old, new in row["change"].items():
+            text = text.replace(old, new)
+        name, rules = f"{section}-{case}", _rules_of(text)
+        listed = name in NEVER_BUILT or rules <= set(ONLY_THE_FILE)
+        is_refused = _is_refused(text, tmp_path)
+        if not is_refused and not listed:
+            unlisted.append((name, sorted(rules)))
+        if is_refused and name in NEVER_BUILT:
+            refused_after_all.append(name)
+    assert (unlisted, refused_after_all) == ([], [])
+
+
+def test_what_is_listed_exists() -> None:
+    cases = {f"{section}-{case}" for section, rows in rows_of("wrong_files.yaml").items() for case in rows}
+    assert set(NEVER_BUILT) <= cases
+    of_values = {
+        "missing_key",
+        "no_aliases",
+        "no_duplicate_keys",
+        "no_tags",
+        "tag_key",
+        "tag_value",
+        "type",
+        "unknown_key",
+    }
+    assert set(ONLY_THE_FILE) <= {rule.name for rule in RULES} | of_values
+
+
+@pytest.fixture(scope="session")
+def base() -> str:
+    """The text of the valid file that each row changes."""
+    return (HERE / "base.yaml").read_text(encoding="utf-8")
+
+
+def _rules_of(text: str) -> set[str]:
+    with pytest.raises(EnvironmentFileError) as caught:
+        load_environment(FILE, text=text, today=TODAY)
+    return {finding.rule for finding in caught.value.findings if finding.severity is Severity.ERROR}
+
+
+def _is_refused(text: str, outdir: Path) -> bool:
+    """Say whether a construct refuses; what breaks ahead of any construct, in the file's own models, is no refusal."""
+    app = new_app(outdir=outdir)
+    try:
+        environment = draft(Environment, read_source(text, "x").data, _Everything())
+        HyperPodEnvironment(
+            app, "prod", environment=environment, chart=HyperPodChart.placeholder(), lifecycle_scripts=None
+        )
+    except ValueError:
+        return True
+    except Exception:  # noqa: BLE001 - whatever the drafted models or jsii make of values of the wrong type
+        return False
+    return False
