@@ -123,9 +123,13 @@ def test_groups_of_two_zones_that_a_label_tells_apart(changed: Changed, load: Lo
         ),
         "      volume_gib: 500": "      labels: {job-domain: a}",
     }
-    assert load(changed(apart)).warnings == ()
+    # a file system is in one zone all the same
+    assert [finding.rule for finding in load(changed(apart)).warnings] == ["file_system_is_beside_nodes"]
     alike = changed(apart).replace("job-domain: b", "job-domain: a")
-    assert [finding.rule for finding in load(alike).warnings] == ["efa_groups_share_a_zone"]
+    assert [finding.rule for finding in load(alike).warnings] == [
+        "efa_groups_share_a_zone",
+        "file_system_is_beside_nodes",
+    ]
 
 
 def test_a_group_without_a_second_volume(changed: Changed, load: Load) -> None:

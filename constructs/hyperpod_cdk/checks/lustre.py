@@ -11,7 +11,7 @@ from hyperpod_cdk.checks.answers import Aws, LustreAnswer, NotAnswered, Security
 from hyperpod_cdk.checks.model import Case, Found, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import answered, together
 from hyperpod_cdk.config import Environment, InstanceGroup, Lustre
-from hyperpod_cdk.config.lustre_clients import users
+from hyperpod_cdk.config.lustre_clients import far_over_efa, placed
 from hyperpod_cdk.config.storage import ExistingLustre
 
 AREA = "lustre"
@@ -114,40 +114,23 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
     " groups where there are none.",
     passes="Every group that uses a file system stands in its zone, or has another one in its own that is mounted in"
     " the same namespaces, over EFA where this one is. Nodes and file systems of one zone share a subnet, and so the"
-    " /16 that EFA wants. A file system in a zone without any group is validate's to report.",
+    " /16 that EFA wants. A file system in a zone without any group is validate's to report, and so are users without"
+    " EFA in another zone.",
     fails="A file system with efa has users that could reach it over EFA and stand in another zone, which EFA does not"
-    " cross. Without efa, users in another zone are a warning: traffic between zones is slow and billed.",
+    " cross.",
     skips="Never.",
     by_hand="hyperpod-cdk preflight prod --offline --only lustre",
 )
 def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nobody
     """Compare the zone of each file system with those of the groups that use it."""
     environment = case.environment
-    zones = {group.availability_zone_id for group in environment.hyperpod.instance_groups}
     for index, system in enumerate(environment.storage.lustre):
-        if system.availability_zone_id not in zones:
-            continue
-        away = [
-            group
-            for group in users(environment, system)
-            if group.count and group.availability_zone_id not in _served(environment, system)
-        ]
-        if not away:
-            continue
-        path = f"storage.lustre[{index}]"
-        over_efa = [group for group in away if system.efa and _has_efa_client(environment, group)]
+        over_efa = far_over_efa(environment, system)
         if over_efa:
             yield error(
-                f"{path}.efa",
+                f"storage.lustre[{index}].efa",
                 f"must have its users in {system.availability_zone_id}, since EFA does not cross zones, got"
-                f" {_placed(over_efa)}; move {_them(over_efa)} or the file system, or set efa: false",
-            )
-        else:
-            yield warning(
-                f"{path}.availability_zone_id",
-                f"{_placed(away)} {'uses' if len(away) == 1 else 'use'} {system.name} in"
-                f" {system.availability_zone_id}, and traffic between zones is slow and billed;"
-                f" {_nearer(environment, system)}",
+                f" {placed(over_efa)}; move {_them(over_efa)} or the file system, or set efa: false",
             )
 
 
@@ -388,37 +371,5 @@ def _admits(rule: SecurityGroupRule, ports: tuple[int, int], own: str | None, no
     return any(node.subnet_of(block) for node in nodes for block in blocks)
 
 
-def _served(environment: Environment, system: Lustre) -> set[str]:
-    """Give the zones whose groups have this file system beside them, or another one for the same namespaces."""
-    namespaces = set(system.claim.namespaces) if system.claim else set()
-    others = [
-        other
-        for other in environment.storage.lustre
-        if other.efa or not system.efa
-        if namespaces <= set(other.claim.namespaces if other.claim else ())
-    ]
-    return {system.availability_zone_id, *(other.availability_zone_id for other in others if namespaces)}
-
-
-def _has_efa_client(environment: Environment, group: InstanceGroup) -> bool:
-    rows = [environment.instance_type(name) for name in group.all_instance_types]
-    return any(row is not None and row.fsx_efa_client for row in rows)
-
-
-def _placed(groups: list[InstanceGroup]) -> str:
-    return " and ".join(f"{group.name} in {group.availability_zone_id}" for group in groups)
-
-
 def _them(groups: list[InstanceGroup]) -> str:
     return groups[0].name if len(groups) == 1 else "these groups"
-
-
-def _nearer(environment: Environment, system: Lustre) -> str:
-    """Say where the file system stands beside most of the nodes that use it."""
-    nodes: dict[str, int] = {}
-    for group in users(environment, system):
-        nodes[group.availability_zone_id] = nodes.get(group.availability_zone_id, 0) + group.count
-    best = max(nodes, key=lambda az_id: (nodes[az_id], az_id == system.availability_zone_id))
-    if best == system.availability_zone_id:
-        return "put these nodes into one zone, or make a file system in each"
-    return f"set availability_zone_id: {best}"

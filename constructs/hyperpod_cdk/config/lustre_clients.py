@@ -25,6 +25,56 @@ def users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
     return accelerated or groups
 
 
+def far_users(environment: Environment, system: Lustre) -> list[InstanceGroup]:
+    """Give the groups with nodes that use ``system`` from another zone and have no other one beside them.
+
+    None where no group at all stands in its zone, which is another thing to say.
+    """
+    zones = {group.availability_zone_id for group in environment.hyperpod.instance_groups}
+    if system.availability_zone_id not in zones:
+        return []
+    served = _served(environment, system)
+    return [group for group in users(environment, system) if group.count and group.availability_zone_id not in served]
+
+
+def far_over_efa(environment: Environment, system: Lustre) -> list[InstanceGroup]:
+    """Give those of ``far_users`` that would reach ``system`` over EFA, which does not cross zones."""
+    return [group for group in far_users(environment, system) if system.efa and _has_efa_client(environment, group)]
+
+
+def placed(groups: list[InstanceGroup]) -> str:
+    """Write groups with their zones: ``h100 in use1-az5 and a10g in use1-az4``."""
+    return " and ".join(f"{group.name} in {group.availability_zone_id}" for group in groups)
+
+
+def nearer(environment: Environment, system: Lustre) -> str:
+    """Say where the file system stands beside most of the nodes that use it."""
+    nodes: dict[str, int] = {}
+    for group in users(environment, system):
+        nodes[group.availability_zone_id] = nodes.get(group.availability_zone_id, 0) + group.count
+    best = max(nodes, key=lambda az_id: (nodes[az_id], az_id == system.availability_zone_id))
+    if best == system.availability_zone_id:
+        return "put these nodes into one zone, or make a file system in each"
+    return f"set availability_zone_id: {best}"
+
+
+def _served(environment: Environment, system: Lustre) -> set[str]:
+    """Give the zones whose groups have this file system beside them, or another one for the same namespaces."""
+    namespaces = set(system.claim.namespaces) if system.claim else set()
+    others = [
+        other
+        for other in environment.storage.lustre
+        if other.efa or not system.efa
+        if namespaces <= set(other.claim.namespaces if other.claim else ())
+    ]
+    return {system.availability_zone_id, *(other.availability_zone_id for other in others if namespaces)}
+
+
+def _has_efa_client(environment: Environment, group: InstanceGroup) -> bool:
+    rows = [environment.instance_type(name) for name in group.all_instance_types]
+    return any(row is not None and row.fsx_efa_client for row in rows)
+
+
 def is_accelerated(environment: Environment, group: InstanceGroup) -> bool:
     """Say whether a type of ``group`` has accelerators."""
     rows = [environment.instance_type(name) for name in group.all_instance_types]

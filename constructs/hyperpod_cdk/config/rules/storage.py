@@ -8,6 +8,7 @@ from hyperpod_cdk.catalog import addons, arns, governance
 from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.lustre_clients import far_users, nearer, placed
 from hyperpod_cdk.config.rules.book import (
     Book,
     Problem,
@@ -74,6 +75,13 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
             (*path, "availability_zone_id"),
             f"no instance group stands in {system.availability_zone_id}, so every read and write crosses zones, which"
             f" is slow and billed; set availability_zone_id: {listing(sorted(zones))}",
+        )
+    away = far_users(environment, system)
+    if away:
+        yield warning(
+            (*path, "availability_zone_id"),
+            f"{placed(away)} {'uses' if len(away) == 1 else 'use'} {system.name} in {system.availability_zone_id}, and"
+            f" traffic between zones is slow and billed; {nearer(environment, system)}",
         )
 
 
