@@ -107,7 +107,7 @@ def the_version() -> str:
     ours, theirs = (tomllib.loads((part / "pyproject.toml").read_text(encoding="utf-8"))["project"] for part in PARTS)
     version = str(ours["version"])
     wanted = {f"hyperpod-cdk-rehearsal=={version}"} <= set(ours["optional-dependencies"]["rehearsal"])
-    if theirs["version"] != version or not wanted or f"hyperpod-cdk[node]=={version}" not in theirs["dependencies"]:
+    if theirs["version"] != version or not wanted or f"hyperpod-cdk[aws,node]=={version}" not in theirs["dependencies"]:
         _refuse(
             f"pyproject.toml and rehearsal/pyproject.toml must name one version and each other by it, got {version}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,3 +107,14 @@ def test_file_that_is_refused_is_not_asked_about(run: Run, workspace: Path) -> N
     done = run("preflight", "dev")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[-1] == "1 of 1 file refused, 1 error"
+
+
+def test_without_boto3_it_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    # None in the table of modules is how Python says that there is none
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
+    monkeypatch.delitem(sys.modules, "hyperpod_cdk.checks.aws", raising=False)
+    done = run("preflight", "dev")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "needs the package botocore; install it with pip install 'hyperpod-cdk[aws]'"
+    )

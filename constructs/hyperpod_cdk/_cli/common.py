@@ -241,9 +241,10 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] == "hyperpod_cdk":
+        package = (error.name or "").partition(".")[0]
+        if package == "hyperpod_cdk":
             raise
-        usage(f"needs the package {error.name}; install it with pip install 'hyperpod-cdk[{name}]'")
+        usage(f"needs the package {package}; install it with pip install 'hyperpod-cdk[{name}]'")
 
 
 def console(**options: Any) -> Console:

@@ -24,6 +24,7 @@ from hyperpod_cdk._cli.common import (
     StrictOption,
     aws_errors,
     environment_file,
+    extra,
     finish,
     loaded_environment,
     old_record,
@@ -242,7 +243,8 @@ def _access(context: typer.Context) -> Access:
 
 
 def _open(region: str, account: str) -> Aws:
-    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
 
     aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))

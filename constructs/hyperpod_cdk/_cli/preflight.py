@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk._cli.causes import Cause, Gap, causes
+from hyperpod_cdk._cli.common import extra
 from hyperpod_cdk._cli.output import Format, finding_line, painted_word, print_json, table
 from hyperpod_cdk.checks.model import Report, Result, Skipped, Status
 from hyperpod_cdk.checks.run import OFFLINE_REASON, asks_aws, offline, preflight, select
@@ -24,7 +25,8 @@ _FEW = 2
 
 def open_aws(loaded: LoadedEnvironment) -> LiveAws:
     """Open AWS for an environment; raises ``checks.answers.AwsAccessError`` where there is nobody to ask as."""
-    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 takes longer to load than an offline run
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - boto3 takes longer to load than an offline run
     from hyperpod_cdk.quotas.needs import own  # noqa: PLC0415 - as above
 
     environment = loaded.environment

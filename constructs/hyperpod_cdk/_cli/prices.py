@@ -16,6 +16,7 @@ from hyperpod_cdk._cli.common import (
     ProjectOption,
     StrictOption,
     aws_errors,
+    extra,
     finish,
     root_of,
     usage,
@@ -241,7 +242,8 @@ def _access(context: typer.Context) -> Access:
 
 
 def _open() -> Pages:
-    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
     from hyperpod_cdk.review.figures.price_list import REGION  # noqa: PLC0415 - as above
 

@@ -339,7 +339,8 @@ def _check_still(report: Path, base: Assembly, head: Source) -> None:
 
 
 def _open(region: str, account: str) -> Api:
-    from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load
 
     aws = LiveAws.open(region=region, account=account, own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
