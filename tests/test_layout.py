@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import hyperpod_cdk
 
 
@@ -14,6 +16,12 @@ def test_constructs_is_no_package(project: Path) -> None:
         "constructs/__init__.py hides the PyPI package 'constructs' that aws_cdk imports: "
         "constructs/ is a source root, as src/ would be; put code into constructs/hyperpod_cdk/"
     )
+
+
+def test_the_files_that_are_begun_first_are_there(project: Path, pytestconfig: pytest.Config) -> None:
+    longest: tuple[str, ...] = vars(pytestconfig.pluginmanager.get_plugin(str(project / "conftest.py")))["LONGEST"]
+    assert [file for file in longest if not (project / file).is_file()] == []
+    assert len(set(longest)) == len(longest) > 0
 
 
 def test_all_is_exactly_what_can_be_imported() -> None:

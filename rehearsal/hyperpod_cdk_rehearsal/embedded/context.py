@@ -100,7 +100,7 @@ class Context:
     clock: Clock = field(default_factory=Clock)
     account_file: Account = field(default_factory=Account)
     answer: Callable[[AWSPreparedRequest], AWSResponse] | None = None
-    # may be shared with contexts that follow: a client costs more than most requests
+    # may be shared with contexts that have the same answer, which a client keeps: it costs more than most requests
     _clients: dict[tuple[str, str], Any] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
