@@ -149,7 +149,13 @@ def test_against_what_is_deployed(called: Run, folder: Path) -> None:
 
     done = called("review", "--head", folder, "--deployed", "--format", "json", obj=Access(open=opening))
     report = json.loads(done.stdout)
-    assert report["base"] == {"label": "deployed", "commit": None, "environment_file": None, "stacks": {}}
+    assert report["base"] == {
+        "label": "deployed",
+        "commit": None,
+        "environment_file": None,
+        "stacks": {},
+        "assembly": None,
+    }
     assert report["verdict"]["level"] == "added"
     assert aws.asked == [("cloudformation:describe_stacks", "Stacks")]
     assert opened == [("us-west-2", "111122223333")]

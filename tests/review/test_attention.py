@@ -604,6 +604,7 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
 
     first = judged(resource(Effect.ADDED), access=access).attention
     assert [(each.resource, each.message) for each in first] == [
+        ("dev-x / role admin", "Role admin may do it."),
         (
             "what a new environment brings along",
             (
@@ -611,12 +612,11 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
                 "the part about access lists them."
             ),
         ),
-        ("dev-x / role admin", "Role admin may do it."),
     ]
     few = judged(resource(Effect.ADDED), access=Access(grants=(*usual[:2], grave), reach=(way,))).attention
     assert [each.message for each in few] == [
-        "It reaches out.",
         "Role admin may do it.",
+        "It reaches out.",
         "Role a may do it.",
         "Role b may do it.",
     ]
@@ -686,3 +686,23 @@ def test_a_reason_of_cost_has_the_lines_of_the_groups_that_cost_more() -> None:
     )
     asked = judged(of, cost=cost).needs_approval
     assert [(each.kind.value, each.causes) for each in asked] == [("cost", (CAUSE,)), ("cost", (CAUSE,))]
+
+
+def test_reasons_stand_in_the_order_of_what_they_cost_who_reads_them() -> None:
+    lost = resource(Effect.DELETED, LUSTRE, name="Lost", logical_id="L", stateful=True)
+    unknown = resource(Effect.UNKNOWN, LUSTRE, name="Unknown", logical_id="U", stateful=True)
+    grant = Grant(
+        change="added",
+        kind="cluster access",
+        sentence="it does",
+        who="role a",
+        what=("x",),
+        which=(),
+        is_grave=True,
+        stack="dev-x",
+        logical_id="A",
+    )
+    cost = Cost(region="us-east-1", prices_as_of="2026-01-01", monthly=Change(before=0, after=80_000))
+    stopped = resource(Effect.INTERRUPTED, CLUSTER, name="Stopped", logical_id="S", stateful=True)
+    found = judged(unknown, stopped, lost, access=Access(grants=(grant,)), cost=cost).needs_approval
+    assert [each.kind.value for each in found] == ["deletion", "access", "interruption", "cost", "unknown"]

@@ -139,7 +139,7 @@ def findings(
         *_of_policy(policy),
         *_of_cost(cost, _Causes(radius), monthly_increase_usd),
     ]
-    return tuple(sorted(found, key=lambda each: _weight(each.item)))
+    return tuple(sorted(found, key=_weight))
 
 
 class _Causes:
@@ -289,8 +289,13 @@ def _switched_off(change: ResourceChange, after: Resource) -> Iterator[Attention
             )
 
 
-def _weight(item: Attention) -> int:
-    return rank(item.effect or _WEIGHS_LIKE[item.about])
+def _weight(found: Found) -> float:
+    """Order by what it does: what is lost, who gets in, what is interrupted, what it costs, and what nobody knows."""
+    if found.kind in (ReasonKind.ACCESS, ReasonKind.PROTECTION):
+        return rank(Effect.INTERRUPTED) - 0.5
+    if found.kind is ReasonKind.COST:
+        return rank(Effect.INTERRUPTED) + 0.5
+    return rank(found.item.effect or _WEIGHS_LIKE[found.item.about])
 
 
 def _place(each: ResourceEffect) -> tuple[int, bool, bool]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from hyperpod_cdk.review.model import Cause, Change, Minutes
+from hyperpod_cdk.review.model import Cause, Change, Minutes, Reason, ReasonKind
+from hyperpod_cdk.review.pages.html import html
+from hyperpod_cdk.review.pages.markdown import markdown
+from hyperpod_cdk.review.pages.page import NOTHING_BESIDES, NOTHING_TO_LOOK_AT
+from hyperpod_cdk.review.pages.text import text
 from hyperpod_cdk.review.pages.wording import (
     at_most,
     counted,
@@ -21,6 +28,7 @@ from hyperpod_cdk.review.pages.wording import (
     unit_price,
     visible,
 )
+from tests.review.sample import quiet_report
 
 
 @pytest.mark.parametrize(
@@ -162,3 +170,23 @@ def test_cut_values_fit_and_still_differ(before: str, after: str, most: int) -> 
     cut = shortened_pair(prefix + before, prefix + after, most)
     assert all(len(each) <= most for each in cut)
     assert (cut[0] == cut[1]) == (before == after) or len(before) + len(after) > most // 4
+
+
+def test_an_empty_list_says_whether_something_stands_above_it() -> None:
+    quiet = quiet_report()
+    asked = quiet.model_copy(
+        update={
+            "verdict": quiet.verdict.model_copy(
+                update={"needs_approval": (Reason(kind=ReasonKind.ACCESS, resource="a", sentence="It opens."),)}
+            )
+        }
+    )
+    for report, said, other in (
+        (quiet, NOTHING_TO_LOOK_AT, NOTHING_BESIDES),
+        (asked, NOTHING_BESIDES, NOTHING_TO_LOOK_AT),
+    ):
+        stream = StringIO()
+        text(report, Console(file=stream, width=200))
+        for rendered in (markdown(report), stream.getvalue(), html(report)):
+            assert said in rendered
+            assert other not in rendered

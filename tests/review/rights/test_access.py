@@ -192,7 +192,7 @@ def test_gains_come_first_and_the_widest_of_them() -> None:
             f"account {ACCOUNT} (this account)",
         ),
         ({"AWS": "arn:aws:iam::444455556666:root"}, "account 444455556666 (another account)"),
-        ({"AWS": "arn:aws:iam::444455556666:role/x"}, "role x of account 444455556666, another account"),
+        ({"AWS": "arn:aws:iam::444455556666:role/x"}, "role x of account 444455556666 (another account)"),
         ({"AWS": f"arn:aws:iam::{ACCOUNT}:role/admin"}, "role admin"),
         ({"AWS": {"Fn::GetAtt": ["Other", "Arn"]}}, "role Other (prod-hyperpod)"),
         (

@@ -9,7 +9,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hyperpod_cdk.review.model import Report
-from hyperpod_cdk.review.pages.page import APPROVAL, EXCEPTED, LOOK, Cell, Moved, Word, joined
+from hyperpod_cdk.review.pages.page import (
+    APPROVAL,
+    EXCEPTED,
+    LOOK,
+    NOTHING_BESIDES,
+    NOTHING_TO_LOOK_AT,
+    Cell,
+    Moved,
+    Word,
+    joined,
+)
 from hyperpod_cdk.review.pages.sections import page
 from hyperpod_cdk.review.pages.wording import shortened_pair
 
@@ -33,7 +43,13 @@ def html(report: Report, *, diagram: str | None = None, gantt: str | None = None
         diagram=Markup(diagram) if diagram else None,  # noqa: S704 - drawn by this package, which escapes its texts
         gantt=Markup(gantt) if gantt else None,  # noqa: S704 - as above
         most_open=MOST_OPEN,
-        titles={"APPROVAL": APPROVAL, "EXCEPTED": EXCEPTED, "LOOK": LOOK},
+        titles={
+            "APPROVAL": APPROVAL,
+            "EXCEPTED": EXCEPTED,
+            "LOOK": LOOK,
+            "NONE": NOTHING_TO_LOOK_AT,
+            "BESIDES": NOTHING_BESIDES,
+        },
     )
 
 

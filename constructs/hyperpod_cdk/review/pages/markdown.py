@@ -13,6 +13,8 @@ from hyperpod_cdk.review.pages.page import (
     APPROVAL,
     EXCEPTED,
     LOOK,
+    NOTHING_BESIDES,
+    NOTHING_TO_LOOK_AT,
     Block,
     Cell,
     Entry,
@@ -181,6 +183,7 @@ def _attention(
     texts: list[str] = []
     room = sum(map(len, listed)) if kept is None else kept
     said = [f"{because}.", ""] if because else []
+    is_asked = any(entries for title, entries in zip(titles, listed, strict=True) if title == APPROVAL)
     for title, entries in zip(titles, listed, strict=True):
         shown, left = entries[:room], len(entries[room:])
         room -= len(shown)
@@ -189,7 +192,8 @@ def _attention(
             texts.append("\n".join([f"### {title}", "", *said, *shown, *after]))
             said = []
         elif title == LOOK:
-            texts.append(f"### {title}\n\nNothing in particular.")
+            # every list but this one is left out where it is empty
+            texts.append(f"### {title}\n\n{NOTHING_BESIDES if is_asked else NOTHING_TO_LOOK_AT}")
     return tuple(texts)
 
 

@@ -64,6 +64,11 @@ FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.
 """Effects that are shown unfolded."""
 
 
+NOTHING_TO_LOOK_AT = "Nothing in particular."
+NOTHING_BESIDES = "Nothing besides what needs approval."
+"""What stands in place of an empty list of what to look at: without reasons above it, and below some."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """A piece of text. ``code`` is a value, ``badge`` one word with a weight, ``source`` an address or a title."""

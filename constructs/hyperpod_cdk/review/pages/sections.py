@@ -151,7 +151,7 @@ def _figures(report: Report) -> Iterable[Figure]:
     accelerators = [each.accelerators for each in report.capacity.groups]
     yield Figure(f"Nodes{_at_least(nodes)}", (_count(_sum(nodes)),))
     yield Figure(f"Accelerators{_at_least(accelerators)}", (_count(_sum(accelerators)),))
-    yield Figure(f"A month{' at least' if report.cost.is_lower_bound else ''}", _headline(report.cost))
+    yield Figure(f"A month{' at least' if report.cost.is_lower_bound else ''}", _headline(report.cost, most=1))
     yield Figure("Grants added", _say(f"{sum(each.change == 'added' for each in report.access.grants):,}"))
     broken = sum(_result(each) == "broken" for each in report.fabric.subjects)
     yield Figure("Networks broken", _say(f"{broken:,} of {len(report.fabric.subjects):,}"))
@@ -656,14 +656,14 @@ def _count(change: Change) -> Moved:
     return Moved(before, after, "number", "" if not more else f"{'+' if more > 0 else ''}{number(more)}")
 
 
-def _headline(cost: Cost, period: str = "") -> Cell:
-    """Give the known part of the cost, and beside it what it leaves out, with quantities."""
+def _headline(cost: Cost, period: str = "", *, most: int = MOST_UNPRICED) -> Cell:
+    """Give the known part of the cost, and beside it what it leaves out, of ``most`` things with quantities."""
     words: list[Word | Moved] = [_dollars(cost.monthly, period)]
     shown = sorted(cost.unpriced, key=lambda each: (not changes(each.quantity), each.kind != "nodes"))
-    for each in shown[:MOST_UNPRICED]:
+    for each in shown[:most]:
         words += [Word("+"), _quantity(each)]
-    if len(shown) > MOST_UNPRICED:
-        words.append(Word(f"+ {counted(len(shown) - MOST_UNPRICED, 'other thing')}"))
+    if len(shown) > most:
+        words.append(Word(f"+ {counted(len(shown) - most, 'other thing')}"))
     return (*words, Word("without a known price")) if shown else tuple(words)
 
 

@@ -15,6 +15,8 @@ from hyperpod_cdk.review.pages.page import (
     APPROVAL,
     EXCEPTED,
     LOOK,
+    NOTHING_BESIDES,
+    NOTHING_TO_LOOK_AT,
     Block,
     Cell,
     Entries,
@@ -62,7 +64,7 @@ def text(report: Report, console: Console) -> None:
         for entry in entries:
             _entry(console, entry)
     if not laid_out.attention:
-        _print(console, Text("Nothing in particular."))
+        _print(console, Text(NOTHING_BESIDES if laid_out.reasons else NOTHING_TO_LOOK_AT))
     for section in laid_out.sections:
         _heading(console, section.title)
         _print(console, _cell(section.lead))

@@ -125,7 +125,7 @@ def _identity(view: View, value: str) -> str:
         return "anyone" if value == "*" else shown(view, value)
     whose = _whose(view, parts[1])
     name = f"{parts[2]} {shown(view, parts[3])}"
-    return name if whose == "this account" else f"{name} of account {parts[1]}, {whose}"
+    return name if whose == "this account" else f"{name} of account {parts[1]} ({whose})"
 
 
 _PRINCIPALS: Final[dict[str, Callable[[View, str], str]]] = {
