@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.quotas.needs import STACKS
-from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.values import imports
 
 _WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
@@ -77,7 +77,7 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
     body = aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original")["TemplateBody"]
     where = f"the deployed stack {name}"
     # botocore parses a template that is JSON, and gives one in YAML as text
-    template = parse_template(body, where) if isinstance(body, str) else dict(body)
+    template = parse_template(body, where) if isinstance(body, str) else with_loops(body, where)
     _, _, _, region, account, *_ = [*str(described.get("StackId", "")).split(":"), "", "", "", "", "", ""]
     return Stack(
         name=name,

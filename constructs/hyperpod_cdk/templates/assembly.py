@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from hyperpod_cdk.templates import deployment
+from hyperpod_cdk.templates.loops import TooManyError, expanded
 
 STACK = "aws:cloudformation:stack"
 NESTED = "cdk:cloud-assembly"
@@ -274,6 +275,8 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
     _refuse_endless(document, where)
+    if isinstance(document, dict):
+        document = with_loops(document, where)
     resources = document.get("Resources") if isinstance(document, dict) else None
     if not isinstance(resources, dict) or not resources:
         raise AssemblyError(f"{where}: not a CloudFormation template: it has no Resources")
@@ -283,6 +286,14 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
             raise AssemblyError(f"{where}: not a CloudFormation template: Resources.{logical_id} has no Type")
     return dict(document)
+
+
+def with_loops(template: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Give a template with its ``Fn::ForEach`` written out (``templates.loops``). Raises AssemblyError."""
+    try:
+        return expanded(template, most=MOST_VALUES)
+    except (TooManyError, RecursionError) as error:
+        raise AssemblyError(f"{where}: {error}; CloudFormation takes no template with so many") from None
 
 
 def _inside(folder: Path, name: object) -> Path:

@@ -1,0 +1,102 @@
+"""``Fn::ForEach`` as the template reference of CloudFormation shows it, and what stays unknown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.templates.assembly import AssemblyError, parse_template
+from hyperpod_cdk.templates.loops import UNTOLD, TooManyError, expanded
+
+
+def of(**sections: Any) -> dict[str, Any]:
+    return expanded(sections, most=1000)
+
+
+TOPIC = {"Type": "AWS::SNS::Topic", "Properties": {"TopicName": {"Fn::Join": [".", [{"Ref": "Name"}, "fifo"]]}}}
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        # the reference's first example
+        (
+            {"Fn::ForEach::Topics": ["Name", ["Success", "Failure"], {"Topic${Name}": TOPIC}]},
+            {
+                f"Topic{name}": {**TOPIC, "Properties": {"TopicName": {"Fn::Join": [".", [name, "fifo"]]}}}
+                for name in ("Success", "Failure")
+            },
+        ),
+        # what is no letter or digit cannot stand in a logical id
+        (
+            {"Fn::ForEach::B": ["Ip", ["10.0.2.1"], {"Host&{Ip}": {"Type": "A::B::C", "Properties": {"Ip": "${Ip}"}}}]},
+            {"Host10021": {"Type": "A::B::C", "Properties": {"Ip": "10.0.2.1"}}},
+        ),
+        # one loop in another, and loops of properties
+        (
+            {
+                "Fn::ForEach::A": [
+                    "X",
+                    ["1", "2"],
+                    {"Fn::ForEach::B": ["Y", ["a", {"Ref": "X"}], {"R${X}${Y}": {"Type": "T"}}]},
+                ]
+            },
+            {f"R{name}": {"Type": "T"} for name in ("1a", "11", "2a", "22")},
+        ),
+        (
+            {"R": {"Type": "T", "Properties": {"Fn::ForEach::P": ["X", ["A", "B"], {"${X}": {"Fn::Sub": "is ${X}"}}]}}},
+            {"R": {"Type": "T", "Properties": {"A": {"Fn::Sub": "is A"}, "B": {"Fn::Sub": "is B"}}}},
+        ),
+        ({"Fn::ForEach::A": ["X", [], {"R${X}": {"Type": "T"}}], "S": {"Type": "T"}}, {"S": {"Type": "T"}}),
+        ({"R": {"Type": "T", "Properties": {"A": "${X}"}}}, {"R": {"Type": "T", "Properties": {"A": "${X}"}}}),
+    ],
+)
+def test_what_a_loop_makes(resources: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert of(Resources=resources)["Resources"] == expected
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        ["X", {"Ref": "Names"}, {"R${X}": {"Type": "T"}}],
+        ["X", ["a", {"Ref": "Name"}], {"R${X}": {"Type": "T"}}],
+        ["X", ["a"]],
+        "nonsense",
+    ],
+)
+def test_a_list_that_only_the_deployment_tells_is_named_unknown(loop: Any) -> None:
+    found = of(Resources={"Fn::ForEach::A": loop, "S": {"Type": "T"}})["Resources"]
+    assert found == {"Fn::ForEach::A": {"Type": UNTOLD, "Properties": {"Loop": loop}}, "S": {"Type": "T"}}
+    # somebody else's, of whom a review asks
+    assert updates.is_foreign(UNTOLD)
+
+
+def test_loops_of_conditions_and_outputs() -> None:
+    found = of(
+        Conditions={"Fn::ForEach::C": ["X", ["A"], {"Is${X}": {"Fn::Equals": [{"Ref": "X"}, "A"]}}]},
+        Outputs={"Fn::ForEach::O": ["X", ["A"], {"O${X}": {"Value": {"Fn::GetAtt": ["R${X}", "Arn"]}}}]},
+    )
+    assert found == {
+        "Conditions": {"IsA": {"Fn::Equals": ["A", "A"]}},
+        "Outputs": {"OA": {"Value": {"Fn::GetAtt": ["RA", "Arn"]}}},
+    }
+
+
+def test_loops_that_make_more_than_a_template_holds() -> None:
+    body: dict[str, Any] = {"R${A}${B}${C}": {"Type": "T"}}
+    for name in "ABC":
+        body = {f"Fn::ForEach::{name}": [name, [str(at) for at in range(10)], body]}
+    with pytest.raises(TooManyError, match="its loops make more than 1,000 values"):
+        of(Resources=body)
+    with pytest.raises(AssemblyError, match=r"^x: has 1000 resources; CloudFormation takes at most 500$"):
+        parse_template(json.dumps({"Resources": body}), "x")
+
+
+def test_a_template_file_with_loops_is_read(tmp_path: Path) -> None:
+    loop = "Resources: {'Fn::ForEach::A': [X, [a, b], {'B${X}': {Type: 'AWS::S3::Bucket'}}]}"
+    found = parse_template(f"Transform: AWS::LanguageExtensions\n{loop}\n", str(tmp_path))
+    assert list(found["Resources"]) == ["Ba", "Bb"]
