@@ -129,6 +129,14 @@ class Cluster(cdk.Stack):
         )
         self.ebs = hp.EbsCsiDriver(self, "Ebs", eks_cluster_name=name)
         self.training = hp.TrainingOperator(self, "Training", eks_cluster_name=name)
+        self.answers = hp.WebhookReady(
+            self,
+            "MetricsAnswer",
+            cluster=self.control_plane.cluster,
+            addon=self.metrics.addon,
+            namespace="kube-system",
+            deployments=["metrics-server"],
+        )
         issuer = self.control_plane.oidc_provider
         if issuer is not None:
             self.inference = hp.InferenceOperator(
