@@ -533,9 +533,9 @@ def environment(name: str = "environments/prod.yaml") -> Any:
         ("examples/elastic-training.yaml", "elastic-training"),
     ],
 )
-def test_the_types_are_those_of_the_templates(project: Path, file: str, name: str) -> None:
-    golden = yaml.load((project / f"tests/stacks/golden/{name}.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
-    made = {resource["Type"] for template in golden.values() for resource in template["Resources"].values()}
+def test_the_types_are_those_of_the_templates(assemblies: Path, file: str, name: str) -> None:
+    templates = shipped(assemblies, name).templates.values()
+    made = {resource["Type"] for template in templates for resource in template["Resources"].values()}
     wanted = {each.name for each in needed_types(environment(file))} - {deployer_actions.CUSTOM_RESOURCE}
     # a wait condition's handle is an address of CloudFormation's own
     made -= {"AWS::CloudFormation::WaitConditionHandle"}
