@@ -89,8 +89,6 @@ ONLY_THE_FILE: Mapping[str, str] = {
 }
 
 NEVER_BUILT: Mapping[str, str] = {
-    "identity-name_in_capitals": _STAGE,
-    "identity-name_too_long": _STAGE,
     "identity-boundary_is_no_policy": _STAGE,
     "existing-security_group_is_a_name": "constructs take CDK's ISecurityGroup",
     "existing-installed_addon_of_the_owner": _SECTIONS,
@@ -99,6 +97,7 @@ NEVER_BUILT: Mapping[str, str] = {
     "storage-file_system_name_in_capitals": "a construct id, which CDK judges",
     "storage-claim_without_namespace": "the stacks make no claim for no namespace; VolumeClaims refuses it",
     "task_governance-provider_misspelt": "the stacks choose between the two kinds of resources",
+    "several-value_and_rule_in_one_group": "the stacks read the count, a text there, ahead of the construct",
     "karpenter-karpenter_misspelt": "the stacks make KarpenterAutoscaling, or make none",
 }
 

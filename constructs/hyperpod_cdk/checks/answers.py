@@ -92,7 +92,7 @@ class Among(Mapping[str, ThingT]):
 
     def __init__(self, read: Mapping[str, ThingT], unread: Mapping[str, NotAnswered] | None = None) -> None:
         self.read = read
-        self.unread = {name: why for name, why in (unread or {}).items() if name not in read}
+        self.unread: dict[str, NotAnswered] = {name: why for name, why in (unread or {}).items() if name not in read}
 
     def __getitem__(self, name: str) -> ThingT:
         if name in self.unread:

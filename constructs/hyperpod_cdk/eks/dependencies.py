@@ -24,6 +24,8 @@ from constructs import Construct
 from hyperpod_cdk.catalog import instance_types as catalog
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk.common.manifests import answer_in_time
+from hyperpod_cdk.config import eks as fields
+from hyperpod_cdk.config.arguments import refuse
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.eks.chart_values import chart_values
 
@@ -121,6 +123,7 @@ class HyperPodDependencies(Construct):
         image_registry: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        refuse(fields.Eks, image_registry=image_registry)
         types = _rows(instance_types)
         stack = Stack.of(self)
         if chart.is_placeholder:

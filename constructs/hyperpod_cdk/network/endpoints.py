@@ -11,6 +11,8 @@ from constructs import Construct, DependencyGroup, IDependable
 
 from hyperpod_cdk.catalog import network as rules
 from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.config import network as fields
+from hyperpod_cdk.config.arguments import refuse
 
 _HTTPS = 443
 _WORD = re.compile(r"[A-Za-z0-9]+")
@@ -56,6 +58,7 @@ class InterfaceEndpoints(Construct):
         super().__init__(scope, construct_id)
         names = list(rules.endpoint_services() if services is None else services)
         _check(names, subnet_ids, clients, client_cidrs)
+        refuse(fields.InterfaceEndpoints, called={"additional": "services"}, additional=names)
         tags = [CfnTag(key="Name", value=self.node.path)]
         group = ec2.CfnSecurityGroup(
             self,

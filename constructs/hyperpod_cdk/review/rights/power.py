@@ -77,8 +77,8 @@ class Power:
 
     def __init__(self, view: View, permissions: Permissions) -> None:
         self._view = view
-        self.acting = acting(view, permissions)
-        self.powerful = set(grave.powerful(view, permissions))
+        self.acting: dict[str, frozenset[Principal]] = acting(view, permissions)
+        self.powerful: set[Principal] = set(grave.powerful(view, permissions))
         self._targets: dict[str, list[str]] = {}
         found = True
         while found:
