@@ -185,7 +185,7 @@ def test_what_is_installed_makes_a_project_and_rehearses_it(wheel: Path, project
     assert "ok, 2 warnings" in run("hyperpod-cdk", "validate", folder=demo)
     assert "nothing failed" in run("hyperpod-cdk", "preflight", "prod", "--offline", folder=demo)
     run("hyperpod-cdk", "cdk", "synth", "--quiet", "-c", "env=prod", folder=demo)
-    assert "no change" in run("hyperpod-cdk", "review", "prod", "--base", "main", folder=demo)
+    assert "NO CHANGE" in run("hyperpod-cdk", "review", "prod", "--base", "main", folder=demo)
     run("hyperpod-cdk", "templates", "--trusted", folder=demo)
     run("hyperpod-cdk", "bootstrap-policy", "prod", "--out", "policy.json", folder=demo)
     run("hyperpod-cdk", "job", "render", "prod", "--group", "h100", "--kind", "nccl", "--out", "nccl.yaml", folder=demo)
