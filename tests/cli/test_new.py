@@ -225,6 +225,9 @@ def test_the_pipelines_call_what_a_project_has(run: Run, workspace: Path, forge:
     assert "python3 -m venv .venv && .venv/bin/pip install" in text
     for call in re.findall(r"\.venv/bin/hyperpod-cdk (\S+)", text):
         assert call in COMMANDS.commands
+    called = set(re.findall(r"(?<![\w/])(?:\./)?(\.(?:ci|github)/[\w./-]*\.\w+)", text))
+    assert called >= {".ci/post_review.py", ".ci/deployed_tool.py"}
+    assert [name for name in sorted(called) if not (demo / name).is_file()] == []
     if forge == "gitlab":
         assert "ENVIRONMENT: [dev]" in text
 

@@ -245,6 +245,72 @@ def test_stacks_that_would_be_deployed_unread_are_refused(tmp_path: Path) -> Non
         read_assembly(write(other=stage), "dev")
 
 
+BAIT = {"type": "cdk:asset-manifest", "properties": {}}
+ELSEWHERE = "Elsewhere would be deployed with dev since {} depends on {}, and is none of its stacks"
+
+
+@pytest.mark.parametrize(
+    ("bait", "said"),
+    [
+        # 'cdk deploy' takes what a stack depends on for a stack by its display name, whatever it is
+        ({"Bait": {**BAIT, "displayName": "Elsewhere"}}, ELSEWHERE.format("x", "Bait")),
+        ({"Bait": {"type": "none:of:these", "displayName": "Elsewhere"}}, ELSEWHERE.format("x", "Bait")),
+        ({"Elsewhere": BAIT}, ELSEWHERE.format("x", "Elsewhere")),
+        ({"Bait": {**BAIT, "displayName": "nowhere"}}, "x depends on Bait, which is shown as nowhere and is no stack"),
+        ({}, "x depends on 'Bait', which is none of the artifacts beside it"),
+    ],
+)
+def test_what_deploys_a_stack_elsewhere_is_refused(tmp_path: Path, bait: dict[str, Any], said: str) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    inner = assembly(top / "assembly-dev")
+    stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
+    evil = {"type": "aws:cloudformation:stack", "properties": {"templateFile": "evil.json"}, "displayName": "Elsewhere"}
+    (top / "evil.json").write_text(TEXT, encoding="utf-8")
+    (top / "manifest.json").write_text(json.dumps({"artifacts": {"dev": stage, "e": evil}}), encoding="utf-8")
+    assert [stack.name for stack in read_assembly(top, "dev").stacks] == ["dev-x"]
+    manifest = json.loads((inner / "manifest.json").read_text(encoding="utf-8"))
+    (stack,) = (key for key, each in manifest["artifacts"].items() if each["type"] == "aws:cloudformation:stack")
+    manifest["artifacts"][stack].setdefault("dependencies", []).append(next(iter(bait), "Bait"))
+    manifest["artifacts"] |= bait
+    (inner / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(AssemblyError) as refused:
+        read_assembly(top, "dev")
+    assert said.replace("since x ", f"since {stack} ").replace("x depends", f"{stack} depends") in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("shown", "said"),
+    [
+        (("dev/x", "dev/x"), "two stacks are shown as dev/x; 'cdk deploy' takes one for the other"),
+        (("dev/x", "other/y"), "other/y is a stack of dev, and would not be deployed with it"),
+        (("dev/x", "dev/y"), None),
+    ],
+)
+def test_display_names_of_a_stage_are_its_own(tmp_path: Path, shown: tuple[str, str], said: str | None) -> None:
+    top = tmp_path / "top"
+    inner = top / "assembly-dev"
+    inner.mkdir(parents=True)
+    (inner / "t.json").write_text(TEXT, encoding="utf-8")
+    stage = {"type": "cdk:cloud-assembly", "properties": {"directoryName": inner.name, "displayName": "dev"}}
+    (top / "manifest.json").write_text(json.dumps({"artifacts": {"dev": stage}}), encoding="utf-8")
+    stacks = {
+        f"s{number}": {
+            "type": "aws:cloudformation:stack",
+            "displayName": name,
+            "properties": {"templateFile": "t.json"},
+        }
+        for number, name in enumerate(shown)
+    }
+    (inner / "manifest.json").write_text(json.dumps({"artifacts": stacks}), encoding="utf-8")
+    if said is None:
+        assert len(read_assembly(top, "dev").stacks) == 2
+    else:
+        with pytest.raises(AssemblyError) as refused:
+            read_assembly(top, "dev")
+        assert said in str(refused.value)
+
+
 @pytest.mark.parametrize("file", ["dev.template.json", "manifest.json"])
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path, file: str) -> None:
     folder = assembly(tmp_path / "a", stackTemplateAssetObjectUrl=None)

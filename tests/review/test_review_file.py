@@ -206,6 +206,30 @@ def test_templates_that_state_what_the_project_does_not_hold_are_a_reason(projec
     assert found.rules is NO_RULES
 
 
+def test_only_the_foundation_states_by_what_reviews_are_judged(project: Path) -> None:
+    deployed = with_files(project, FILES)
+    said = {judged_by.OUTPUT: {"Value": f"review.yaml={judged_by.digest(LOOSE.encode())}"}}
+    honest = {judged_by.OUTPUT: {"Value": judged_by.said_of(project, "dev")}}
+    stacks = [("dev-foundation", {"Outputs": honest}), ("dev-observability", {"Outputs": said})]
+    for order in (stacks, stacks[::-1]):
+        assert judged_by.recorded_by(order, "dev") == deployed
+        assert judged_by.strays(order, "dev") == ["dev-observability"]
+    # two of one name, in two regions: neither counts
+    assert judged_by.recorded_by([stacks[0], stacks[0]], "dev") == {}
+    assert judged_by.strays([stacks[0], stacks[0]], "dev") == ["dev-foundation"]
+    found = decided(project, base=None, head=None, deployed=deployed, stated=deployed, strays=["dev-observability"])
+    assert [each.resource for each in found.reasons] == ["dev-observability/ReviewedBy"]
+    assert found.rules is NO_RULES
+
+
+def test_a_changed_record_that_the_templates_state_otherwise_is_a_reason(project: Path) -> None:
+    deployed = with_files(project, {"environments/dev.quotas.json": "{}"})
+    stated = with_files(project, {"environments/dev.quotas.json": "[]"})
+    planted = {**stated, "environments/dev.quotas.json": judged_by.digest(b"never seen")}
+    found = decided(project, base=None, head=None, environment="dev", deployed=deployed, stated=planted)
+    assert [each.resource for each in found.reasons] == ["ReviewedBy"]
+
+
 def test_a_changed_record_is_named(project: Path) -> None:
     deployed = with_files(project, {"environments/dev.quotas.json": "{}", "environments/dev.plans.json": "{}"})
     assert len(deployed) == 2

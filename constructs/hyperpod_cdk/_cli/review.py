@@ -381,18 +381,17 @@ def _compared(base: Source, head: Source, project: Path, day: date, witnesses: S
     from hyperpod_cdk.review.review_file import decided  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.run import review as reviewed  # noqa: PLC0415 - as above
 
-    deployed, stated = (
-        {key: each for stack in side.assembly.stacks for key, each in judged_by.recorded(stack.template).items()}
-        for side in (base, head)
-    )
+    environment = head.assembly.environment or base.assembly.environment
+    old, new = ([(stack.name, stack.template) for stack in side.assembly.stacks] for side in (base, head))
     try:
         rules = decided(
             project,
             base=base.side.commit,
             head=head.side.commit,
-            environment=head.assembly.environment or base.assembly.environment,
-            deployed=deployed,
-            stated=stated,
+            environment=environment,
+            deployed=judged_by.recorded_by(old, environment),
+            stated=judged_by.recorded_by(new, environment),
+            strays=judged_by.strays(new, environment),
             on=day,
         )
     except PricesError as error:

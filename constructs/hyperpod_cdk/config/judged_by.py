@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ REVIEW: Final = "review.yaml"
 PRICES: Final = "prices.json"
 
 OUTPUT: Final = "ReviewedBy"
-"""The output of a stack with the SHA-256 of each file. CloudFormation updates a stack for an output alone."""
+"""The foundation's output with the SHA-256 of each file. CloudFormation updates a stack for an output alone."""
 
 _ONE: Final = re.compile(r"(\S+)=([0-9a-f]{64})")
 
@@ -47,6 +47,25 @@ def recorded(template: Mapping[str, Any]) -> dict[str, str]:
     value = output.get("Value") if isinstance(output, dict) else None
     found = [_ONE.fullmatch(each) for each in value.split()] if isinstance(value, str) else []
     return {each[1]: each[2] for each in found if each}
+
+
+def recorded_by(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str) -> dict[str, str]:
+    """Give what the foundation states, of all stacks by name; empty where it is not there, or not the only one."""
+    own = [template for name, template in templates if name == foundation(environment)]
+    return recorded(own[0]) if len(own) == 1 else {}
+
+
+def strays(templates: Iterable[tuple[str, Mapping[str, Any]]], environment: str) -> list[str]:
+    """Give the names of the stacks that have the output and are not the foundation, or a second one of its name."""
+    names = [name for name, template in templates if OUTPUT in (template.get("Outputs") or {})]
+    if foundation(environment) in names:
+        names.remove(foundation(environment))
+    return names
+
+
+def foundation(environment: str) -> str:
+    """Give the name of the stack whose word counts."""
+    return f"{environment}-foundation"
 
 
 def without(template: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -229,14 +229,16 @@ def decided(
     environment: str = "",
     deployed: Mapping[str, str] | None = None,
     stated: Mapping[str, str] | None = None,
+    strays: Sequence[str] = (),
     on: date | None = None,
 ) -> Decided:
     """Give by what a review is judged: nothing that the head brings along, so that no change writes its own verdict.
 
     ``base`` and ``head`` are commits, None for the project as it lies there. The base's files decide. Where it is no
     commit, a file of the head counts only where it is the one that what is deployed was deployed with: ``deployed`` is
-    what the base's templates say of that, ``stated`` what the head's do (``config.judged_by.recorded``). What is new or
-    changed is a reason itself, until it is merged or deployed. ``environment`` is the name whose records are looked at,
+    what the base's foundation says of that, ``stated`` what the head's does (``config.judged_by.recorded_by``), and
+    ``strays`` are other stacks of the head that claim to say it. What is new or changed is a reason itself, until it
+    is merged or deployed. ``environment`` is the name whose records are looked at,
     ``on`` the day on which exceptions are judged. Raises DocumentError where the head's review.yaml is wrong, and
     PricesError where its prices.json is.
     """
@@ -255,13 +257,22 @@ def decided(
         known = {name: then.get(name) == now.get(name) for name in names}
         until = "it counts once it is deployed with approval"
         by = "what is built in"
-        if any((stated or {}).get(name) != now.get(name) for name in names if known[name]):
+        planted = [
+            Reason(
+                kind=ReasonKind.REVIEW_FILE,
+                resource=f"{each}/{judged_by.OUTPUT}",
+                sentence="This stack states by which files reviews are judged, which only the foundation does.",
+            )
+            for each in strays
+        ]
+        if any((stated or {}).get(name) != now.get(name) for name in names if stated or known[name]):
             said = (
                 "The templates state other files by which reviews are judged than the project holds: whoever deploys "
                 "them lets those count from then on."
             )
-            found = Reason(kind=ReasonKind.REVIEW_FILE, resource=judged_by.OUTPUT, sentence=said)
-            return Decided(rules=NO_RULES, reasons=(found, *_changed(known, old, new, by=by, until=until)))
+            planted.append(Reason(kind=ReasonKind.REVIEW_FILE, resource=judged_by.OUTPUT, sentence=said))
+        if planted:
+            return Decided(rules=NO_RULES, reasons=(*planted, *_changed(known, old, new, by=by, until=until)))
     notes: list[str] = []
     if not known[judged_by.REVIEW]:
         rules = _of_base(project, old[judged_by.REVIEW], on, notes)

@@ -346,7 +346,12 @@ def _json(file: Path) -> dict[str, Any]:
 
 
 def _refuse_unread(top: Path, environment: str, read: Path) -> None:
-    """Refuse stacks elsewhere in the assembly that 'cdk deploy "ENV/*"' selects by their display names."""
+    """Refuse stacks elsewhere in the assembly that 'cdk deploy "ENV/*"' deploys with those that are read.
+
+    It selects stacks by their display names, and then, by their display names again, those that share one with anything
+    that a selected stack depends on, of whatever type that is (aws-cdk 2.1148, ``includeUpstreamStacks``).
+    """
+    elsewhere: set[str] = set()
     pending, seen = [top], set[Path]()
     while pending:
         folder = pending.pop()
@@ -356,11 +361,46 @@ def _refuse_unread(top: Path, environment: str, read: Path) -> None:
         for key, artifact in _artifacts(folder).items():
             if artifact.get("type") == NESTED:
                 pending.append(_inside(folder, artifact["properties"]["directoryName"]))
-            shown = str(artifact.get("displayName") or key)
-            is_other = folder.resolve() != read.resolve()
-            if artifact.get("type") == STACK and is_other and shown.startswith(f"{environment}/"):
+            if artifact.get("type") != STACK or folder.resolve() == read.resolve():
+                continue
+            shown = _shown(key, artifact)
+            elsewhere |= {shown, key}
+            if shown.startswith(f"{environment}/"):
                 said = f"{shown} would be deployed with {environment}, and is none of its stacks"
                 raise AssemblyError(f"{folder / 'manifest.json'}: {said}")
+    _refuse_leaving(read, environment, elsewhere)
+
+
+def _refuse_leaving(read: Path, environment: str, elsewhere: set[str]) -> None:
+    artifacts, where = _artifacts(read), read / "manifest.json"
+    for key, artifact in artifacts.items():
+        for each in _listed(artifact.get("dependencies")):
+            needed = artifacts.get(each) if isinstance(each, str) else None
+            if needed is None:
+                raise AssemblyError(f"{where}: {key} depends on {each!r}, which is none of the artifacts beside it")
+            shown = _shown(each, needed)
+            if elsewhere & {shown, each}:
+                said = f"{shown} would be deployed with {environment} since {key} depends on {each}"
+                raise AssemblyError(f"{where}: {said}, and is none of its stacks")
+            if needed.get("type") != STACK and needed.get("displayName") is not None:
+                raise AssemblyError(
+                    f"{where}: {key} depends on {each}, which is shown as {shown} and is no stack: 'cdk deploy' takes "
+                    "it for one of that name; leave its displayName out"
+                )
+    stacks = {key: each for key, each in artifacts.items() if each.get("type") == STACK}
+    names = Counter(_shown(key, each) for key, each in stacks.items())
+    if twice := [name for name, number in names.items() if number > 1]:
+        raise AssemblyError(f"{where}: two stacks are shown as {twice[0]}; 'cdk deploy' takes one for the other")
+    for key, each in stacks.items():
+        if each.get("displayName") is not None and not _shown(key, each).startswith(f"{environment}/"):
+            said = f"{_shown(key, each)} is a stack of {environment}, and would not be deployed with it"
+            raise AssemblyError(f"{where}: {said}; its displayName must begin with {environment}/")
+
+
+def _shown(key: str, artifact: Mapping[str, Any]) -> str:
+    """Give the name by which the CDK CLI selects an artifact: its display name, else its own."""
+    shown = artifact.get("displayName")
+    return key if shown is None else str(shown)
 
 
 def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path | None = None) -> tuple[Stack, ...]:
