@@ -138,6 +138,21 @@ def test_without_a_node_no_webhook_ever_answers(world: Any) -> None:
     assert said(world, "Deployment") == BY_KUEUE
 
 
+@pytest.mark.parametrize(("effect", "answers"), [("NoSchedule", 0), ("NoExecute", 0), ("PreferNoSchedule", 4)])
+def test_pods_without_tolerations_stay_off_tainted_nodes(world: Any, effect: str, answers: int) -> None:
+    # Kubernetes, "Taints and Tolerations"
+    taints = {"Taints": [{"Key": "dedicated", "Value": "jobs", "Effect": effect}]}
+    world.make_hyperpod(world.group(KubernetesConfig=taints))
+    world.settle()
+    install(world, "cert-manager")
+    install(world, GOVERNANCE)
+    world.settle()
+    shown = webhooks.deployments(world.context, eks_clusters(world.context)[CLUSTER])
+    assert len([each for each in shown if "availableReplicas" in each["status"]]) == answers
+    status = world.client("eks").describe_addon(clusterName=CLUSTER, addonName="cert-manager")["addon"]["status"]
+    assert status == ("ACTIVE" if answers else "DEGRADED")
+
+
 def test_a_quota_fails_where_its_cluster_queue_is_refused(cluster: Any) -> None:
     install(cluster, GOVERNANCE)
     arn = cluster.client("sagemaker").describe_cluster(ClusterName="prod")["ClusterArn"]

@@ -8,7 +8,7 @@ import re
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
-from hyperpod_cdk_rehearsal.embedded.services.nodes import running_nodes
+from hyperpod_cdk_rehearsal.embedded.services.nodes import nodes_for_addons
 from hyperpod_cdk_rehearsal.embedded.services.principals import can_be_assumed_by_web_identity
 from hyperpod_cdk_rehearsal.embedded.services.stores import Addon, EksCluster, hyperpod_cluster_on
 
@@ -80,7 +80,7 @@ def _without_nodes(context: Context, cluster: EksCluster, addon: Addon) -> Issue
     row = addons.get(addon.name)
     if row is None:
         return None
-    nodes = running_nodes(context, cluster.arn)
+    nodes = nodes_for_addons(context, cluster.arn)
     if row.needs_nodes and not nodes:
         return REPLICAS
     least = row.minimum_node_xlarge

@@ -196,6 +196,24 @@ def running_nodes(context: Context, eks_cluster_arn: str) -> list[Node]:
     return [node for node in cluster.nodes() if node.timeline.at(now) == "Running"]
 
 
+def nodes_for_addons(context: Context, eks_cluster_arn: str) -> list[Node]:
+    """Those of them that take pods without tolerations, as Kueue's and cert-manager's are by default.
+
+    NoSchedule and NoExecute keep such pods off (Kubernetes, "Taints and Tolerations"); HyperPod taints restricted
+    nodes.
+    """
+    cluster = hyperpod_cluster_on(context, eks_cluster_arn)
+    if cluster is None:
+        return []
+    closed = {name for name, group in cluster.groups.items() if group.restricted or _keeps_pods_off(group.spec)}
+    return [node for node in running_nodes(context, eks_cluster_arn) if node.group not in closed]
+
+
+def _keeps_pods_off(spec: Spec) -> bool:
+    taints = (spec.get("KubernetesConfig") or {}).get("Taints") or []
+    return any(taint["Effect"] != "PreferNoSchedule" for taint in taints)
+
+
 def _launch_problem(
     context: Context, cluster: HyperPodCluster, wanted: Spec, spec: Spec, taken: Counter[str]
 ) -> LaunchProblem | None:

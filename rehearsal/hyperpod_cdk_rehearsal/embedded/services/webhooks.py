@@ -15,7 +15,7 @@ from typing import Any
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
-from hyperpod_cdk_rehearsal.embedded.services.nodes import running_nodes
+from hyperpod_cdk_rehearsal.embedded.services.nodes import nodes_for_addons
 from hyperpod_cdk_rehearsal.embedded.services.stores import Addon, EksCluster
 
 UNSEEN_BY_KUEUE = frozenset({"kube-system", "kueue-system"})
@@ -139,7 +139,7 @@ def _answers(context: Context, cluster: EksCluster, name: str) -> bool:
 
 
 def _runs(context: Context, cluster: EksCluster, addon: Addon) -> bool:
-    return addon.refused is None and bool(running_nodes(context, cluster.arn))
+    return addon.refused is None and bool(nodes_for_addons(context, cluster.arn))
 
 
 def _sentence(name: str, webhook: str) -> str:
