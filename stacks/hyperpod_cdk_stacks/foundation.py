@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -20,12 +19,12 @@ from hyperpod_cdk import (
     Network,
     NodeExecutionRole,
     QuotaGate,
-    RestrictedExecutionRole,
 )
 from hyperpod_cdk.config import Environment, judged_by, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
 from hyperpod_cdk.quotas.needs import own, required_quotas
 from hyperpod_cdk_stacks.encryption import encryption_key
+from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.network import network_parts
 
 PROTECTED = ("storage", "hyperpod", "platform", "observability")
@@ -67,8 +66,7 @@ class FoundationStack(cdk.Stack):
             stack_names=[f"{environment.name}-{name}" for name in PROTECTED],
             eks_cluster_name=None if environment.eks.existing else environment.eks_cluster_name,
         )
-        self.execution_role = self._node_role("ExecutionRole", environment.network.zone_ids())
-        self.restricted_roles = self._restricted_roles()
+        self.execution_role = self._node_role()
         if self.gate is not None:
             self._hold(self.gate)
         # what the gate logs stays where it refuses the first deployment, and so does the key, which it waits for
@@ -197,18 +195,15 @@ class FoundationStack(cdk.Stack):
             lustre_over_efa=lustre_clients.efa_interfaces(environment),
         )
 
-    def _node_role(self, construct_id: str, zone_ids: Sequence[str]) -> NodeExecutionRole:
+    def _node_role(self) -> NodeExecutionRole:
         network = self.network.network
         role = NodeExecutionRole(
             self,
-            construct_id,
+            "ExecutionRole",
             bucket=self.lifecycle.bucket,
-            # by name: IAM takes minutes where it waits for the cluster, and the nodes' policy can stand before it
-            eks_cluster_arn=self.format_arn(
-                service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name
-            ),
+            eks_cluster_arn=self.eks_cluster_arn,
             vpc=network.vpc,
-            subnets=[network.node_subnets[zone] for zone in zone_ids],
+            subnets=[network.node_subnets[zone] for zone in self._environment.network.zone_ids()],
             security_groups=self.network.node_security_groups,
             volume_key=self.volume_key.key if self.volume_key else None,
         )
@@ -216,29 +211,31 @@ class FoundationStack(cdk.Stack):
             self.volume_key.allow_node_volumes(role.role.role_arn)
         return role
 
-    def _restricted_roles(self) -> dict[str, RestrictedExecutionRole]:
-        return {
-            group.name: RestrictedExecutionRole(
-                self,
-                f"RestrictedRole-{group.name}",
-                node_role=self._node_role(f"RestrictedNodeRole-{group.name}", [group.availability_zone_id]),
-                input_buckets=group.input_buckets,
-                output_buckets=group.output_buckets,
-                reward_functions=group.reward_functions,
-                kms_key_arns=group.kms_key_arns,
-            )
-            for group in self._environment.hyperpod.restricted_instance_groups
-        }
+    @property
+    def eks_cluster_arn(self) -> str:
+        """The EKS cluster's ARN by its name: IAM takes minutes where it waits for the cluster itself."""
+        return self.format_arn(service="eks", resource="cluster", resource_name=self._environment.eks_cluster_name)
 
     def _exports(self) -> None:
-        """Export, whoever imports them: what is switched off leaves the platform stack last."""
+        network, bucket = self.network.network, self.lifecycle.bucket
+        keys = (self.volume_key, self.log_key)
+        export_always(
+            self,
+            network.vpc.vpc_id,
+            *(subnet.subnet_id for subnet in network.node_subnets.values()),
+            self.network.security_group.security_group_id,
+            self.cluster.cluster_name,
+            self.execution_role.role.role_arn,
+            bucket.bucket_name,
+            bucket.bucket_arn,
+            self.protection.function.attr_arn,
+            *(key.key.key_arn for key in keys if key is not None),
+            *([bucket.encryption_key.key_arn] if bucket.encryption_key is not None else []),
+        )
         if self.cluster.kubectl_provider is not None:
-            self.export_value(self.cluster.kubectl_provider.service_token)
-        if cdk.Token.is_unresolved(self.cluster.cluster_name):
-            self.export_value(self.cluster.cluster_name)
+            export_always(self, self.cluster.kubectl_provider.service_token)
         if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
-            self.export_value(self.control_plane.oidc_provider.arn)
-            self.export_value(self.control_plane.oidc_provider.issuer_url)
+            export_always(self, self.control_plane.oidc_provider.arn, self.control_plane.oidc_provider.issuer_url)
 
 
 def nodes_made(environment: Environment) -> list[dict[str, object]]:

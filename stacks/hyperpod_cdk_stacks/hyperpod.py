@@ -11,13 +11,16 @@ from hyperpod_cdk import (
     HyperPodCluster,
     InstanceGroup,
     KarpenterAutoscaling,
+    NodeExecutionRole,
     NodeWaiter,
+    RestrictedExecutionRole,
     RestrictedGroup,
     ServiceLustre,
     SharedEnvironment,
     config,
 )
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.foundation import FoundationStack
 
 
@@ -87,7 +90,12 @@ class HyperPodStack(cdk.Stack):
             execution_role=foundation.execution_role,
             lifecycle=foundation.lifecycle,
             restricted_groups=[
-                _restricted_group(group, environment=environment, foundation=foundation)
+                _restricted_group(
+                    group,
+                    environment=environment,
+                    foundation=foundation,
+                    execution_role=self._restricted_role(group, foundation),
+                )
                 for group in hyperpod.restricted_instance_groups
             ],
             restricted_dependencies=hyperpod.restricted_dependencies,
@@ -103,7 +111,34 @@ class HyperPodStack(cdk.Stack):
             switched_off=hyperpod.switched_off,
             tags=environment.tags,
         )
+        # with the last node that takes add-ons the platform stack waits for none, and is updated after this one
+        export_always(self, self.cluster.cluster_arn, self.node_waiter.service_token)
         self._outputs([group.name for group in hyperpod.instance_groups])
+
+    def _restricted_role(self, group: config.RestrictedGroup, foundation: FoundationStack) -> RestrictedExecutionRole:
+        """Give a restricted group its role, here, so that both leave together: no other stack knows of it.
+
+        The policy of the volumes' key does not name it: as KMS's default does, it leaves the rights to the role's own.
+        """
+        network, volume_key = foundation.network, foundation.volume_key
+        return RestrictedExecutionRole(
+            self,
+            f"RestrictedRole-{group.name}",
+            node_role=NodeExecutionRole(
+                self,
+                f"RestrictedNodeRole-{group.name}",
+                bucket=foundation.lifecycle.bucket,
+                eks_cluster_arn=foundation.eks_cluster_arn,
+                vpc=network.network.vpc,
+                subnets=[network.network.node_subnets[group.availability_zone_id]],
+                security_groups=network.node_security_groups,
+                volume_key=volume_key.key if volume_key else None,
+            ),
+            input_buckets=group.input_buckets,
+            output_buckets=group.output_buckets,
+            reward_functions=group.reward_functions,
+            kms_key_arns=group.kms_key_arns,
+        )
 
     def _outputs(self, groups: Sequence[str]) -> None:
         cluster = self.cluster
@@ -123,7 +158,11 @@ class HyperPodStack(cdk.Stack):
 
 
 def _restricted_group(
-    group: config.RestrictedGroup, *, environment: Environment, foundation: FoundationStack
+    group: config.RestrictedGroup,
+    *,
+    environment: Environment,
+    foundation: FoundationStack,
+    execution_role: RestrictedExecutionRole,
 ) -> RestrictedGroup:
     return RestrictedGroup(
         name=group.name,
@@ -132,7 +171,7 @@ def _restricted_group(
         availability_zone_id=group.availability_zone_id,
         subnet=foundation.network.network.node_subnets[group.availability_zone_id],
         security_groups=foundation.network.node_security_groups,
-        execution_role=foundation.restricted_roles[group.name],
+        execution_role=execution_role,
         lustre=_service_lustre(group.lustre) if group.lustre else None,
         capacity=group.resolved_capacity,
         training_plan_arn=group.training_plan_arn,

@@ -78,6 +78,8 @@ class PlatformStack(cdk.Stack):
         self._versions = environment.eks.addon_versions
         self._installs = environment.eks.installs
         self._namespaces: dict[str, eks.KubernetesManifest] = {}
+        # without a node that takes pods no webhook ever answers
+        self._has_nodes = bool(addon_groups(environment))
         if self._installs(addons.COREDNS):
             CoreDns(self, "CoreDns", eks_cluster_name=self._eks_name, addon_version=self._versions.get(addons.COREDNS))
         self._karpenter_pools(foundation, hyperpod)
@@ -92,17 +94,19 @@ class PlatformStack(cdk.Stack):
         """Let no add-on bring its workloads while Kueue's webhooks are registered and not answered.
 
         cert-manager comes before task governance, since others wait for it anyway; they come once Kueue answers.
-        Add-ons in namespaces out of Kueue's sight wait for neither.
+        Add-ons in namespaces out of Kueue's sight wait for neither. Without nodes nobody waits, and Kueue comes last.
         """
-        if self.governance is None or self.governance.addon is None or self.governance.ready is None:
+        if self.governance is None or self.governance.addon is None:
             return
         for node in self.node.find_all():
             if not isinstance(node, eks.CfnAddon) or node is self.governance.addon:
                 continue
             row = addons.row(node.addon_name)
-            if node.addon_name == addons.CERT_MANAGER:
+            if row.namespace in governance.OUT_OF_KUEUES_SIGHT:
+                continue
+            if node.addon_name == addons.CERT_MANAGER or self.governance.ready is None:
                 self.governance.addon.node.add_dependency(node)
-            elif row.namespace not in governance.OUT_OF_KUEUES_SIGHT:
+            else:
                 node.node.add_dependency(self.governance.ready)
 
     def _wait_for_nodes(self, hyperpod: HyperPodStack) -> None:
@@ -168,6 +172,7 @@ class PlatformStack(cdk.Stack):
             install_addon=self._installs(addons.TASK_GOVERNANCE),
             addon_version=self._versions.get(addons.TASK_GOVERNANCE),
             cluster=foundation.cluster,
+            await_webhooks=self._has_nodes,
             admin_role_arns=self._environment.eks.admin_role_arns,
             tags=self._environment.tags,
         )
@@ -186,13 +191,17 @@ class PlatformStack(cdk.Stack):
             # the id that it had as a part of the training operator: another one would install it a second time
             cert_manager.addon.override_logical_id(_CERT_MANAGER_ID)
             # whoever needs it makes certificates, which its webhook judges
-            prerequisites[addons.CERT_MANAGER] = WebhookReady(
-                self,
-                "CertManagerReady",
-                cluster=foundation.cluster,
-                addon=cert_manager.addon,
-                namespace=str(addons.row(addons.CERT_MANAGER).namespace),
-                deployments=addons.CERT_MANAGER_DEPLOYMENTS,
+            prerequisites[addons.CERT_MANAGER] = (
+                WebhookReady(
+                    self,
+                    "CertManagerReady",
+                    cluster=foundation.cluster,
+                    addon=cert_manager.addon,
+                    namespace=str(addons.row(addons.CERT_MANAGER).namespace),
+                    deployments=addons.CERT_MANAGER_DEPLOYMENTS,
+                )
+                if self._has_nodes
+                else cert_manager
             )
         if addons.TRAINING_OPERATOR in asked and self._installs(addons.TRAINING_OPERATOR):
             TrainingOperator(

@@ -10,6 +10,7 @@ from hyperpod_cdk.catalog import lustre as catalog
 from hyperpod_cdk.config import Environment, Lustre
 from hyperpod_cdk.storage.lustre import DataRepository, ReadCache
 from hyperpod_cdk_stacks.encryption import encryption_key
+from hyperpod_cdk_stacks.exports import export_always
 from hyperpod_cdk_stacks.network import NetworkParts
 
 
@@ -62,9 +63,8 @@ class StorageStack(cdk.Stack):
                 name=f"{environment.name}-{lustre.name}",
             )
             made = self.lustre[lustre.name]
-            # exported whoever imports them: a claim that is dropped leaves the platform stack last
-            for value in (made.file_system_id, made.dns_name, made.mount_name):
-                self.export_value(value)
+            # a claim that is dropped leaves the platform stack last
+            export_always(self, made.file_system_id, made.dns_name, made.mount_name)
 
 
 def _links(lustre: Lustre) -> list[DataRepository]:

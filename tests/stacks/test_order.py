@@ -9,10 +9,12 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
+import yaml
 
 from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.config.wanted_addons import asked_for
-from tests.support.assembly import Node, Synthesized, shipped
+from tests.support.assembly import ENVIRONMENTS, PROJECT, Node, Synthesized, shipped, synthesize_unchecked
 
 BEFORE_THE_CLUSTER = {
     "the HyperPod chart": ["Custom::AWSCDK-EKS-HelmChart"],
@@ -235,6 +237,21 @@ def test_a_wait_asks_for_what_is_not_there_while_no_pod_is_ready(synthesized: Sy
         assert (properties["ObjectType"], properties["JsonPath"]) == ("deployment", ".status.availableReplicas")
         assert properties["TimeoutSeconds"] == 300
         assert properties["ServiceTimeout"] == 960
+        # CDK's handler asks on an update and on its way back too: nothing in it may follow the add-on's version
+        assert "AddonVersion" not in properties
+
+
+def test_without_a_node_that_takes_addons_nobody_waits_and_kueue_comes_last(tmp_path: Path) -> None:
+    data = yaml.safe_load((PROJECT / ENVIRONMENTS["prod"]).read_text(encoding="utf-8"))
+    for group in data["hyperpod"]["instance_groups"]:
+        group["taints"] = [{"key": "dedicated", "value": "jobs", "effect": "NoSchedule"}]
+        group.pop("deep_health_checks", None)
+    loaded = load_environment(PROJECT / ENVIRONMENTS["prod"], text=yaml.safe_dump(data))
+    tainted = synthesize_unchecked(loaded.environment, project=PROJECT, outdir=tmp_path / "out")
+    assert tainted.of_type("Custom::AWSCDK-EKS-KubernetesObjectValue", "Custom::HyperPodNodesReady") == []
+    kueue = tainted.addon(addons.TASK_GOVERNANCE)
+    for name in (addons.CERT_MANAGER, addons.TRAINING_OPERATOR):
+        assert tainted.waits_for(kueue, tainted.addon(name))
 
 
 def test_governance_goes_addon_then_policy_then_quotas(synthesized: Synthesized) -> None:

@@ -55,33 +55,6 @@ def test_every_node_may_talk_to_its_like(synthesized: Synthesized) -> None:
         assert both.intersection(_exported(synthesized, each) for each in config["SecurityGroupIds"])
 
 
-def test_what_can_be_switched_off_in_the_platform_stack_needs_no_export_to_go(synthesized: Synthesized) -> None:
-    # CloudFormation drops no export that a stack still imports, and the platform stack is updated last
-    exported = {
-        tuple(_source(output["Value"]))
-        for template in synthesized.templates.values()
-        for output in template.get("Outputs", {}).values()
-        if "Export" in output
-    }
-    wanted = {(node[1], "Ref") for node in synthesized.of_type("AWS::EKS::Cluster")}
-    wanted |= {
-        (node[1], "Arn")
-        for node in synthesized.of_type("AWS::Lambda::Function")
-        if "KubectlProviderframeworkonEvent" in node[1]
-    }
-    wanted |= {
-        (node[1], attribute)
-        for node in synthesized.of_type("AWS::FSx::FileSystem")
-        for attribute in ("Ref", "DNSName", "LustreMountName")
-    }
-    assert wanted
-    assert wanted - exported == set()
-
-
-def _source(value: Any) -> list[str]:
-    return list(value["Fn::GetAtt"]) if "Fn::GetAtt" in value else [str(value.get("Ref")), "Ref"]
-
-
 def _to_themselves(synthesized: Synthesized, side: str) -> set[str]:
     """Logical ids of the security groups with a rule for all traffic that names themselves."""
     other = {"Ingress": "SourceSecurityGroupId", "Egress": "DestinationSecurityGroupId"}[side]

@@ -130,12 +130,19 @@ def acknowledge_quota_gate(role: IConstruct, *, log_group: logs.CfnLogGroup) -> 
     )
 
 
-def all_objects(bucket: s3.IBucket, *, reason: str) -> dict[str, str]:
-    """Give the finding that speaks of every object of a bucket; one that is not made here is known by its ARN."""
+def all_objects(bucket: s3.IBucket, *, reason: str, of: IConstruct | None = None) -> dict[str, str]:
+    """Give the finding that speaks of every object of a bucket; one that is not made here is known by its ARN.
+
+    The finding is about ``of``: in another stack than the bucket's it names the export. Default: in the same stack.
+    """
     if bucket.node.default_child is None:
         name = bucket.bucket_name
         return {} if Token.is_unresolved(name) else {RESOURCE.format(f"arn:<AWS::Partition>:s3:::{name}/*"): reason}
-    return {RESOURCE.format(f"<{_logical_id(Stack.of(bucket), _resource(bucket))}.Arn>/*"): reason}
+    stack = Stack.of(bucket)
+    if of is not None and Stack.of(of).node.path != stack.node.path:
+        imported = stack.resolve(stack.export_value(bucket.bucket_arn))["Fn::ImportValue"]
+        return {RESOURCE.format(f"{imported}/*"): reason}
+    return {RESOURCE.format(f"<{_logical_id(stack, _resource(bucket))}.Arn>/*"): reason}
 
 
 def ignore_in_template(resource: CfnResource, rules: Mapping[str, str]) -> None:

@@ -85,7 +85,8 @@ class WebhookReady(Construct):
     own Terraform waits for the same with ``kubectl wait --for=condition=available`` (awsome-distributed-ai,
     ``task_governance/main.tf`` and ``hyperpod_cluster/cert_manager.tf``), 300 seconds too.
 
-    ``addon`` is the add-on, which this comes after. An update asks again where its version changes.
+    It asks when it is made and never again: an update of the add-on does not change it, and so does no update that is
+    taken back, whose rollback would fail where the pod still does not come.
 
     ``cluster``: the EKS cluster as CDK has it, with a kubectl provider.
 
@@ -119,10 +120,6 @@ class WebhookReady(Construct):
                 timeout=_WEBHOOK_TIMEOUT,
             )
             value.node.add_dependency(addon)
-            if addon.addon_version is not None:
-                made = value.node.find_child("Resource").node.default_child
-                if isinstance(made, cdk.CfnResource):
-                    made.add_property_override("AddonVersion", addon.addon_version)
         answer_in_time(self)
 
 

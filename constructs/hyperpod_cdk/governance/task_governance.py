@@ -126,6 +126,9 @@ class TaskGovernance(Construct):
     ``cluster``: the EKS cluster as CDK has it, which applies Kubernetes objects. Default: none, and no such
     objects.
 
+    ``await_webhooks``: whether policy, quotas and ``ready`` wait until Kueue's webhooks answer, which they cannot on
+    a cluster without nodes that take add-ons. Default: yes.
+
     Raises ValueError for what SageMaker or EKS would refuse; tokens are not checked.
     """
 
@@ -148,6 +151,7 @@ class TaskGovernance(Construct):
         install_addon: bool = True,
         addon_version: str | None = None,
         cluster: eks_v2.ICluster | None = None,
+        await_webhooks: bool = True,
         admin_role_arns: Sequence[str] = (),
         tags: Mapping[str, str] | None = None,
     ) -> None:
@@ -188,7 +192,7 @@ class TaskGovernance(Construct):
             else None
         )
         self.ready: WebhookReady | None = None
-        if self.addon is not None and cluster is not None:
+        if self.addon is not None and cluster is not None and await_webhooks:
             self.ready = WebhookReady(
                 self,
                 "KueueReady",

@@ -123,7 +123,7 @@ class NodeExecutionRole(Construct):
             roles=[self._role.role_name],
         )
         goes_with_its_stack(cast("iam.CfnRole", self._role.node.default_child), self._policy)
-        acknowledge(self, _reasons(bucket))
+        acknowledge(self, _reasons(bucket, self))
 
     @property
     def role(self) -> iam.IRole:
@@ -139,7 +139,7 @@ class NodeExecutionRole(Construct):
         return self._policy
 
 
-def _reasons(bucket: s3.IBucket) -> dict[str, str]:
+def _reasons(bucket: s3.IBucket, role: NodeExecutionRole) -> dict[str, str]:
     ec2_arn = "arn:<AWS::Partition>:ec2:<AWS::Region>:<AWS::AccountId>"
     interfaces = "instances and interfaces are made by the service and named only then; subnets and groups are named"
     return {
@@ -150,7 +150,7 @@ def _reasons(bucket: s3.IBucket) -> dict[str, str]:
         RESOURCE.format("arn:<AWS::Partition>:ecr:*:*:repository/*"): (
             "images of add-ons lie in AWS's accounts, images of jobs in any repository of the account"
         ),
-        **all_objects(bucket, reason="nodes read whatever the lifecycle folder holds"),
+        **all_objects(bucket, reason="nodes read whatever the lifecycle folder holds", of=role),
     }
 
 

@@ -45,7 +45,8 @@ def addons_find_a_node(environment: Environment) -> Iterator[Problem]:
         yield warning(
             at,
             "no group has nodes that take add-ons (a count above 0, no taint with NoSchedule or NoExecute), so that the"
-            f" deployment waits for no node and leaves them degraded; add {small}",
+            " deployment waits for no node and leaves them degraded, and a first one fails at operators with"
+            f" certificates and at task governance; add {small}",
         )
     elif all(group.deep_health_checks and not comes_soon(environment, group) for group in groups):
         yield warning(

@@ -1,0 +1,18 @@
+"""What one stack gives to others stays exported, whoever imports it."""
+
+from __future__ import annotations
+
+import aws_cdk as cdk
+
+
+def export_always(stack: cdk.Stack, *values: str) -> None:
+    """Export what ``stack`` makes, under the names that CDK gives to what is imported.
+
+    CDK makes an export where another stack refers to a value, and drops it with the last reference. The stack that
+    exports is updated first, and CloudFormation refuses: the other one imports the value still. So what can leave that
+    one is exported here in any case. Values that no resource of a stack gives, such as IDs out of the file, need none.
+    """
+    for value in values:
+        fragments = cdk.Tokenization.reverse_string(value)
+        if fragments.length == 1 and cdk.Reference.is_reference(fragments.first_token):
+            stack.export_value(value)
