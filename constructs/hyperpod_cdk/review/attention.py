@@ -76,8 +76,9 @@ _FEW: Final = 3
 _PERMITS: Final = re.compile(
     r"Polic|Principal|Permission|Trust|Access|Public|Cidr|Role|Group|User|Manifest|Values|Ingress|Egress|Routes?\b|Image"
     r"|Owner|Endpoint|Peer|Account|Kubernetes|Origins|Website|Replication|AuthType|Grant|Share|Subject|Url|ClientId"
+    r"|Code|Content|Layers|SourceObjectKeys|SourceS3Uri|DestinationBucketKeyPrefix|UserData"
 )
-"""Properties, of whatever type, by which somebody or some address is let in."""
+"""Properties, of whatever type, by which somebody, some address or other code is let in."""
 
 _COSTS: Final = re.compile(
     r"(?:Count|Counts|Types?|Capacity\w*|Requirements|Size\w*|Iops\w*|IOPS\w*|Throughput\w*|Storage\w*|Plan\w*|Support\w*"

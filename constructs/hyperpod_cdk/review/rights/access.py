@@ -19,6 +19,7 @@ from hyperpod_cdk.review.rights.cluster_access import (
     cluster_access,
     is_anybody,
 )
+from hyperpod_cdk.review.rights.code import other_code
 from hyperpod_cdk.review.rights.exposure import exposures
 from hyperpod_cdk.review.rights.power import Power, acting
 from hyperpod_cdk.review.rights.reach import Network, Opening, Path, Rule
@@ -65,6 +66,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.entries(old.clusters, new.clusters),
         *words_.facts(old.clusters, new.clusters, power),
         *words_.acting(old.permissions),
+        *words_.code(changes),
         *words_.guards(old.clusters, new.clusters),
         *words_.unread(old.permissions, new.permissions, changes),
     ]
@@ -231,6 +233,22 @@ class _Sentences:
                     width=5,
                     is_grave=True,
                 )
+
+    def code(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
+        """Tell what runs other code than it did: whoever decides it does what its identity, or root, may do."""
+        for found in other_code(self.before, self.after, changes, self.power):
+            roles = [self._who(each) for each in found.roles]
+            yield self._grant(
+                change="added",
+                kind="trust",
+                sentence=f"{found.sentence}: {words.listed(roles, 'roles')}" if roles else found.sentence,
+                who=found.subject,
+                what=("other code",),
+                which=roles,
+                place=found.place,
+                width=5,
+                is_grave=True,
+            )
 
     def guards(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
         """Tell of what held something back in a cluster and may do so no more, or less."""

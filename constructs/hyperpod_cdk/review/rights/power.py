@@ -17,6 +17,7 @@ from hyperpod_cdk.review.rights import grave
 from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, looks_like_policy
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
+from hyperpod_cdk.templates.assembly import Resource
 
 _TAKES_ON: Final = (
     *("iam:passrole", "sts:assumerole", "sts:assumerolewithwebidentity", "sts:assumerolewithsaml", "sts:tagsession"),
@@ -130,6 +131,11 @@ class Power:
         """Give the powerful roles that a resource of the templates runs under."""
         return frozenset(each for each in self.acting.get(token, ()) if each in self.powerful)
 
+    def runs_as(self, resource: Resource) -> frozenset[Principal]:
+        """Give the powerful identities that a resource runs under, those that stand elsewhere by their names."""
+        named = [each for each in _role_texts(self._view.properties(resource), "") if _BY_NAME.fullmatch(each)]
+        return self.acts(self._view.token(resource)) | {("AWS", each) for each in named}
+
     def _name_targets(self) -> None:
         """Note under which names the powerful identities and what runs as one are written in policies."""
         self._targets = {}
@@ -204,13 +210,13 @@ def acting(view: View, permissions: Permissions) -> dict[str, frozenset[Principa
     return found
 
 
-def _role_texts(value: Any) -> Iterator[str]:
+def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:
     """Give what stands below a key that names a role or an instance profile, but in policies."""
     pending: list[tuple[Any, bool]] = [(value, False)]
     while pending:
         item, is_role = pending.pop()
         if isinstance(item, str):
-            if is_role and "${" in item:
+            if is_role and holding in item:
                 yield item
         elif isinstance(item, list):
             pending += [(each, is_role) for each in item]
