@@ -7,7 +7,8 @@ Writes FILE (JSON): ``commit``; ``first``, whether nothing was deployed yet, so 
 HYPERPOD_TOOL, a variable of the forge, names a commit in its place, and nothing that is merged changes that.
 
 The forge says what was deployed, in a way that no job can write: on GitHub by the jobs of deploy.yaml's runs, on GitLab
-by deployments that a job made. It counts where the commit is among the ancestors of the one at hand.
+by deployments that a job made. It counts where the commit was itself on the branch: the one at hand, its first parent,
+that one's first parent. What was merged into it was not, and a tag called like the branch may have run it.
 Runs with nothing but Python and git, from a clone with its history.
 
 GitHub: GITHUB_API_URL, GITHUB_REPOSITORY, GITHUB_SHA, GITHUB_TOKEN (permission actions: read).
@@ -37,7 +38,7 @@ EVENTS = ("push", "workflow_dispatch")
 
 JUDGED = (
     *("environments", "synthesized", "lifecycle_scripts", "charts", "examples", "docs", "tests", "workloads"),
-    *("app.py", "review.yaml", "prices.json", "*.md"),
+    *("review.yaml", "prices.json", "*.md"),
 )
 """What the tool reads or does not read, and is not made of: everything else is the tool."""
 
@@ -97,8 +98,11 @@ def chosen(environment: str, variables: Mapping[str, str]) -> dict[str, Any]:
         if not COMMIT.fullmatch(named):
             raise ToolError(f"HYPERPOD_TOOL must be a whole commit (40 hexadecimal digits), got {named}")
         return {"commit": named, "first": False, "changed": []}
+    own = set((_git("rev-list", "--first-parent", head) or "").split())
+    if not own:
+        raise ToolError(f"git does not tell which commits the branch had before {head}")
     for commit in deployed(environment, variables):
-        if COMMIT.fullmatch(commit) and _git("merge-base", "--is-ancestor", commit, head) is not None:
+        if commit in own:
             paths = (".", *(f":(exclude,top,glob){each}" for each in JUDGED))
             paths += tuple(f":(exclude,top,glob){each}/**" for each in JUDGED if "." not in each)
             said = _git("diff", "--name-only", "--no-renames", "-z", commit, head, "--", *paths)

@@ -159,10 +159,13 @@ class Review:
 
 
 def _one_for_each(reviews: Iterable[Review]) -> list[Review]:
-    """Give one review for each comment: of two, the one whose environment is there."""
+    """Give one review for each comment: of two, the one whose environment is there. Raises PostError where both are."""
     kept: dict[str, Review] = {}
     for review in reviews:
-        if review.marker not in kept or kept[review.marker].goes:
+        other = kept.get(review.marker)
+        if other is not None and not other.goes and not review.goes:
+            raise PostError(f"two reviews have the first line {review.marker!r}; one of them is not what it says")
+        if other is None or other.goes:
             kept[review.marker] = review
     return list(kept.values())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import yaml
 
 from hyperpod_cdk.cli import app
 from hyperpod_cdk_rehearsal.driver import SIDE_BY_SIDE
+from tests.support.fake_forge import Repository, api
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))
@@ -63,7 +66,9 @@ def test_everybody_deploys_side_by_side_by_the_same_arguments() -> None:
         for file in files
     }
     wanted = " ".join((*SIDE_BY_SIDE, "--require-approval", "never"))
-    assert said == {"README.md": [wanted], "deploy-environment.yaml": [wanted], ".gitlab-ci.yml": [wanted] * 2}
+    # a pipeline deploys what was reviewed and nothing that a dependency names beside it
+    alone = f"--exclusively {wanted}"
+    assert said == {"README.md": [wanted], "deploy-environment.yaml": [alone], ".gitlab-ci.yml": [alone] * 2}
     # where it would be read by nobody
     assert "concurrency" not in (PROJECT / "cdk.json").read_text(encoding="utf-8")
 
@@ -117,10 +122,16 @@ def test_who_takes_a_role_runs_nothing_of_the_commit() -> None:
     (taken,) = [step["run"] for step in jobs["review"]["steps"] if step.get("name", "").startswith("take the tool")]
     scripts = [step["run"] for step in jobs["review"]["steps"] if "run" in step]
     assert scripts[:2] == [taken, "make setup"]
-    assert next(line for line in taken.splitlines() if "python" in line).startswith("python3 -I .ci/deployed_tool.py ")
+    assert "python" not in taken
+    # who names the judge has no role, and says it before any code of the judge runs
+    assert jobs["tool"]["permissions"] == {"contents": "read", "actions": "read"}
+    (_, named) = jobs["tool"]["steps"]
+    assert 'python3 -I "$RUNNER_TEMP/deployed_tool.py"' in named["run"]
+    assert named["run"].count("python3") == named["run"].count("python3 -I")
+    assert "git archive" not in GITLAB.read_text(encoding="utf-8") + str(jobs)
     assert taken.splitlines()[-1].startswith("git checkout --quiet --detach ")
     (checkout,) = [step for step in jobs["deploy"]["steps"] if "checkout" in step.get("uses", "")]
-    assert checkout["with"]["ref"] == "${{ needs.review.outputs.tool }}"
+    assert checkout["with"]["ref"] == "${{ needs.tool.outputs.commit }}"
     pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
     described = {name: job for name, job in pipeline.items() if isinstance(job, dict)}
     assert [name for name, job in described.items() if "id_tokens" in job] == ["plan", ".deploy"]
@@ -207,6 +218,30 @@ def test_what_is_posted_is_what_was_reviewed(tmp_path: Path, reviews: tuple[str,
     else:
         assert said.startswith("::notice::")
         assert ("base branch" in said) is not has_script
+
+
+@pytest.mark.parametrize("is_on_the_branch", [True, False])
+def test_only_what_the_branch_itself_had_was_deployed(tmp_path: Path, *, is_on_the_branch: bool) -> None:
+    repository = Repository.make(tmp_path / "origin", "name: prod\n")
+    repository.git("checkout", "-qb", "topic")
+    commit = repository.commit({"tools/cdk": "another\n"})
+    repository.git("checkout", "-q", "main")
+    how = "--ff-only" if is_on_the_branch else "--no-ff"
+    repository.git("merge", "-q", how, "-m", "merge", "topic")
+    head = repository.commit({"app.py": "another\n"})
+    found = tmp_path / "tool.json"
+    with api() as forge:
+        # a tag called main that stands at the commit has runs like this one
+        forge.deployed(commit)
+        variables = {"GITHUB_API_URL": forge.address, "GITHUB_REPOSITORY": "acme/platform", "GITHUB_SHA": head}
+        script = f"{sys.executable} -I {PROJECT / '.ci' / 'deployed_tool.py'} prod {found}"
+        _bash(script, repository.folder, **variables)
+    said = json.loads(found.read_text(encoding="utf-8"))
+    if is_on_the_branch:
+        # the app is the tool's own, too: it writes the templates
+        assert said == {"commit": commit, "first": False, "changed": ["app.py"]}
+    else:
+        assert said == {"commit": head, "first": True, "changed": []}
 
 
 IDENTITY = ("-c", "user.name=Dana", "-c", "user.email=dana@example.com")

@@ -308,13 +308,17 @@ class Run:
             self.repository.clone(scope.workspace, given.get("ref") or self.commit)
         elif action == "actions/upload-artifact":
             shutil.copytree(scope.workspace / given["path"], self.artifacts / given["name"], dirs_exist_ok=True)
+            scope.steps[step.get("id", "")] = {"artifact-id": given["name"]}
         elif action == "actions/download-artifact":
-            pattern = given.get("pattern") or given["name"]
+            # a number is unique, which a name is here
+            pattern = given.get("pattern") or given.get("artifact-ids") or given["name"]
             found = sorted(self.artifacts.glob(pattern))
-            if "name" in given and not found:
+            if "pattern" not in given and not found:
                 raise JobFailedError(1, f"no artifact {pattern}")
             for folder in found:
-                shutil.copytree(folder, scope.workspace / given["path"], dirs_exist_ok=True)
+                is_merged = "pattern" not in given or given.get("merge-multiple")
+                target = scope.workspace / given["path"] / ("" if is_merged else folder.name)
+                shutil.copytree(folder, target, dirs_exist_ok=True)
         elif action == "aws-actions/configure-aws-credentials":
             scope.variables |= self.aws
         elif action and action != "actions/setup-python":
@@ -328,6 +332,7 @@ class Run:
                 **{key: scope.text(value) for key, value in env.items()},
                 "GITHUB_OUTPUT": str(output),
                 "GITHUB_STEP_SUMMARY": os.devnull,
+                "RUNNER_TEMP": str(scope.workspace.parent),
                 "GITHUB_SHA": self.commit,
                 **more,
             }
@@ -366,7 +371,8 @@ class Run:
             self.said[job] = str(error)
             return error.code
         finally:
-            for path in described.get("artifacts", {}).get("paths", []):
+            for stated in described.get("artifacts", {}).get("paths", []):
+                path = stated.replace("$ENVIRONMENT", self.matrix.get("ENVIRONMENT", ""))
                 if (workspace / path).is_dir():
                     shutil.copytree(workspace / path, self.artifacts / path, dirs_exist_ok=True)
         return 0
@@ -447,6 +453,8 @@ class _Scope:
             **{f"inputs.{key}": value for key, value in self.run.inputs.items()},
             "github.event.pull_request.head.repo.full_name": "acme/platform",
             "github.event.pull_request.number": "7",
+            "github.event.before": "",
+            "github.run_attempt": "1",
             "github.repository": "acme/platform",
             "github.token": "token",
         }
