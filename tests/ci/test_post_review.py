@@ -208,6 +208,16 @@ def test_what_is_not_set_is_named(script: ModuleType, environment: dict[str, str
     assert str(error.value) == message
 
 
+def test_two_reviews_of_one_environment_are_not_posted(
+    script: ModuleType, forge: Forge, review: Path, tmp_path: Path
+) -> None:
+    forged = written(tmp_path / "forged", "prod", level="no change", text="nothing to see")
+    for folders in ([review, forged], [forged, review]):
+        with pytest.raises(script.PostError, match=r"^two reviews have the first line '<!-- hyperpod-cdk review: prod"):
+            script.post(folders, script.forge(github(forge)))
+    assert forge.asked == []
+
+
 def test_what_is_no_review_is_not_posted(script: ModuleType, forge: Forge, review: Path, tmp_path: Path) -> None:
     (review / "report.md").write_text("hello", encoding="utf-8")
     with pytest.raises(script.PostError, match=r"report\.md: its first line does not mark a review"):
