@@ -18,7 +18,7 @@ import yaml
 
 from hyperpod_cdk.cli import app
 from hyperpod_cdk_rehearsal.driver import SIDE_BY_SIDE
-from tests.support.fake_forge import Repository, api
+from tests.support.fake_forge import Repository, Run, api
 
 PROJECT = Path(__file__).parents[2]
 WORKFLOWS = sorted((PROJECT / ".github" / "workflows").glob("*.yaml"))
@@ -242,6 +242,19 @@ def test_only_what_the_branch_itself_had_was_deployed(tmp_path: Path, *, is_on_t
         assert said == {"commit": commit, "first": False, "changed": ["app.py"]}
     else:
         assert said == {"commit": head, "first": True, "changed": []}
+
+
+def test_no_commit_names_its_own_judge(tmp_path: Path) -> None:
+    repository = Repository.make(tmp_path / "origin", "name: prod\n")
+    deployed = repository.git("rev-parse", "HEAD")
+    commit = repository.commit({".ci/deployed_tool.py": "raise SystemExit('run')\n"})
+    with api() as forge:
+        forge.deployed(deployed)
+        variables = {"GITHUB_API_URL": forge.address, "GITHUB_REPOSITORY": "acme/platform", "vars.HYPERPOD_TOOL": ""}
+        run = Run(repository=repository, commit=commit, scratch=tmp_path / "run", variables=variables)
+        run.inputs = {"environment": "prod"}
+        assert run.github("deploy-environment.yaml", "tool") == "success", run.said
+    assert run.outputs["tool"] == {"commit": deployed, "first": "false", "changed": '[".ci/deployed_tool.py"]'}
 
 
 IDENTITY = ("-c", "user.name=Dana", "-c", "user.email=dana@example.com")
