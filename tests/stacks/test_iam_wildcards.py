@@ -140,7 +140,10 @@ def statements(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def flat(value: Any) -> str:
-    """Write a template's value as cdk-nag does: ``<AWS::Region>`` for a reference, ``<X.Arn>`` for an attribute."""
+    """Write a template's value as cdk-nag does: ``<AWS::Region>`` for a reference, ``<X.Arn>`` for an attribute.
+
+    What another stack exports it knows by the export's name.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -148,6 +151,8 @@ def flat(value: Any) -> str:
             return f"<{value['Ref']}>"
         if "Fn::GetAtt" in value:
             return f"<{'.'.join(value['Fn::GetAtt'])}>"
+        if "Fn::ImportValue" in value:
+            return str(value["Fn::ImportValue"])
         if "Fn::Join" in value:
             separator, parts = value["Fn::Join"]
             return str(separator).join(map(flat, parts))
