@@ -24,7 +24,7 @@ from hyperpod_cdk.templates.deployment import is_usual
 
 ACCOUNT, REGION = "111122223333", "us-west-2"
 BUCKET = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
-TEMPLATE = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+TEMPLATE = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "Topic"}}}}
 TEXT = json.dumps(TEMPLATE)
 DIGEST = hashlib.sha256(TEXT.encode()).hexdigest()
 OTHER = hashlib.sha256(b"other").hexdigest()
@@ -214,7 +214,9 @@ def test_what_would_deploy_something_else_is_refused(tmp_path: Path, changed: di
 
 def test_an_asset_elsewhere_and_what_images_are_built_with_are_settings(tmp_path: Path) -> None:
     before = read_assembly(assembly(tmp_path / "a"))
-    elsewhere = read_assembly(assembly(tmp_path / "b", files={**FILES, "x": asset("dev.template.json", "k", "mine")}))
+    elsewhere = read_assembly(
+        assembly(tmp_path / "b", files={**FILES, "x": asset("dev.template.json", "Topic", "mine")})
+    )
     (found,) = changed_settings(deployed(before), elsewhere)
     assert (found.item.property, f"mine in {REGION}" in str(found.item.after)) == ("assets", True)
     source = {"directory": ".", "dockerFile": "Dockerfile", "dockerBuildArgs": {"A": "1"}, "platform": "linux/amd64"}
@@ -223,6 +225,44 @@ def test_an_asset_elsewhere_and_what_images_are_built_with_are_settings(tmp_path
     secret = {"x": {"source": {**source, "dockerBuildSecrets": {"id": "src=/home/somebody/.aws/credentials"}}}}
     (found,) = changed_settings(before, read_assembly(assembly(tmp_path / "d", images=secret)))
     assert found.item.property == "dockerImages"
+
+
+def test_what_is_uploaded_and_used_by_nothing_needs_approval(tmp_path: Path) -> None:
+    before = read_assembly(assembly(tmp_path / "a"))
+    unused = read_assembly(assembly(tmp_path / "b", files={**FILES, "x": asset("evil", f"{OTHER}.zip")}))
+    for base in (before, deployed(before)):
+        (found,) = changed_settings(base, unused)
+        assert (found.item.property, found.item.after) == ("unusedAssets", f"{OTHER}.zip")
+    assert changed_settings(unused, unused) == []
+    used = read_assembly(assembly(tmp_path / "c", files={**FILES, "x": asset("evil", "Topic")}))
+    assert changed_settings(before, used) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_other"),
+    [
+        ({"a": "1"}, {"a": "1"}, False),
+        ({"a": "1"}, {"a": "2"}, True),
+        ({"a": "1"}, {"a": "11"}, True),
+        ({"a": "1"}, {"a": "1", "b": ""}, True),
+        ({"a": "1"}, {"b": "1"}, True),
+        ({"d/a": "1"}, {"d/a": "1"}, False),
+        ({"d/a": "1"}, {"d/a": "2"}, True),
+    ],
+)
+def test_other_content_under_one_name_needs_approval(
+    tmp_path: Path, old: dict[str, str], new: dict[str, str], *, is_other: bool
+) -> None:
+    sides = []
+    for name, contents in (("a", old), ("b", new)):
+        folder = assembly(tmp_path / name, files={**FILES, "x": asset("asset.x", "Topic", packaging="zip")})
+        for path, content in contents.items():
+            (folder / "asset.x" / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "asset.x" / path).write_text(content, encoding="utf-8")
+        sides.append(read_assembly(folder))
+    said = f"The asset s3://{BUCKET}/Topic has another content under the name that it had. No template says so."
+    found = changed_settings(*sides)
+    assert [(each.kind, each.item.message) for each in found] == ([(ReasonKind.ACCESS, said)] if is_other else [])
 
 
 def test_stacks_that_would_be_deployed_unread_are_refused(tmp_path: Path) -> None:

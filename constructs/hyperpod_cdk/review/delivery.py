@@ -8,7 +8,7 @@ from typing import Final
 from hyperpod_cdk.review.attention import Found
 from hyperpod_cdk.review.model import Attention, ReasonKind
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.deployment import comparable, is_usual
+from hyperpod_cdk.templates.deployment import comparable, is_usual, other_contents
 
 _WHAT: Final = {
     "assumeRoleArn": "the role as which it is deployed",
@@ -16,6 +16,7 @@ _WHAT: Final = {
     "notificationArns": "the topics that are told of everything that happens to the stack",
     "lookupRole.arn": "the role as which what it needs is looked up",
     "assets": "where its code and template are put, and as whom",
+    "unusedAssets": "what is uploaded although no resource uses it, under names that a later change may use",
     "parameters": "values that stand for the template's defaults",
     "dockerImages": "what its images are built with beside their folder",
 }
@@ -27,7 +28,21 @@ def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
     Where the base does not tell (a stack that is new, or deployed: CloudFormation knows of two of them), what 'cdk
     bootstrap' makes in the stack's own account is as it should be, and anything else needs approval.
     """
-    return [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]
+    found = [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]
+    if base.folder is not None and head.folder is not None and base.stacks and head.stacks:
+        found += [_under_one_name(head, name) for name in other_contents(base.folder, head.folder)]
+    return found
+
+
+def _under_one_name(head: Assembly, name: str) -> Found:
+    item = Attention(
+        effect=None,
+        about="access",
+        resource=head.environment or head.stacks[0].name,
+        property="assets",
+        message=f"The asset {name} has another content under the name that it had. No template says so.",
+    )
+    return Found(item=item, kind=ReasonKind.ACCESS)
 
 
 def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:

@@ -419,7 +419,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path 
         template = parse_template(_template_text(file), str(file))
         account, region = _target(str(of_stacks[key].get("environment", "")))
         try:
-            settings = deployment.settings(folder, top or folder, artifacts, key)
+            settings = deployment.settings(folder, top or folder, artifacts, key, template)
         except deployment.DeploymentError as error:
             raise AssemblyError(str(error)) from None
         stacks.append(

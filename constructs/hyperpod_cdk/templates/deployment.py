@@ -36,11 +36,14 @@ class DeploymentError(Exception):
     """What is deployed is not what the templates of the assembly say; the text is one line."""
 
 
-def settings(folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str) -> dict[str, str]:
+def settings(
+    folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str, template: Mapping[str, Any]
+) -> dict[str, str]:
     """Give the settings of one stack's artifact by name, each as text, without those that are empty.
 
-    ``folder`` holds its manifest, ``top`` is the whole assembly. Raises DeploymentError where what is uploaded as its
-    template is another file, or an asset is made by a command or of files outside of the assembly.
+    ``folder`` holds its manifest, ``top`` is the whole assembly, ``template`` is the stack's. Raises DeploymentError
+    where what is uploaded as its template is another file, or an asset is made by a command or of files outside of the
+    assembly.
     """
     artifact = artifacts[key]
     properties = dict(artifact.get("properties") or {})
@@ -68,6 +71,8 @@ def settings(folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]]
         _refuse_another_template(folder, key, str(properties.get("templateFile")), str(url), manifests)
     if destinations := sorted({each for manifest in own for each in _destinations(manifest)}):
         found["assets"] = destinations
+    if unused := sorted(each for manifest in own for each in _unused(folder, manifest, template, str(url))):
+        found["unusedAssets"] = unused
     images = [each.get("source") for manifest in own for each in _mapped(manifest.get("dockerImages")).values()]
     if more := [rest for each in images if (rest := {k: v for k, v in _mapped(each).items() if k not in _OF_AN_IMAGE})]:
         found["dockerImages"] = more
@@ -159,6 +164,59 @@ def _destinations(manifest: Mapping[str, Any]) -> Iterator[str]:
                 more = {k: v for k, v in each.items() if k in ("assumeRoleExternalId", "assumeRoleAdditionalOptions")}
                 by = f"{each.get('assumeRoleArn', 'whoever deploys')}{f' with {_text(more)}' if more else ''}"
                 yield f"{where} in {each.get('region', 'its region')} as {by}"
+
+
+def _unused(folder: Path, manifest: Mapping[str, Any], template: Mapping[str, Any], url: str) -> Iterator[str]:
+    """Give the names under which something is uploaded that no property of the stack, nor a nested one, names."""
+    texts = [json.dumps([_mapped(each).get("Properties") for each in _mapped(template.get("Resources")).values()])]
+    for asset in _mapped(manifest.get("files")).values():
+        path = str(_mapped(_mapped(asset).get("source")).get("path"))
+        if path.endswith(".nested.template.json") and (folder / path).is_file():
+            texts.append((folder / path).read_text(encoding="utf-8", errors="replace"))
+    for kind in ("files", "dockerImages"):
+        for asset in _mapped(manifest.get(kind)).values():
+            for each in map(_mapped, _mapped(_mapped(asset).get("destinations")).values()):
+                name = str(each.get("objectKey") or each.get("imageTag") or "")
+                if name and _url(each) != url and not any(name in one for one in texts):
+                    yield name
+
+
+def other_contents(base: Path, head: Path) -> list[str]:
+    """Give the names under which both assemblies upload files whose content differs, sorted.
+
+    CDK names most assets by a fingerprint of their content, but an app may choose any name, and which files and options
+    a fingerprint is made of no assembly tells: so contents are compared, not names recomputed.
+    """
+    old, new = _uploads(base), _uploads(head)
+    return sorted(name for name, file in new.items() if name in old and not _is_same(old[name], file))
+
+
+def _uploads(top: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for manifest in sorted(top.rglob("*.assets.json")):
+        try:
+            files = _mapped(_mapped(json.loads(manifest.read_bytes())).get("files"))
+        except (ValueError, RecursionError):
+            continue
+        for asset in files.values():
+            path = manifest.parent / str(_mapped(_mapped(asset).get("source")).get("path", ""))
+            if path.resolve().is_relative_to(top.resolve()):
+                names = map(_url, _mapped(_mapped(asset).get("destinations")).values())
+                found |= dict.fromkeys(names, path)
+    return found
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two files or folders hold the same; a link is what it leads to, as in the archive that is uploaded."""
+    if one.is_dir() and other.is_dir():
+        names = {each.name for each in one.iterdir()}
+        return names == {each.name for each in other.iterdir()} and all(
+            _is_same(one / name, other / name) for name in names
+        )
+    if not (one.is_file() and other.is_file()):
+        # also a link that leads nowhere
+        return not one.exists() and not other.exists()
+    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
 
 
 def _url(destination: object) -> str:
