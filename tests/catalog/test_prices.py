@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import date
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.catalog import _data, instance_types, prices, regions
 from hyperpod_cdk.catalog.prices import Price, Prices, PricesError, parse_prices
+from tests.support.assembly import ENVIRONMENTS, shipped
 
 ANEW = "write it anew with 'hyperpod-cdk prices refresh'"
 ROW = {
@@ -260,10 +260,12 @@ def test_a_project_s_file_that_cannot_be_read(make: Callable[[Path], object], pr
     assert str(caught.value) == f"{problem}; {ANEW}"
 
 
-def test_every_type_that_ships_is_known_to_cost_or_not(project: Path) -> None:
-    golden = [file.read_text(encoding="utf-8") for file in (project / "tests/stacks/golden").glob("*.yaml")]
+def test_every_type_that_ships_is_known_to_cost_or_not(assemblies: Path) -> None:
     types = {
-        name for text in golden for name in re.findall(r"^\s+Type: (AWS::\w+::\w+|Custom::\S+)$", text, re.MULTILINE)
+        str(resource["Type"])
+        for name in ENVIRONMENTS
+        for template in shipped(assemblies, name).templates.values()
+        for resource in template["Resources"].values()
     }
     read_by_review = {"AWS::EKS::Addon", "AWS::SSM::Parameter"}
     assert "AWS::SageMaker::Cluster" in types

@@ -1165,6 +1165,7 @@ def untagged(deployed: Deployed) -> Deployed:
         (
             (
                 "TrainingOperatorCertManager",
+                "CertManagerReadycertmanagerwebhook",
                 "TrainingOperatorRole",
                 "TrainingOperatorPodIdentityAssociation",
                 "TrainingOperatorAddon",
@@ -1177,7 +1178,7 @@ def untagged(deployed: Deployed) -> Deployed:
             ),
         ),
         (
-            ("TrainingOperatorCertManager", "TrainingOperatorAddon"),
+            ("TrainingOperatorCertManager", "CertManagerReadycertmanagerwebhook", "TrainingOperatorAddon"),
             "TrainingOperatorAddonD918B4DC",
             handled(
                 "Addon amazon-sagemaker-hyperpod-training-operator of cluster untagged-eks is CREATE_FAILED: "

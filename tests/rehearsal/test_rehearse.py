@@ -81,6 +81,7 @@ class TestProd:
             ("ran", "Custom::HyperPodQuotaGate"),
             ("ran", "Custom::CDKBucketDeployment"),
             ("played", "Custom::AWSCDK-EKS-HelmChart"),
+            ("played", "Custom::AWSCDK-EKS-KubernetesObjectValue"),
             ("played", "Custom::AWSCDK-EKS-KubernetesResource"),
         }
         assert "Helm release kube-system/hyperpod-dependencies" in prod.kubernetes

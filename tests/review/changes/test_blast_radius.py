@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-import yaml
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from hyperpod_cdk.catalog import create_only, updates
@@ -22,7 +21,7 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, PropertyEffect, Resou
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack, read_assembly
 from hyperpod_cdk.templates.difference import MISSING, PropertyChange, apart, compare
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
-from tests.support.assembly import PROJECT, shipped
+from tests.support.assembly import ENVIRONMENTS, shipped
 
 if TYPE_CHECKING:
     from hyperpod_cdk_rehearsal.embedded.context import Context
@@ -397,12 +396,11 @@ def test_every_property_that_ships_is_replaced_where_the_embedded_cloudformation
     assert judged > 300
 
 
-def test_every_property_that_this_project_emits_has_a_row() -> None:
+def test_every_property_that_this_project_emits_has_a_row(assemblies: Path) -> None:
     """Of every type, in every environment that ships: create-only by its schema, or told by the table."""
     emitted: set[tuple[str, tuple[str, ...]]] = set()
-    for file in sorted((PROJECT / "tests" / "stacks" / "golden").glob("*.yaml")):
-        stacks = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-        for template in stacks.values():
+    for name in ENVIRONMENTS:
+        for template in shipped(assemblies, name).templates.values():
             for body in template.get("Resources", {}).values():
                 found = leaves(body.get("Properties", {}))
                 emitted |= {

@@ -532,7 +532,7 @@ def test_extended_support_begins_on_its_day(day: date, extended: int, monkeypatc
 
 @pytest.mark.parametrize(
     ("version", "stated"),
-    [(None, "that the template does not state"), ("1.36", "1.36"), ("2.0", "2.0"), ({"Ref": "Asked"}, "${Asked}")],
+    [(None, "that the template does not state"), ("1.37", "1.37"), ("2.0", "2.0"), ({"Ref": "Asked"}, "${Asked}")],
 )
 def test_a_version_of_which_no_date_is_known(version: Any, stated: str) -> None:
     found = eks(version)
