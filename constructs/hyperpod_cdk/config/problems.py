@@ -259,7 +259,8 @@ def _refusal(model: type[BaseModel], path: DataPath, value: object) -> str | Non
     info = field_at(model, path)
     annotation: Any = type_at(model, path)
     if info is not None and info.metadata:
-        annotation = Annotated[(info.annotation, *info.metadata)]
+        parts = (info.annotation, *info.metadata)
+        annotation = Annotated[parts]
     try:
         TypeAdapter(annotation).validate_python(value)
     except ValidationError as error:
