@@ -6,6 +6,7 @@ import json
 import re
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -133,7 +134,7 @@ def test_every_policy_of_the_execution_role_stands_before_the_cluster(synthesize
     node = cluster(synthesized)
     properties = synthesized.resource(node)["Properties"]
     groups = (*properties.get("InstanceGroups", ()), *properties.get("RestrictedInstanceGroups", ()))
-    for stack, role in {_exporter(synthesized, group["ExecutionRole"]) for group in groups}:
+    for stack, role in {_origin(synthesized, node[0], group["ExecutionRole"]) for group in groups}:
         policies = [
             each
             for each in synthesized.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy", "AWS::IAM::RolePolicy")
@@ -352,6 +353,11 @@ def _deployments(synthesized: Synthesized, namespace: str) -> list[tuple[Node, s
         for node in synthesized.of_type("Custom::AWSCDK-EKS-KubernetesObjectValue")
     ]
     return [(node, p["ObjectName"]) for node, p in asked if p["ObjectNamespace"] == namespace]
+
+
+def _origin(synthesized: Synthesized, stack: str, value: dict[str, Any]) -> Node:
+    """Give the resource behind an attribute: of the stack itself, or of another that it imports from."""
+    return (stack, value["Fn::GetAtt"][0]) if "Fn::GetAtt" in value else _exporter(synthesized, value)
 
 
 def _exporter(synthesized: Synthesized, value: dict[str, str]) -> Node:
