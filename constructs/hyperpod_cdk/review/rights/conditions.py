@@ -79,12 +79,7 @@ def overlap(one: str, other: str) -> bool:
     reached = {0}
     for each in (*one, ""):
         # the places of the other pattern that can be reached with what stands of the first until here
-        pending = [*reached]
-        while pending:
-            at = pending.pop()
-            if at < len(other) and other[at] == "*" and at + 1 not in reached:
-                reached.add(at + 1)
-                pending.append(at + 1)
+        reached |= _past_stars(reached, other)
         if each == "":
             return len(other) in reached
         if each == "*":
@@ -96,6 +91,17 @@ def overlap(one: str, other: str) -> bool:
             if at < len(other) and (other[at] in ("*", "?", each) or each == "?")
         }
     return False
+
+
+def _past_stars(places: set[int], pattern: str) -> set[int]:
+    """Give the places behind the stars that stand at these places: a star may mean nothing at all."""
+    passed = set()
+    for place in places:
+        at = place
+        while at < len(pattern) and pattern[at] == "*":
+            at += 1
+            passed.add(at)
+    return passed
 
 
 def _is_within(new: Limit, old: Limit) -> bool:
@@ -138,12 +144,7 @@ def _is_like(value: str, pattern: str) -> bool:
     """Whether all that a pattern means (``value``) is meant by another: only a star covers a star."""
     places = {0}
     for each in (*value, ""):
-        pending = [*places]
-        while pending:
-            at = pending.pop()
-            if at < len(pattern) and pattern[at] == "*" and at + 1 not in places:
-                places.add(at + 1)
-                pending.append(at + 1)
+        places |= _past_stars(places, pattern)
         if each == "":
             return len(pattern) in places
         places = {
