@@ -22,6 +22,8 @@ from hyperpod_cdk import (
 )
 from hyperpod_cdk.config import Environment, judged_by, lustre_clients
 from hyperpod_cdk.config.encryption import key_arn
+from hyperpod_cdk.eks.control_plane import OidcProvider
+from hyperpod_cdk.hyperpod.lifecycle import bucket_name
 from hyperpod_cdk.quotas.needs import own, required_quotas
 from hyperpod_cdk_stacks.encryption import encryption_key
 from hyperpod_cdk_stacks.exports import export_always
@@ -29,6 +31,10 @@ from hyperpod_cdk_stacks.network import network_parts
 
 PROTECTED = ("storage", "hyperpod", "platform", "observability")
 """The stacks that refuse to be deleted with ``deletion_protection``; the foundation below them cannot go anyway."""
+
+_BUCKET_NAME = "ExportsOutputRefLifecycleScriptsBucketBB67840B3C5C0C35"
+_BUCKET_ARN = "ExportsOutputFnGetAttLifecycleScriptsBucketBB67840BArn6FC9BD90"
+"""The outputs by which CDK gives the bucket that is made here to other stacks; a test holds the names."""
 
 
 class FoundationStack(cdk.Stack):
@@ -234,8 +240,32 @@ class FoundationStack(cdk.Stack):
         )
         if self.cluster.kubectl_provider is not None:
             export_always(self, self.cluster.kubectl_provider.service_token)
-        if self._environment.eks.oidc_provider and self.control_plane.oidc_provider is not None:
-            export_always(self, self.control_plane.oidc_provider.arn, self.control_plane.oidc_provider.issuer_url)
+        if isinstance(self.control_plane, ControlPlane):
+            # of the cluster, which stays when the provider goes with the operator whose pods need it
+            export_always(self, self.control_plane.issuer_url)
+        if self._environment.hyperpod.lifecycle.existing_bucket is not None:
+            self._go_on_exporting_the_own_bucket()
+
+    def _go_on_exporting_the_own_bucket(self) -> None:
+        """Export what a bucket of this stack is called: the HyperPod stack as deployed may import that still.
+
+        The bucket stays where ``existing_bucket`` takes its place, and its name is told by the stack's id.
+        """
+        name = bucket_name(self._environment.name)
+        for output, value in ((_BUCKET_NAME, name), (_BUCKET_ARN, f"arn:{cdk.Aws.PARTITION}:s3:::{name}")):
+            cdk.CfnOutput(self, output, value=value, export_name=f"{self.stack_name}:{output}")
+
+    @property
+    def oidc_provider(self) -> OidcProvider | None:
+        """The cluster's OIDC provider for other stacks, None where it has none.
+
+        What they import is the cluster's: CloudFormation refuses to drop an export in use, and the provider goes.
+        """
+        found = self.control_plane.oidc_provider
+        if found is None or isinstance(self.control_plane, ExistingControlPlane):
+            return found
+        arn = f"arn:{cdk.Aws.PARTITION}:iam::{cdk.Aws.ACCOUNT_ID}:oidc-provider/{found.issuer}"
+        return OidcProvider(arn=arn, issuer_url=found.issuer_url)
 
 
 def nodes_made(environment: Environment) -> list[dict[str, object]]:

@@ -245,7 +245,7 @@ class PlatformStack(cdk.Stack):
             )
         prerequisites[addons.FSX_CSI_DRIVER] = self._fsx_csi_driver
         prerequisites[addons.S3_CSI_DRIVER] = self._s3_csi_driver
-        provider = foundation.control_plane.oidc_provider
+        provider = foundation.oidc_provider
         if provider is None:
             raise ValueError("operators.inference needs an OIDC provider of the cluster; set eks.oidc_provider: true")
         InferenceOperator(

@@ -120,6 +120,31 @@ def test_keys_are_made_for_what_stood_without(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_what_other_stacks_import_goes_in_one_deployment(tmp_path: Path) -> None:
+    """The bucket gives way to one that is there, the OIDC provider goes with its operator: `cdk deploy` alone."""
+    hyperpod = yaml.safe_load(SMALL)["hyperpod"]
+    there = {**hyperpod, "lifecycle": {"existing_bucket": {"name": "sagemaker-scripts"}}}
+    inference = {"inference": {"enabled": True}}
+    with living(tmp_path, hyperpod=there, eks={"oidc_provider": True}, operators=inference) as life:
+        life.deploy(eks={"oidc_provider": True}, operators=inference)
+        providers = life.aws.client("iam").list_open_id_connect_providers
+        assert len(providers()["OpenIDConnectProviderList"]) == 1
+
+        changes = life.deploy()
+        assert "Remove AWS::IAM::OIDCProvider" in changes["small-foundation"]
+        assert providers()["OpenIDConnectProviderList"] == []
+
+        changes = life.deploy(hyperpod=there)
+        assert "Remove AWS::S3::Bucket" in changes["small-foundation"]
+        cluster = life.aws.client("sagemaker").describe_cluster(ClusterName="small")
+        sources = {group["LifeCycleConfig"]["SourceS3Uri"] for group in cluster["InstanceGroups"]}
+        assert all(each.startswith("s3://sagemaker-scripts/") for each in sources)
+        # the own one stays, with what it holds
+        names = [row["Name"] for row in life.aws.client("s3").list_buckets()["Buckets"]]
+        assert len([each for each in names if each.startswith("sagemaker-small-")]) == 1
+
+
+@pytest.mark.slow
 def test_keys_and_a_bucket_that_stand_are_used_and_stay_as_they_are(tmp_path: Path) -> None:
     sections = {
         "encryption": dict.fromkeys(("eks_secrets", "node_volumes", "file_systems", "logs"), KEY),

@@ -51,6 +51,13 @@ SWITCHES = (
     "hyperpod.restricted_environment",
 )
 VALUES = {"quota_check": "off", "deletion_protection": False, "hyperpod.autoscaling": "disabled"}
+COMES: Data = {
+    "hyperpod.lifecycle.existing_bucket": {"name": "sagemaker-scripts"},
+    "eks.image_registry": "111122223333.dkr.ecr.us-east-1.amazonaws.com",
+    "network.retain": True,
+    "encryption": {"lifecycle_bucket": "create", "node_volumes": "create", "logs": "create"},
+}
+"""What an environment may get later where it has none."""
 
 
 def edits(data: Data) -> Iterator[tuple[str, Data]]:
@@ -75,6 +82,10 @@ def _changes(data: Data) -> Iterator[tuple[str, Callable[[Data], object]]]:
     for zone in _zones(data):
         yield f"groups of {zone} go", partial(_leave, zone=zone)
         yield f"network.availability_zones: {zone} goes", partial(_take_zone, zone=zone)
+    for path, value in COMES.items():
+        if not _holds(data, path):
+            yield f"{path} comes", partial(_set, path=path, value=value)
+    yield "inference and its OIDC provider go", _no_inference
     yield "restricted groups go", _no_restricted
     yield "Karpenter goes", _no_karpenter
     for path in SWITCHES:
@@ -109,6 +120,8 @@ def dropped(base: Synthesized, head: Synthesized) -> list[str]:
         ("nova", "nova is renamed"),
         ("spot", "groups of usw2-az2 go"),
         ("h100", "h100 goes"),
+        ("nova", "hyperpod.lifecycle.existing_bucket comes"),
+        ("serving", "inference and its OIDC provider go"),
     ],
 )
 def test_what_the_day_asks_for_needs_no_export_to_go(name: str, edit: str, assemblies: Path, tmp_path: Path) -> None:
@@ -173,7 +186,20 @@ def _synthesized(name: str, data: Data, folder: Path) -> Synthesized | None:
 
 def _exports(template: Data) -> dict[str, Any]:
     outputs = template.get("Outputs", {}).values()
-    return {each["Export"]["Name"]: each["Value"] for each in outputs if "Export" in each}
+    return {each["Export"]["Name"]: _meant(each["Value"], template) for each in outputs if "Export" in each}
+
+
+def _meant(value: Any, template: Data) -> Any:
+    """Give a bucket's name or ARN for a reference to one that is named: CloudFormation compares what exports give."""
+    attribute = value.get("Fn::GetAtt", ["", ""]) if isinstance(value, dict) else ["", ""]
+    bucket = template["Resources"].get(attribute[0] or (value.get("Ref") if isinstance(value, dict) else ""), {})
+    name = bucket.get("Properties", {}).get("BucketName") if bucket.get("Type") == "AWS::S3::Bucket" else None
+    if name is None:
+        return value
+    first, *rest = name["Fn::Join"][1]
+    if attribute[1] == "Arn":
+        return {"Fn::Join": ["", ["arn:", {"Ref": "AWS::Partition"}, f":s3:::{first}", *rest]]}
+    return name
 
 
 def _imports(value: Any) -> set[str]:
@@ -229,6 +255,11 @@ def _take_zone(data: Data, zone: str) -> None:
 def _no_restricted(data: Data) -> None:
     for key in ("restricted_instance_groups", "restricted_environment", "restricted_dependencies"):
         data["hyperpod"].pop(key, None)
+
+
+def _no_inference(data: Data) -> None:
+    data.get("operators", {}).pop("inference", None)
+    data.get("eks", {}).pop("oidc_provider", None)
 
 
 def _no_karpenter(data: Data) -> None:

@@ -225,8 +225,8 @@ class Eks(Section):
         default=False,
         description=(
             "Whether IAM gets an OIDC provider for the cluster, for roles that service accounts take by web identity"
-            " (IRSA), as those of the inference operator do; with existing, state its oidc_provider_arn instead. Turn"
-            " it off one deployment after what uses it."
+            " (IRSA), as those of the inference operator do; with existing, state its oidc_provider_arn instead. It"
+            " may be turned off together with the operator that uses it."
         ),
     )
     image_registry: Annotated[str, like(IMAGE_REGISTRY)] | None = Field(

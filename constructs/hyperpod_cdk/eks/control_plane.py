@@ -229,17 +229,22 @@ class ControlPlane(Construct):
                 principal_arn=node_role_arn_for_access_entry,
                 type="HYPERPOD_LINUX",
             )
+        self._issuer_url = resource.attr_open_id_connect_issuer_url
         self._oidc_provider: OidcProvider | None = None
         if oidc_provider:
-            issuer_url = resource.attr_open_id_connect_issuer_url
             # IAM fetches the thumbprint of EKS's issuers itself
-            provider = iam.CfnOIDCProvider(self, "OidcProvider", url=issuer_url, client_id_list=[_STS])
-            self._oidc_provider = OidcProvider(arn=provider.attr_arn, issuer_url=issuer_url)
+            provider = iam.CfnOIDCProvider(self, "OidcProvider", url=self._issuer_url, client_id_list=[_STS])
+            self._oidc_provider = OidcProvider(arn=provider.attr_arn, issuer_url=self._issuer_url)
 
     @property
     def cluster(self) -> eks.ICluster:
         """The EKS cluster, with a kubectl provider; charts and manifests have to depend on ``ready``."""
         return self._cluster
+
+    @property
+    def issuer_url(self) -> str:
+        """Who issues the cluster's tokens, which begins with ``https://``: EKS has it with and without a provider."""
+        return self._issuer_url
 
     @property
     def oidc_provider(self) -> OidcProvider | None:

@@ -963,6 +963,31 @@ def test_an_export_that_is_in_use(base: Assembly, head: Assembly, refused: str |
     assert reasons == ([expected] if refused else [])
 
 
+@pytest.mark.parametrize(
+    ("value", "afterwards", "is_refused"),
+    [
+        # what Ref and Arn of a bucket give, by the page of AWS::S3::Bucket
+        ({"Ref": "Own"}, {"Fn::Sub": "sagemaker-${AWS::StackId}"}, False),
+        ({"Fn::GetAtt": ["Own", "Arn"]}, {"Fn::Sub": "arn:${AWS::Partition}:s3:::sagemaker-${AWS::StackId}"}, False),
+        ({"Ref": "Own"}, {"Fn::Sub": "arn:${AWS::Partition}:s3:::sagemaker-${AWS::StackId}"}, True),
+        ({"Fn::GetAtt": ["Own", "DomainName"]}, {"Fn::Sub": "sagemaker-${AWS::StackId}"}, True),
+        ({"Ref": "Unnamed"}, {"Fn::Sub": "sagemaker-${AWS::StackId}"}, True),
+    ],
+)
+def test_an_export_of_a_bucket_that_goes_and_keeps_its_name(value: Any, afterwards: Any, *, is_refused: bool) -> None:
+    buckets = {
+        "Own": resource("AWS::S3::Bucket", BucketName={"Fn::Sub": "sagemaker-${AWS::StackId}"}),
+        "Unnamed": resource("AWS::S3::Bucket"),
+    }
+    pod = stack("pod", {"P": resource("AWS::SSM::Parameter", Value={"Fn::ImportValue": "net:O"})})
+    base, head = (
+        assembly(stack("net", there, Outputs={"O": {"Value": given, "Export": {"Name": "net:O"}}}), pod)
+        for there, given in ((buckets, value), ({"A": resource(VPC)}, afterwards))
+    )
+    paths = [each.path for one_resource in radius(base, head).resources for each in one_resource.properties]
+    assert ("Export net:O" in paths) is is_refused
+
+
 def test_an_export_that_is_renamed_is_a_change() -> None:
     def with_export(name: str) -> Assembly:
         return one({"A": resource(VPC)}, Outputs={"O": {"Value": {"Ref": "A"}, "Export": {"Name": name}}})

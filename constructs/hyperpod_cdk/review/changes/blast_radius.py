@@ -492,11 +492,21 @@ class _Review:
             return "goes"
         before, after = resolve(self.base, stack, value), resolve(self.head, stack, found[1])
         if before != after:
-            return "changes"
+            return None if after == self._name_given_by(before) else "changes"
         entry = self.entries.get((before.stack, before.logical_id)) if isinstance(before, Reference) else None
         if entry is None or not entry.is_update or entry.effect is not Effect.REPLACED:
             return None
         return None if self._is_steady(entry, before.attribute) else "changes"
+
+    def _name_given_by(self, value: Any) -> str | None:
+        """What a reference to a bucket gives where the template names the bucket: its name, or the ARN made of it."""
+        bucket = self.base.find(value.stack, value.logical_id) if isinstance(value, Reference) else None
+        if bucket is None or bucket.type != "AWS::S3::Bucket":
+            return None
+        name = resolve(self.base, bucket.stack, bucket.properties.get("BucketName"))
+        prefix = {"": "", "Arn": resolve(self.base, bucket.stack, {"Fn::Sub": "arn:${AWS::Partition}:s3:::"})}
+        start = prefix.get(value.attribute)
+        return f"{start}{name}" if isinstance(name, str) and start is not None else None
 
     def _judge_export(self, name: str, stack: str, value: Any, what: str, *, is_used: bool = True) -> None:
         """Say of an export that it changes: refused where it is used, unknown where only others may use it."""
