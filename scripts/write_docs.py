@@ -22,6 +22,7 @@ from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
+from hyperpod_cdk.transitions.pages import plan_schema_text
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
@@ -70,6 +71,7 @@ def main() -> int:
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
+        "schemas/plan.schema.json": plan_schema_text(),
         "schemas/job.schema.json": schema_text(),
         "schemas/job-report.schema.json": job_report_schema_text(),
     }

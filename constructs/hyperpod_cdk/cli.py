@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates, words
+from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates, transitions, words
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     USAGE,
@@ -213,6 +213,7 @@ class Page(StrEnum):
     ENVIRONMENT = "environment"
     JOB = "job"
     JOB_REPORT = "job-report"
+    PLAN = "plan"
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
 
@@ -255,6 +256,10 @@ def _schema_text(page: Page) -> str:
         from hyperpod_cdk.review.pages.schema import report_schema_text as review_report_text  # noqa: PLC0415 - as above
 
         return review_report_text()
+    if page is Page.PLAN:
+        from hyperpod_cdk.transitions.pages import plan_schema_text  # noqa: PLC0415 - as above
+
+        return plan_schema_text()
     from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - as above
 
     # with the sections of the project's extensions
@@ -538,6 +543,7 @@ def preflight(
 
 app.command()(review.review)
 app.command()(review.diagram)
+app.command()(transitions.plan)
 
 
 @charts.command("images")

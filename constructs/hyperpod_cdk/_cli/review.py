@@ -145,7 +145,7 @@ def review(
     review.yaml. Exit code 1 where the service refuses the change, the fast network is broken or a policy fails.
     """
     for file in out or ():
-        _check_file(file, REPORTS)
+        check_file(file, REPORTS)
     day = _day(on)
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
@@ -209,7 +209,7 @@ def diagram(
     Without AWS. --head with a cloud assembly that is there already draws it without synthesizing.
     """
     if out is not None:
-        _check_file(out, PICTURES)
+        check_file(out, PICTURES)
     _check_sides(environment, base=base, head=head, is_deployed=base is None, template=template, region=region)
     with (
         assembly_errors(),
@@ -272,7 +272,7 @@ def _check_sides(
         usage(f"--template is one file; leave {environment or '--head'} out")
 
 
-def _check_file(file: Path, suffixes: Sequence[str]) -> None:
+def check_file(file: Path, suffixes: Sequence[str]) -> None:
     if file.suffix not in suffixes:
         usage(f"--out: the name must end with {' or '.join(suffixes)}, got {file}")
     # os.path, since Path raises for a name that is too long
@@ -317,7 +317,7 @@ def with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tu
         usage(f"{head.notes[0]} Compare with --base to see what leaves.")
     if not head.assembly.region:
         usage("--deployed: the stacks name no region, so that it is not known where they are deployed")
-    access = context.obj if isinstance(context.obj, Access) else Access(open=_open)
+    access = context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
     with aws_errors(otherwise=", or use --base"):
         aws = access.open(head.assembly.region, head.assembly.account)
     found = read_deployed(aws, head.assembly)
@@ -338,7 +338,7 @@ def _check_still(report: Path, base: Assembly, head: Source) -> None:
     print(f"{report} still holds: what it compared with is deployed, and the head is what it reviewed")
 
 
-def _open(region: str, account: str) -> Api:
+def open_aws(region: str, account: str) -> Api:
     with extra("aws"):
         from hyperpod_cdk.checks.aws import LiveAws  # noqa: PLC0415 - as above
     from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - boto3 is slow to load

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 ORDER: Final = (
     *("new", "init", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
-    *("templates", "review", "diagram", "cdk", "image", "job", "prices", "schema"),
+    *("templates", "review", "diagram", "plan", "cdk", "image", "job", "prices", "schema"),
 )
 """The verbs in the order in which somebody needs them."""
 
@@ -45,6 +45,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "review --template theirs.yaml --region us-east-1",
     ),
     "diagram": ("diagram prod --out prod.svg", "diagram prod --base origin/main --out prod.svg"),
+    "plan": ("plan prod", "plan prod --base origin/main --out plan.md"),
     "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),
     "image render": ("image render prod --group h100 --out image", "image render --accelerator nvidia --out image"),
     "job render": (

@@ -6,7 +6,7 @@ Imported for ``review --deployed`` only, since asking AWS loads botocore.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Protocol
 
@@ -15,10 +15,14 @@ from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.values import imports
 
-_WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
-_SETTLED = frozenset(
+WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
+"""States of a stack that holds nothing, and counts as not there."""
+
+SETTLED = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
 )
+"""States of a stack that has what its template says."""
+
 _HIDDEN = "****"
 """What CloudFormation gives for the value of a parameter with NoEcho."""
 
@@ -44,12 +48,13 @@ class Deployed:
     """What is deployed, and the head as it would be deployed there.
 
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
-    of the stacks is not as it should be.
+    of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name.
     """
 
     base: Assembly
     head: Assembly
     notes: tuple[str, ...] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -65,11 +70,12 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
         found = [described[name] for name in names if name in described]
         notes = [note for each in found for note in _notes(each)]
-        stacks = [_stack(aws, each, head) for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES]
+        stacks = [_stack(aws, each, head) for each in found if each["StackStatus"] not in WITHOUT_RESOURCES]
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
     base = Assembly(environment=head.environment, stacks=_in_order(stacks))
-    return Deployed(base=base, head=_with_parameters(head, found), notes=tuple(notes))
+    statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
+    return Deployed(base=base, head=_with_parameters(head, found), notes=tuple(notes), statuses=statuses)
 
 
 def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
@@ -97,15 +103,15 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
 
 def _notes(described: Mapping[str, Any]) -> list[str]:
     name, status = described["StackName"], described["StackStatus"]
-    if status in _WITHOUT_RESOURCES:
+    if status in WITHOUT_RESOURCES:
         return [f"The deployed stack {name} is {status}: it holds nothing and counts as not there."]
-    if status not in _SETTLED:
+    if status not in SETTLED:
         return [f"The deployed stack {name} is {status}: what it has may not be what its template says."]
     return []
 
 
 def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
-    described = {str(each["StackName"]): each for each in found if each["StackStatus"] not in _WITHOUT_RESOURCES}
+    described = {str(each["StackName"]): each for each in found if each["StackStatus"] not in WITHOUT_RESOURCES}
     stacks = (
         replace(
             stack,

@@ -102,6 +102,7 @@ class Stack:
     ``account`` and ``region`` are empty where the assembly leaves them to the deployment. ``paths`` are the construct
     paths by logical id, where the template's own metadata has none. ``settings`` are what 'cdk deploy' takes beside the
     template (``templates.deployment``); what is deployed tells some of them, and then ``settings_are_whole`` is False.
+    ``shown`` is the name by which the CDK CLI selects it, empty where it is in no assembly.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Stack:
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings_are_whole: bool = True
     told: frozenset[str] = frozenset()
+    shown: str = ""
 
     @cached_property
     def resources(self) -> dict[str, Resource]:
@@ -434,6 +436,7 @@ def _stacks(folder: Path, artifacts: Mapping[str, dict[str, Any]], *, top: Path 
                 file=file,
                 paths=_construct_paths(folder, of_stacks[key], template),
                 settings=settings,
+                shown=_shown(key, of_stacks[key]),
             )
         )
     return tuple(stacks)

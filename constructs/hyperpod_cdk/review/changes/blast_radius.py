@@ -70,6 +70,22 @@ def blast_radius(base: Assembly, head: Assembly, changes: Sequence[ResourceChang
     return _Review(base, head).of(changes)
 
 
+def changed_exports(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> dict[str, str]:
+    """Give what becomes of the base's exports, ``goes`` or ``changes``, by name, without those that stay.
+
+    Of a stack that is not in the head no export changes: ``cdk deploy`` leaves it as it is. ``changes`` are as in
+    ``blast_radius``.
+    """
+    review = _Review(base, head)
+    review.of(changes)
+    found = {
+        name: review.export_change(name, stack.name, value)
+        for name, (stack, value) in base.exports.items()
+        if stack.name in head.by_name
+    }
+    return {name: word for name, word in found.items() if word is not None}
+
+
 @dataclass(frozen=True)
 class _Finding:
     """One property's effect before it is put in words; ``before`` and ``after`` are ready to be shown."""
@@ -475,7 +491,7 @@ class _Review:
                 for each in importers.get(name, ())
                 if each != stack.name and ((each, name) in still or not self._lets_go_first(each, stack.name))
             ]
-            word = self._export_change(name, stack.name, value)
+            word = self.export_change(name, stack.name, value)
             if word is not None and users:
                 verb = "imports" if len(users) == 1 else "import"
                 self._judge_export(name, stack.name, value, f"{word} while {' and '.join(users)} {verb} it")
@@ -486,7 +502,8 @@ class _Review:
         """Whether the importing stack, which imports no more, is deployed before the exporting one."""
         return importer in self.order and self.order[importer] < self.order[exporter]
 
-    def _export_change(self, name: str, stack: str, value: Any) -> str | None:
+    def export_change(self, name: str, stack: str, value: Any) -> str | None:
+        """Say what becomes of an export of the base, None where it stays as it is."""
         found = self.head.exports.get(name)
         if found is None or found[0].name != stack:
             return "goes"

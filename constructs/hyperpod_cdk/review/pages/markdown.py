@@ -161,18 +161,18 @@ def _fits(limit: int, *texts: str) -> bool:
 
 def _top(laid_out: Page) -> str:
     icon = ICONS[laid_out.tone]
-    environment = _text(shortened(laid_out.environment, 100))
+    environment = prose(shortened(laid_out.environment, 100))
     lines = [
         marker(laid_out.environment),
         "",
-        f"**{_text(shortened(laid_out.approval, SENTENCE))}**",
+        f"**{prose(shortened(laid_out.approval, SENTENCE))}**",
         "",
         f"## {icon} {laid_out.level}: review of {environment}",
         "",
-        f"**{_text(shortened(laid_out.sentence, SENTENCE))}**",
+        f"**{prose(shortened(laid_out.sentence, SENTENCE))}**",
         "",
     ]
-    figures = " · ".join(f"{_text(figure.title)} {_cell(figure.value)}" for figure in laid_out.figures)
+    figures = " · ".join(f"{prose(figure.title)} {_cell(figure.value)}" for figure in laid_out.figures)
     return "\n".join([*lines, *([figures, ""] if figures else []), f"{_cell(laid_out.compared)}."])
 
 
@@ -246,14 +246,14 @@ def _piece(piece: Word | Moved, *, in_table: bool) -> str:
         return _moved(piece, in_table=in_table)
     text = shortened(piece.text, VALUE if piece.style == "code" else TEXT)
     if piece.style in ("code", "amount"):
-        return _code(text, in_table=in_table)
+        return code(text, in_table=in_table)
     if piece.style == "badge":
-        return f"{ICONS[piece.tone]} **{_text(text, in_table=in_table)}**".lstrip()
+        return f"{ICONS[piece.tone]} **{prose(text, in_table=in_table)}**".lstrip()
     if piece.style == "strong":
-        return f"**{_text(text, in_table=in_table)}**"
+        return f"**{prose(text, in_table=in_table)}**"
     if piece.style == "source":
-        return f"([source]({text}))" if _ADDRESS.fullmatch(text) else f"({_text(text, in_table=in_table)})"
-    return _text(text, in_table=in_table)
+        return f"([source]({text}))" if _ADDRESS.fullmatch(text) else f"({prose(text, in_table=in_table)})"
+    return prose(text, in_table=in_table)
 
 
 def _moved(moved: Moved, *, in_table: bool) -> str:
@@ -263,7 +263,7 @@ def _moved(moved: Moved, *, in_table: bool) -> str:
         if before is not None and after is not None:
             before, after = shortened_pair(before, after, VALUE)
         ends = [
-            "(none)" if each is None else _code(shortened(each, VALUE), in_table=in_table) for each in (before, after)
+            "(none)" if each is None else code(shortened(each, VALUE), in_table=in_table) for each in (before, after)
         ]
         return " -> ".join(ends)
     shown = str(after) if before == after else f"{before} -> {after}"
@@ -273,8 +273,8 @@ def _moved(moved: Moved, *, in_table: bool) -> str:
     return f"`{shown}`{unit}{f' (`{moved.difference}`)' if moved.difference else ''}"
 
 
-def _text(text: str, *, in_table: bool = False) -> str:
-    words = [_code(word, in_table=in_table) if _LIVE.search(word) else _escaped(word) for word in text.split()]
+def prose(text: str, *, in_table: bool = False) -> str:
+    words = [code(word, in_table=in_table) if _LIVE.search(word) else _escaped(word) for word in text.split()]
     return _BLOCK_START.sub(r"\1\\\2", " ".join(words))
 
 
@@ -282,7 +282,7 @@ def _escaped(word: str) -> str:
     return _SPECIAL.sub(lambda found: _ENTITIES.get(found[0]) or f"\\{found[0]}", word)
 
 
-def _code(text: str, *, in_table: bool) -> str:
+def code(text: str, *, in_table: bool = False) -> str:
     if not text.strip():
         return "(empty)"
     if "`" in text:

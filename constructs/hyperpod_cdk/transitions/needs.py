@@ -1,0 +1,137 @@
+"""What CloudFormation refuses unless one stack comes before another: found in templates, whatever they hold.
+
+An export that another deployed stack imports can neither go nor change, a stack can import only what is exported, and
+a name is exported by one stack of a region only (CloudFormation user guide, "Outputs" and "Fn::ImportValue").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from hyperpod_cdk.review.changes.blast_radius import changed_exports
+from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.difference import ResourceChange
+from hyperpod_cdk.templates.values import Reference, imports, plain, resolve
+from hyperpod_cdk.transitions.model import Action
+from hyperpod_cdk.transitions.order import Order
+
+_DEPLOYED: Final = ("template", "termination_protection", "tags")
+"""What of a stack ``cdk deploy`` compares before it leaves a stack alone (CDK CLI 2.1148.1, ``canSkipDeploy``)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """Exports of one stack that change, and a stack that imports them before and afterwards: no order helps."""
+
+    exporter: str
+    importer: str
+    gives: tuple[str, ...]
+
+
+@dataclass(kw_only=True)
+class Needs:
+    """What is to be done with each stack that differs, and what of it comes first."""
+
+    actions: dict[str, Action] = field(default_factory=dict)
+    orders: list[Order] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    """Stacks of the head that import what the base exports and nobody exports any more, with what that is."""
+    foreign: dict[str, list[str]] = field(default_factory=dict)
+    """Stacks of the head that import what neither side exports, with the names of these exports."""
+    going: dict[str, str] = field(default_factory=dict)
+    """The exports that go or change, with their stack: whoever else imports them holds them."""
+
+
+def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> Needs:
+    """Compare two assemblies; ``changes`` are ``difference.compare``'s."""
+    found = Needs()
+    for stack in head.stacks:
+        old = base.by_name.get(stack.name)
+        if old is None or any(getattr(old, name) != getattr(stack, name) for name in _DEPLOYED):
+            found.actions[stack.name] = "deploy"
+    for stack in base.stacks:
+        if stack.name not in head.by_name:
+            found.actions[stack.name] = "delete"
+    _Exports(base, head, changed_exports(base, head, changes), found).judge()
+    return found
+
+
+class _Exports:
+    """What each export asks of the order; ``words`` are those of ``changed_exports``."""
+
+    def __init__(self, base: Assembly, head: Assembly, words: Mapping[str, str], found: Needs) -> None:
+        self.base, self.head, self.words, self.found = base, head, words, found
+        self.before, self.after = _importers(base), _importers(head)
+        # what one stack uses of another, by both: the one that comes first stands first
+        self.held: dict[tuple[str, str], list[str]] = {}
+        self.released: dict[tuple[str, str, str], list[str]] = {}
+        self.needed: dict[tuple[str, str], list[str]] = {}
+
+    def judge(self) -> None:
+        for name, (exporter, value) in self.base.exports.items():
+            word = self.words.get(name) if exporter.name in self.head.by_name else "goes"
+            if word is not None:
+                self.found.going[name] = exporter.name
+                self._going(name, exporter.name, word, _given(self.base, exporter.name, value))
+        for name, (exporter, value) in self.head.exports.items():
+            if name not in self.base.exports or self.base.exports[name][0].name != exporter.name:
+                self._new(name, exporter.name, _given(self.head, exporter.name, value))
+        for name in self.after.keys() - self.head.exports.keys() - self.base.exports.keys():
+            for importer in self.after[name]:
+                self.found.foreign.setdefault(importer, []).append(name)
+        self._tell()
+
+    def _going(self, name: str, exporter: str, word: str, given: str) -> None:
+        before, after = ({*side.get(name, ())} - {exporter} for side in (self.before, self.after))
+        stays = before & after if word == "changes" else set()
+        for importer in sorted(stays):
+            self.held.setdefault((exporter, importer), []).append(given)
+        for importer in sorted(before - stays):
+            self.released.setdefault((importer, exporter, word), []).append(given)
+        for importer in sorted(after - before if word == "changes" else ()):
+            self.needed.setdefault((exporter, importer), []).append(given)
+        for importer in sorted(after if name not in self.head.exports else ()):
+            self.found.missing.setdefault(importer, []).append(given)
+
+    def _new(self, name: str, exporter: str, given: str) -> None:
+        for importer in self.after.get(name, ()):
+            if importer != exporter:
+                self.needed.setdefault((exporter, importer), []).append(given)
+        if name in self.base.exports:
+            old = self.base.exports[name][0].name
+            why = f"{old} still exports {name}, which {exporter} is to export"
+            self.found.orders.append(Order(first=old, then=exporter, why=why))
+
+    def _tell(self) -> None:
+        for (importer, exporter, word), gives in self.released.items():
+            verb = {"goes": "is to drop", "changes": "is to change"}[word]
+            why = f"{importer} still uses {_listed(gives)}, which {exporter} {verb}"
+            self.found.orders.append(Order(first=importer, then=exporter, why=why))
+        for (exporter, importer), gives in self.needed.items():
+            why = f"{importer} needs {_listed(gives)}, which is new in {exporter}"
+            self.found.orders.append(Order(first=exporter, then=importer, why=why))
+        for (exporter, importer), gives in self.held.items():
+            self.found.held.append(Held(exporter=exporter, importer=importer, gives=tuple(dict.fromkeys(gives))))
+
+
+def _listed(gives: Sequence[str]) -> str:
+    return joined(list(dict.fromkeys(gives)))
+
+
+def _importers(assembly: Assembly) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for stack in assembly.stacks:
+        for name in dict.fromkeys(imports(dict(stack.template))):
+            found.setdefault(name, []).append(stack.name)
+    return found
+
+
+def _given(assembly: Assembly, stack: str, value: object) -> str:
+    """Give what an export gives as a reader knows it: the construct behind it, else its value."""
+    found = resolve(assembly, stack, value)
+    resource = assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
+    return resource.name if resource is not None else plain(found)

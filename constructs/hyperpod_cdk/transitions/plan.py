@@ -1,0 +1,418 @@
+"""Makes the plan: the order of stacks, and of every step what it does, by the same rules and clock as a review."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from hyperpod_cdk.config.loading import FOLDER, SUFFIX
+from hyperpod_cdk.review.changes.blast_radius import EXPORT, blast_radius
+from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
+from hyperpod_cdk.review.figures.timeline import timeline
+from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
+from hyperpod_cdk.review.nouns import count, joined
+from hyperpod_cdk.review.rights.kubernetes import called, objects
+from hyperpod_cdk.review.run import name_of, untold
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.values import resolve
+from hyperpod_cdk.transitions.model import Plan, Refusal, Step
+from hyperpod_cdk.transitions.needs import Held, Needs, needs
+from hyperpod_cdk.transitions.order import Batch, CircleError, batches
+
+SIDE_BY_SIDE: Final = 3
+"""How many stacks ``cdk deploy`` works on at once."""
+
+_EXPORT: Final = "Export "
+"""How the blast radius begins the path of an export among the properties of what it gives."""
+
+_CLAIM: Final = "PersistentVolumeClaim"
+_POOLS: Final = ("NodePool", "HyperpodNodeClass")
+_VOLUME: Final = "PersistentVolume"
+_WORDS: Final = {
+    Effect.REPLACED: "replaced",
+    Effect.DELETED: "deleted",
+    Effect.REFUSED: "refused",
+    Effect.INTERRUPTED: "changed with nodes interrupted",
+    Effect.UNKNOWN: "changed to an effect that is not known",
+    Effect.LEFT_BEHIND: "left in the account",
+    Effect.IN_PLACE: "changed in place",
+    Effect.ADDED: "added",
+}
+_MOST_NAMED: Final = 5
+
+
+def plan(
+    base: Assembly,
+    head: Assembly,
+    *,
+    base_side: Side,
+    head_side: Side,
+    notes: Sequence[str] = (),
+    importers: Mapping[str, Sequence[str]] | None = None,
+    blockers: Sequence[Refusal] = (),
+) -> Plan:
+    """Give the fewest steps from ``base``, which is deployed, to ``head``.
+
+    ``importers`` are the stacks that AWS names for exports that go or change (``needs.going``), None where it was not
+    asked, ``blockers`` what else refuses it. Parameters have in both assemblies the values of the deployed stacks.
+    """
+    base = apart(base, head)
+    found = needs(base, head, compare(base, head))
+    refusals = [*blockers, *_held(found.held), *_missing(found), *_outsiders(found, importers or {})]
+    steps: list[Step] = []
+    if not refusals:
+        try:
+            ordered = batches(found.actions, found.orders, {stack.name: stack.dependencies for stack in head.stacks})
+        except CircleError as circle:
+            refusals.append(_circle(circle))
+        else:
+            steps, refusals = _steps(base, head, head_side, found, ordered)
+    environment = name_of(base, head)
+    return Plan(
+        environment=environment,
+        base=base_side,
+        head=head_side,
+        verdict=_verdict(steps, refusals),
+        steps=() if refusals else tuple(steps),
+        refusals=tuple(refusals),
+        total=_total(() if refusals else steps),
+        notes=tuple(dict.fromkeys([*notes, *untold(base, head), *_doubts(found, importers)])),
+    )
+
+
+def selection(head: Assembly) -> str:
+    """Give what the CDK CLI is told to deploy all stacks of an assembly."""
+    name = head.environment
+    return f"{name}/*" if name and all(each.shown.startswith(f"{name}/") for each in head.stacks) else "--all"
+
+
+def _steps(
+    base: Assembly, head: Assembly, head_side: Side, found: Needs, ordered: Sequence[Batch]
+) -> tuple[list[Step], list[Refusal]]:
+    steps: list[Step] = []
+    refusals: list[Refusal] = []
+    state = {stack.name: stack for stack in base.stacks}
+    deploys = [number for number, batch in enumerate(ordered) if batch.action == "deploy"]
+    for number, batch in enumerate(ordered):
+        before = _assembly(base, head, state)
+        emptied = {name: _emptied(state[name]) for name in batch.stacks if batch.action == "delete"}
+        new = emptied or {name: head.by_name[name] for name in batch.stacks}
+        after = _assembly(base, head, {**state, **new})
+        changes = compare(before, after)
+        radius = blast_radius(before, after, changes)
+        refusals += [refusal for each in radius.resources if (refusal := _refused(each)) is not None]
+        is_last = bool(deploys) and number == deploys[-1]
+        selected = () if emptied else _selected(head, batch, is_last=is_last)
+        exclusively = bool(selected) and not is_last
+        steps.append(
+            Step(
+                action=batch.action,
+                stacks=batch.stacks,
+                commands=tuple(
+                    _deletion(state, batch.stacks)
+                    if emptied
+                    else [_deployment(head, head_side, selected, is_exclusive=exclusively)]
+                ),
+                selected=selected,
+                exclusively=exclusively,
+                why=tuple(_why(found, batch, ordered[number + 1 :])),
+                does=tuple(_does(batch, radius, before)),
+                interrupts=tuple(_interrupts(radius)),
+                stays=tuple(_stays(radius)),
+                unknown=tuple(_unknown(radius)),
+                first=tuple(_first(before, radius)),
+                loses=tuple(_loses(before, radius)),
+                back=_back(batch, before, after, radius),
+                lasts=timeline(before, after, changes, radius).total,
+            )
+        )
+        for name in batch.stacks:
+            if emptied:
+                del state[name]
+            else:
+                state[name] = head.by_name[name]
+    return steps, refusals
+
+
+def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Assembly:
+    """Put what stands at one moment into the order of deployment."""
+    names = [
+        *(each.name for each in base.stacks if each.name not in head.by_name),
+        *(each.name for each in head.stacks),
+    ]
+    return replace(head, stacks=tuple(state[name] for name in names if name in state))
+
+
+def _emptied(stack: Stack) -> Stack:
+    """Give a stack that is about to be deleted: without its resources, of which each then has its fate."""
+    return replace(stack, template={**stack.template, "Resources": {}, "Outputs": {}})
+
+
+# what is typed
+
+
+def _selected(head: Assembly, batch: Batch, *, is_last: bool) -> tuple[str, ...]:
+    if is_last:
+        return (selection(head),)
+    return tuple(head.by_name[name].shown or name for name in batch.stacks)
+
+
+def _deployment(head: Assembly, side: Side, selected: Sequence[str], *, is_exclusive: bool) -> str:
+    words = ["cdk", "deploy", *selected]
+    if is_exclusive:
+        words.append("--exclusively")
+    if side.environment_file:
+        file = PurePosixPath(side.environment_file)
+        is_named = file.parent == PurePosixPath(FOLDER) and file.suffix == SUFFIX
+        words += ["-c", f"env={file.stem if is_named else file}"]
+    elif head.folder is not None:
+        words += ["--app", side.label]
+    return shlex.join([*words, "--concurrency", str(SIDE_BY_SIDE), "--require-approval", "never"])
+
+
+def _deletion(state: Mapping[str, Stack], names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        where = ["--stack-name", name, *(["--region", state[name].region] if state[name].region else [])]
+        if state[name].termination_protection:
+            yield shlex.join(
+                ["aws", "cloudformation", "update-termination-protection", "--no-enable-termination-protection", *where]
+            )
+        yield shlex.join(["aws", "cloudformation", "delete-stack", *where])
+        yield shlex.join(["aws", "cloudformation", "wait", "stack-delete-complete", *where])
+
+
+# what is said of a step
+
+
+def _why(found: Needs, batch: Batch, later: Sequence[Batch]) -> Iterator[str]:
+    after = {name for each in later for name in each.stacks}
+    for order in found.orders:
+        if order.first in batch.stacks and order.then in after:
+            yield f"{order.why}; CloudFormation refuses it the other way round."
+
+
+def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
+    for name in batch.stacks:
+        effects = [_without_exports(each) for each in radius.resources if each.stack == name and each.type != EXPORT]
+        numbers = {effect: sum(each == effect for each in effects) for effect in GRAVEST_FIRST}
+        told = ", ".join(f"{number} {_WORDS[effect]}" for effect, number in numbers.items() if number)
+        if batch.action == "delete":
+            is_protected = before.by_name[name].termination_protection
+            lifted = "lifts its termination protection and deletes it" if is_protected else "deletes it"
+            yield f"{name}: {lifted}: {told or 'it holds nothing'}."
+        elif name in before.by_name:
+            yield f"{name}: {told or 'changes outputs, tags or protection only'}."
+        else:
+            yield f"{name}: is made, {count(sum(numbers.values()), 'resource')}."
+
+
+def _without_exports(each: ResourceEffect) -> Effect:
+    """Give the effect without that of exports that go: in its step nobody here imports them."""
+    others = [change for change in each.properties if not _is_export(change)]
+    if len(others) == len(each.properties) or each.effect not in (Effect.UNKNOWN, Effect.REFUSED):
+        return each.effect
+    effects = [change.effect for change in others]
+    return next((effect for effect in GRAVEST_FIRST if effect in effects), Effect.IN_PLACE)
+
+
+def _is_export(change: PropertyEffect) -> bool:
+    return change.path.startswith(_EXPORT)
+
+
+def _named(each: ResourceEffect) -> str:
+    return f"{each.stack} / {each.name}"
+
+
+def _interrupts(radius: BlastRadius) -> Iterator[str]:
+    grave = (Effect.REPLACED, Effect.DELETED, Effect.INTERRUPTED)
+    for each in radius.resources:
+        is_slow = any(change.interrupts for change in each.properties)
+        if (each.effect in grave and each.stateful) or is_slow:
+            yield f"{_named(each)}: {each.summary}"
+
+
+def _unknown(radius: BlastRadius) -> Iterator[str]:
+    for each in radius.resources:
+        if each.type != EXPORT and each.effect is Effect.UNKNOWN and _without_exports(each) is Effect.UNKNOWN:
+            yield f"{_named(each)}: {each.summary}"
+
+
+def _stays(radius: BlastRadius) -> Iterator[str]:
+    for each in radius.left_behind:
+        costs = {True: " and costs money", False: "", None: "; whether it costs money is not known"}[each.costs_money]
+        yield f"{each.stack} / {each.name} stays in the account{costs}."
+
+
+def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
+    kept = {(each.stack, each.logical_id) for each in radius.left_behind}
+    for each in radius.resources:
+        is_gone = each.effect in (Effect.REPLACED, Effect.DELETED)
+        resource = before.find(each.stack, each.logical_id)
+        if resource is not None and _is_view(before, resource):
+            continue
+        if is_gone and each.stateful and (each.stack, each.logical_id) not in kept:
+            yield f"{_named(each)}: {each.summary}"
+
+
+def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
+    """Say what holds a deletion until a person ends it: Kubernetes' finalizers, which no stack knows."""
+    for each in radius.resources:
+        resource = before.find(each.stack, each.logical_id)
+        if resource is None or each.effect not in (Effect.DELETED, Effect.REPLACED):
+            continue
+        for kind, namespace, name in sorted({called(one) for one in _objects(before, resource)}):
+            where = f"{namespace}/{name}" if namespace else name
+            if kind == _CLAIM:
+                yield (
+                    f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
+                    "deployment gives up after 15 minutes."
+                )
+            elif kind in _POOLS:
+                yield (
+                    f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
+                    "the deployment gives up after 15 minutes."
+                )
+
+
+def _is_view(assembly: Assembly, resource: Resource) -> bool:
+    """Whether it is nothing but claims with volumes of their own that leave alone what they lead to.
+
+    Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
+    """
+    found = list(_objects(assembly, resource))
+    retained = {
+        called(each)[2]
+        for each in found
+        if each.get("kind") == _VOLUME and _spec(each).get("persistentVolumeReclaimPolicy") == "Retain"
+    }
+    claims = [each for each in found if each.get("kind") == _CLAIM]
+    return (
+        bool(found)
+        and len(retained) + len(claims) == len(found)
+        and all(_spec(each).get("volumeName") in retained for each in claims)
+    )
+
+
+def _spec(each: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = each.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _objects(assembly: Assembly, resource: Resource) -> Iterator[dict[str, Any]]:
+    if resource.type.startswith("Custom::"):
+        yield from objects(resolve(assembly, resource.stack, resource.properties))
+
+
+def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) -> str:
+    if batch.action == "delete":
+        return f"Deploy {joined(batch.stacks)} again from the revision that has it; what it makes is new and empty."
+    new = [name for name in batch.stacks if name not in before.by_name]
+    if len(new) == len(batch.stacks):
+        return "Destroy these stacks: nothing stood before." if not before.stacks else f"Destroy {joined(new)}."
+    found = needs(after, before, compare(after, before))
+    if found.held or found.missing:
+        return "There is no way back by CloudFormation alone: another stack uses what would change."
+    try:
+        number = len(batches(found.actions, found.orders, {each.name: each.dependencies for each in before.stacks}))
+    except CircleError:
+        return "There is no way back without a step in between: stacks use what the others would change."
+    anew = [
+        each.name
+        for each in radius.resources
+        if each.stateful
+        and each.type.startswith("AWS::")
+        and each.effect in (Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND)
+    ]
+    said = f"Deploy what is deployed now again, in {count(number, 'step')}"
+    shown = anew[:_MOST_NAMED]
+    more = f" and {len(anew) - len(shown)} more" if len(anew) > len(shown) else ""
+    return f"{said}; made anew by that, without what it held: {', '.join(shown)}{more}." if anew else f"{said}."
+
+
+def _total(steps: Sequence[Step]) -> Minutes:
+    return Minutes(
+        low=round(sum(step.lasts.low for step in steps), 2), high=round(sum(step.lasts.high for step in steps), 2)
+    )
+
+
+# why not
+
+
+def _refused(each: ResourceEffect) -> Refusal | None:
+    refused = [change for change in each.properties if change.effect is Effect.REFUSED]
+    if each.effect is not Effect.REFUSED and not refused:
+        return None
+    told = "; ".join(f"{change.path}: {change.reason.rstrip('.')}" for change in refused)
+    return Refusal(
+        why=f"{_named(each)}: {told}." if told else f"{_named(each)}: {each.summary}",
+        what_works=(
+            "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it "
+            "cannot have another name, make a new environment beside this one."
+        ),
+    )
+
+
+def _held(held: Sequence[Held]) -> Iterator[Refusal]:
+    for each in held:
+        given = joined(each.gives)
+        yield Refusal(
+            why=(
+                f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
+                "CloudFormation changes no export that is in use."
+            ),
+            what_works=(
+                f"Two deployments: first a file in which nothing of {each.importer} uses {given} (for a file system: "
+                "claim: null), then this one; or a new one under another name beside it, and the old one out later."
+            ),
+        )
+
+
+def _circle(circle: CircleError) -> Refusal:
+    return Refusal(
+        why=f"No order of stacks works: {'; '.join(order.why for order in circle.orders)}.",
+        what_works=(
+            "Two deployments: first a file that has the new beside the old, or neither of both, then this one; "
+            "'hyperpod-cdk plan' tells of each whether it works."
+        ),
+    )
+
+
+def _missing(found: Needs) -> Iterator[Refusal]:
+    for importer, given in found.missing.items():
+        yield Refusal(
+            why=f"{importer} imports {joined(given)}, which no stack would export any more.",
+            what_works="Synthesize the app again: stacks of one synthesis import only what another one exports.",
+        )
+
+
+def _outsiders(found: Needs, importers: Mapping[str, Sequence[str]]) -> Iterator[Refusal]:
+    for name, exporter in found.going.items():
+        if names := importers.get(name):
+            yield Refusal(
+                why=f"{exporter} would change or drop its export {name}, which {joined(names)} imports.",
+                what_works=f"Let {joined(names)} import it no more, or leave in the file what it stands for.",
+            )
+
+
+def _doubts(found: Needs, importers: Mapping[str, Sequence[str]] | None) -> Iterator[str]:
+    for importer, names in found.foreign.items():
+        yield f"{importer} imports {joined(names)} from outside of the app: whether it is there is not known."
+    if importers is None and found.going:
+        yield (
+            f"{count(len(found.going), 'export')} would go or change: whether a stack of somebody else imports one was "
+            "not asked, and CloudFormation refuses the step then."
+        )
+
+
+def _verdict(steps: Sequence[Step], refusals: Sequence[Refusal]) -> str:
+    if refusals:
+        return f"Refused: {count(len(refusals), 'reason')}; nothing would be changed."
+    if not steps:
+        return "Nothing to do: what is deployed is what the file says."
+    by_hand = sum(step.needs_a_person for step in steps)
+    asked = f", {by_hand} of which {'needs' if by_hand == 1 else 'need'} a person" if by_hand else ""
+    return f"{count(len(steps), 'step')}{asked}."

@@ -1,0 +1,121 @@
+"""What only AWS tells of stacks that are deployed: their state, whose they are, and who else imports from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.review.deployed import SETTLED, WITHOUT_RESOURCES, Api, read_deployed
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.values import imports
+from hyperpod_cdk.transitions.model import Refusal
+from hyperpod_cdk.transitions.needs import needs
+
+_NOT_IMPORTED: Final = "is not imported by any stack"
+"""How CloudFormation answers ListImports where nobody imports an export."""
+
+_MADE_ANEW: Final = "ROLLBACK_FAILED"
+"""A first deployment that could not be taken back: ``cdk deploy`` deletes what is left of it and makes it anew."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """What is deployed, the head as it would be deployed there, and what ``plan.plan`` has to know of AWS beside it."""
+
+    base: Assembly
+    head: Assembly
+    importers: Mapping[str, tuple[str, ...]]
+    blockers: tuple[Refusal, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_standing(aws: Api, head: Assembly) -> Standing:
+    """Read what is deployed of the head's environment. Raises AssemblyError where AWS does not answer."""
+    found = read_deployed(aws, head)
+    base = replace(
+        found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != _MADE_ANEW)
+    )
+    blockers = [*_unsettled(found.statuses, head), *_of_others(base, found.head)]
+    ours = {stack.name for stack in base.stacks}
+    going = {} if blockers else needs(base, found.head, compare(base, found.head)).going
+    try:
+        importers = {name: tuple(each for each in _importers(aws, name) if each not in ours) for name in going}
+    except NotAnswered as missing:
+        raise AssemblyError(f"who imports what would change cannot be read: {missing.sentence}") from None
+    return Standing(
+        base=base,
+        head=found.head,
+        importers={name: names for name, names in importers.items() if names},
+        blockers=tuple(blockers),
+        notes=found.notes,
+    )
+
+
+def _importers(aws: Api, export: str) -> list[str]:
+    try:
+        return [str(each) for each in aws.pages("cloudformation", "list_imports", "Imports", ExportName=export)]
+    except NotAnswered as missing:
+        if _NOT_IMPORTED in missing.sentence:
+            return []
+        raise
+
+
+def _unsettled(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]:
+    """Say of each stack that takes no deployment what it waits for."""
+    for name, status in statuses.items():
+        shown = head.by_name[name].shown if name in head.by_name else name
+        if status.endswith("_IN_PROGRESS") and status not in WITHOUT_RESOURCES:
+            yield Refusal(
+                why=f"{name} is {status}: another deployment of it is under way.",
+                what_works="Wait until it has ended, then plan again.",
+            )
+        elif status in ("UPDATE_ROLLBACK_FAILED", "UPDATE_FAILED", "CREATE_FAILED"):
+            yield Refusal(
+                why=f"{name} is {status}: CloudFormation takes no deployment of it.",
+                what_works=f"'cdk rollback {shown}' takes back what is left of the last one; then plan again.",
+            )
+        elif status == "DELETE_FAILED":
+            yield Refusal(
+                why=f"{name} is DELETE_FAILED: its destroy has begun, and CloudFormation takes no deployment of it.",
+                what_works="Destroy it to its end, then deploy it anew; its events name what holds it.",
+            )
+        elif status not in SETTLED | WITHOUT_RESOURCES | {_MADE_ANEW}:
+            yield Refusal(
+                why=f"{name} is {status}: whether CloudFormation takes a deployment of it is not known.",
+                what_works="Look at its events, and bring it into a state that ends with _COMPLETE.",
+            )
+
+
+def _of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
+    """Name the stacks that have a name of this environment and nothing in common with it."""
+    own = {stack.name for stack in base.stacks if (new := head.by_name.get(stack.name)) and _is_alike(stack, new)}
+    for stack in base.stacks:
+        if stack.name in own:
+            continue
+        is_left = stack.name not in head.by_name
+        if is_left and _is_joined(stack, base, own):
+            continue
+        yield Refusal(
+            why=(
+                f"{stack.name} is deployed and "
+                + ("belongs to no other stack of this environment" if is_left else "has no resource in common with it")
+                + ": it is somebody else's, or of another app."
+            ),
+            what_works="Give this environment another name, or delete that stack if it is yours.",
+        )
+
+
+def _is_alike(one: Stack, other: Stack) -> bool:
+    resources = {name: each.type for name, each in other.resources.items()}
+    return any(resources.get(name) == each.type for name, each in one.resources.items())
+
+
+def _is_joined(stack: Stack, base: Assembly, own: set[str]) -> bool:
+    """Whether it imports from stacks that are certainly of this environment, or they from it."""
+    of_own = {name for name, (exporter, _) in base.exports.items() if exporter.name in own}
+    of_it = {name for name, (exporter, _) in base.exports.items() if exporter.name == stack.name}
+    used = {name for each in base.stacks if each.name in own for name in imports(dict(each.template))}
+    return bool(of_own & set(imports(dict(stack.template))) or of_it & used)

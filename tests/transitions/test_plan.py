@@ -1,0 +1,247 @@
+"""Plans between assemblies made by hand: which steps, what each says, and what is refused with which way out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.review.model import Minutes
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly
+from hyperpod_cdk.transitions.model import Refusal
+from tests.transitions.stacks import assembly, planned, stack, steps
+
+NETWORK = stack("network", exports=["vpc"])
+STORAGE = stack("storage", exports=["scratch"], imports=["vpc"], after=["network"])
+PLATFORM = stack("platform", imports=["scratch"], after=["storage"])
+ALL = assembly(NETWORK, STORAGE, PLATFORM)
+
+
+def _files(name: str, subnet: str = "subnet-1") -> dict[str, Any]:
+    return {
+        name: {
+            "Type": "AWS::FSx::FileSystem",
+            "Properties": {"FileSystemType": "LUSTRE", "StorageCapacity": 1200, "SubnetIds": [subnet]},
+            "DeletionPolicy": "Retain",
+            "UpdateReplacePolicy": "Retain",
+        }
+    }
+
+
+def _claim(reclaim: str = "Retain") -> dict[str, Any]:
+    objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "ml.fsx"},
+            "spec": {"persistentVolumeReclaimPolicy": reclaim},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"namespace": "ml", "name": "fsx"},
+            "spec": {"volumeName": "ml.fsx"},
+        },
+    ]
+    manifest = {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": {"Manifest": json.dumps(objects)}}
+    return {"Claim": manifest}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "expected"),
+    [
+        pytest.param(ALL, ALL, [], id="no change"),
+        pytest.param(EMPTY, ALL, [("deploy", "dev-network", "dev-storage", "dev-platform")], id="first deployment"),
+        pytest.param(
+            ALL,
+            assembly(NETWORK, stack("storage", imports=["vpc"], after=["network"]), stack("platform")),
+            [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-storage")],
+            id="an export goes",
+        ),
+        pytest.param(
+            ALL,
+            assembly(NETWORK, stack("platform")),
+            [("deploy", "dev-platform"), ("delete", "dev-storage")],
+            id="a stack leaves the app",
+        ),
+        pytest.param(
+            ALL,
+            assembly(stack("network"), stack("platform")),
+            [("deploy", "dev-platform", "exclusively"), ("delete", "dev-storage"), ("deploy", "dev-network")],
+            id="a stack that leaves holds what another drops",
+        ),
+        pytest.param(
+            ALL,
+            assembly(NETWORK, STORAGE, PLATFORM, stack("more", imports=["scratch"], after=["storage"])),
+            [("deploy", "dev-more")],
+            id="a stack comes",
+        ),
+        pytest.param(
+            ALL,
+            assembly(NETWORK, stack("storage", exports=["scratch"], imports=["vpc"], protected=True), PLATFORM),
+            [("deploy", "dev-storage")],
+            id="nothing but protection",
+        ),
+    ],
+)
+def test_steps(base: Assembly, head: Assembly, expected: list[tuple[str, ...]]) -> None:
+    found = planned(base, head)
+    assert found.refusals == ()
+    assert steps(found) == expected
+
+
+def test_what_is_said_of_a_file_system_that_goes() -> None:
+    base = assembly(
+        stack("storage", exports=["scratch"], resources=_files("Scratch")),
+        stack("platform", imports=["scratch"], after=["storage"], resources=_claim()),
+    )
+    found = planned(base, assembly(stack("storage"), stack("platform", after=["storage"])))
+    assert found.verdict == "2 steps, 1 of which needs a person."
+    release, last = found.steps
+    assert release.commands == (
+        "cdk deploy dev/platform --exclusively -c env=dev --concurrency 3 --require-approval never",
+    )
+    assert release.selected == ("dev/platform",)
+    assert release.why == (
+        "dev-platform still uses scratch, which dev-storage is to drop; CloudFormation refuses it the other way round.",
+    )
+    assert release.does == ("dev-platform: 2 deleted.",)
+    (first,) = release.first
+    assert first == (
+        "End the pods that mount the claim ml/fsx: Kubernetes keeps a claim while a pod uses it, and the deployment "
+        "gives up after 15 minutes."
+    )
+    # what the claim leads to stays: its volume is retained
+    assert release.loses == ()
+    assert release.interrupts == ("dev-platform / Claim: It is deleted: kubectl deletes its objects.",)
+    assert last.commands == ("cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
+    assert last.does == ("dev-storage: 1 deleted, 1 left in the account.",)
+    assert last.stays == ("dev-storage / Scratch stays in the account and costs money.",)
+    assert (
+        last.back == "Deploy what is deployed now again, in 1 step; made anew by that, without what it held: Scratch."
+    )
+    assert (last.first, last.loses, last.unknown, last.why) == ((), (), (), ())
+    assert found.total == Minutes(low=release.lasts.low + last.lasts.low, high=release.lasts.high + last.lasts.high)
+
+
+def test_a_claim_whose_volume_goes_with_it_is_lost() -> None:
+    base = assembly(stack("platform", resources=_claim("Delete")))
+    (step,) = planned(base, assembly(stack("platform"))).steps
+    assert step.loses == ("dev-platform / Claim: It is deleted: kubectl deletes its objects.",)
+    assert step.needs_a_person
+
+
+def test_what_is_said_of_a_stack_that_leaves() -> None:
+    bucket = {"Data": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Delete"}}
+    base = assembly(stack("network"), stack("storage", resources={**bucket, **_files("Scratch")}, protected=True))
+    (step,) = planned(base, assembly(stack("network"))).steps
+    where = "--stack-name dev-storage --region us-east-1"
+    assert step.commands == (
+        f"aws cloudformation update-termination-protection --no-enable-termination-protection {where}",
+        f"aws cloudformation delete-stack {where}",
+        f"aws cloudformation wait stack-delete-complete {where}",
+    )
+    assert step.selected == ()
+    assert step.does == (
+        "dev-storage: lifts its termination protection and deletes it: 2 deleted, 1 left in the account.",
+    )
+    assert [each.partition(":")[0] for each in step.loses] == ["dev-storage / Always", "dev-storage / Data"]
+    assert step.stays == ("dev-storage / Scratch stays in the account and costs money.",)
+    assert step.back == "Deploy dev-storage again from the revision that has it; what it makes is new and empty."
+    assert step.needs_a_person
+
+
+def test_a_first_deployment_goes_back_by_a_destroy() -> None:
+    (step,) = planned(EMPTY, ALL).steps
+    assert step.back == "Destroy these stacks: nothing stood before."
+    assert step.does[0] == "dev-network: is made, 2 resources."
+
+
+def test_an_app_without_stages_is_deployed_by_the_names_of_its_stacks() -> None:
+    lone = stack("one")
+    head = Assembly(environment="", stacks=(type(lone)(name="one", template=lone.template, shown="one"),))
+    (step,) = planned(EMPTY, head).steps
+    assert step.selected == ("--all",)
+
+
+def _refused(base: Assembly, head: Assembly, **more: Any) -> Refusal:
+    found = planned(base, head, **more)
+    assert found.steps == ()
+    assert found.verdict == "Refused: 1 reason; nothing would be changed."
+    (refusal,) = found.refusals
+    return refusal
+
+
+def test_an_export_that_changes_in_use_is_refused() -> None:
+    def side(subnet: str) -> Assembly:
+        exported = stack("storage", resources=_files("Scratch", subnet))
+        template = {**exported.template, "Outputs": {"O": {"Value": {"Ref": "Scratch"}, "Export": {"Name": "fs"}}}}
+        return assembly(type(exported)(**{**vars(exported), "template": template}), stack("platform", imports=["fs"]))
+
+    refusal = _refused(side("subnet-1"), side("subnet-2"))
+    assert refusal.why == (
+        "dev-storage would change Scratch while dev-platform uses it, before and afterwards, and CloudFormation "
+        "changes no export that is in use."
+    )
+    assert refusal.what_works.startswith("Two deployments: first a file in which nothing of dev-platform uses Scratch")
+
+
+def test_a_circle_is_refused() -> None:
+    base = assembly(stack("storage", exports=["old"]), stack("platform", imports=["old"], after=["storage"]))
+    head = assembly(stack("storage", exports=["new"]), stack("platform", imports=["new"], after=["storage"]))
+    refusal = _refused(base, head)
+    told = {
+        "dev-platform needs new, which is new in dev-storage",
+        "dev-platform still uses old, which dev-storage is to drop",
+    }
+    assert set(refusal.why.removeprefix("No order of stacks works: ").removesuffix(".").split("; ")) == told
+
+
+def test_what_the_service_refuses_is_refused() -> None:
+    def side(path: str) -> Assembly:
+        role = {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "one", "Path": path}}
+        return assembly(stack("platform", resources={"Role": role}))
+
+    refusal = _refused(side("/a/"), side("/b/"))
+    assert refusal.why.startswith("dev-platform / Role: RoleName:")
+    assert refusal.what_works == (
+        "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot "
+        "have another name, make a new environment beside this one."
+    )
+
+
+def test_somebody_else_who_imports_is_named() -> None:
+    refusal = _refused(ALL, assembly(stack("network"), stack("storage"), stack("platform")), importers={"vpc": ["x"]})
+    assert refusal == Refusal(
+        why="dev-network would change or drop its export vpc, which x imports.",
+        what_works="Let x import it no more, or leave in the file what it stands for.",
+    )
+
+
+def test_whether_somebody_else_imports_is_a_note_where_nobody_was_asked() -> None:
+    head = assembly(stack("network"), stack("storage"), stack("platform"))
+    (note,) = planned(ALL, head, importers=None).notes
+    assert note == (
+        "2 exports would go or change: whether a stack of somebody else imports one was not asked, and CloudFormation "
+        "refuses the step then."
+    )
+    assert planned(ALL, head).notes == ()
+
+
+def test_an_import_from_elsewhere_is_a_note() -> None:
+    found = planned(EMPTY, assembly(stack("one", imports=["theirs"])))
+    assert found.notes == ("dev-one imports theirs from outside of the app: whether it is there is not known.",)
+
+
+def test_an_import_of_what_is_gone_is_refused() -> None:
+    refusal = _refused(ALL, assembly(NETWORK, PLATFORM))
+    assert refusal.why == "dev-platform imports scratch, which no stack would export any more."
+
+
+def test_a_name_that_moves_to_another_stack_is_exported_by_one_at_a_time() -> None:
+    base = assembly(stack("one", exports=["it"]), stack("two"))
+    assert steps(planned(base, assembly(stack("one"), stack("two", exports=["it"])))) == [
+        ("deploy", "dev-one", "exclusively"),
+        ("deploy", "dev-two"),
+    ]

@@ -1,0 +1,123 @@
+"""What AWS tells of deployed stacks: which take no deployment, which are not ours, and who else imports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
+from hyperpod_cdk.transitions.model import Refusal
+from hyperpod_cdk.transitions.standing import Standing, read_standing
+from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+from tests.transitions.stacks import ACCOUNT, REGION, assembly, stack
+
+FOUNDATION = stack("foundation", exports=["vpc"])
+STORAGE = stack("storage", imports=["vpc"])
+HEAD = assembly(FOUNDATION, STORAGE)
+NOT_IMPORTED = Fails("ValidationError", "Export 'vpc' is not imported by any stack.")
+
+
+def standing(
+    statuses: dict[str, str], *, head: Assembly = HEAD, deployed: Assembly = HEAD, imports: Any = NOT_IMPORTED
+) -> Standing:
+    templates = {each.name: each.template for each in deployed.stacks}
+    arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
+    stacks = [
+        {"StackName": name, "StackId": arn.format(name), "StackStatus": status} for name, status in statuses.items()
+    ]
+    scripted = ScriptedSession(
+        {
+            "sts:GetCallerIdentity": WHO,
+            "cloudformation:DescribeStacks": {"Stacks": stacks},
+            "cloudformation:GetTemplate": lambda params: {"TemplateBody": templates[params["StackName"]]},
+            "cloudformation:ListImports": imports,
+        }
+    )
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    return read_standing(LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session()), head)
+
+
+def test_what_stands_is_planned_from() -> None:
+    found = standing({"dev-foundation": "UPDATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"})
+    assert [each.name for each in found.base.stacks] == ["dev-foundation", "dev-storage"]
+    assert (found.blockers, found.importers, found.notes) == ((), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "what_works"),
+    [
+        (
+            "UPDATE_IN_PROGRESS",
+            "dev-storage is UPDATE_IN_PROGRESS: another deployment of it is under way.",
+            "Wait until it has ended, then plan again.",
+        ),
+        (
+            "DELETE_IN_PROGRESS",
+            "dev-storage is DELETE_IN_PROGRESS: another deployment of it is under way.",
+            "Wait until it has ended, then plan again.",
+        ),
+        (
+            "UPDATE_ROLLBACK_FAILED",
+            "dev-storage is UPDATE_ROLLBACK_FAILED: CloudFormation takes no deployment of it.",
+            "'cdk rollback dev/storage' takes back what is left of the last one; then plan again.",
+        ),
+        (
+            "DELETE_FAILED",
+            "dev-storage is DELETE_FAILED: its destroy has begun, and CloudFormation takes no deployment of it.",
+            "Destroy it to its end, then deploy it anew; its events name what holds it.",
+        ),
+        (
+            "IMPORT_ROLLBACK_FAILED",
+            "dev-storage is IMPORT_ROLLBACK_FAILED: whether CloudFormation takes a deployment of it is not known.",
+            "Look at its events, and bring it into a state that ends with _COMPLETE.",
+        ),
+    ],
+)
+def test_a_stack_that_takes_no_deployment(status: str, why: str, what_works: str) -> None:
+    found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
+    assert found.blockers == (Refusal(why=why, what_works=what_works),)
+
+
+@pytest.mark.parametrize("status", ["ROLLBACK_FAILED", "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
+def test_what_was_never_deployed_to_its_end_is_made_anew(status: str) -> None:
+    found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
+    assert [each.name for each in found.base.stacks] == ["dev-foundation"]
+    assert found.blockers == ()
+
+
+def test_a_stack_of_somebody_else_has_our_name() -> None:
+    theirs = stack("storage")
+    theirs = type(theirs)(**{**vars(theirs), "template": {"Resources": {"Site": {"Type": "AWS::S3::Bucket"}}}})
+    found = standing(
+        {"dev-foundation": "CREATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"},
+        deployed=assembly(FOUNDATION, theirs),
+    )
+    assert [each.why for each in found.blockers] == [
+        "dev-storage is deployed and has no resource in common with it: it is somebody else's, or of another app."
+    ]
+
+
+@pytest.mark.parametrize(("imports", "blocked"), [(["vpc"], 0), ([], 1)])
+def test_a_stack_that_left_the_app_is_ours_where_it_is_joined_to_ours(imports: list[str], blocked: int) -> None:
+    # 'platform' is a name that an environment's stack can have had
+    deployed = assembly(FOUNDATION, stack("platform", imports=imports))
+    found = standing(
+        {"dev-foundation": "CREATE_COMPLETE", "dev-platform": "CREATE_COMPLETE"},
+        head=assembly(FOUNDATION),
+        deployed=deployed,
+    )
+    why = "dev-platform is deployed and belongs to no other stack of this environment: it is somebody else's, or of"
+    assert [each.why for each in found.blockers] == [f"{why} another app."] * blocked
+
+
+def test_who_else_imports_is_asked_of_what_goes() -> None:
+    statuses = {"dev-foundation": "CREATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"}
+    head = assembly(stack("foundation"), stack("storage"))
+    assert standing(statuses, head=head).importers == {}
+    found = standing(statuses, head=head, imports={"Imports": ["dev-storage", "theirs"]})
+    assert found.importers == {"vpc": ("theirs",)}
+    with pytest.raises(AssemblyError, match=r"^who imports what would change cannot be read: "):
+        standing(statuses, head=head, imports=Fails("AccessDenied", "no"))
