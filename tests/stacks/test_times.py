@@ -146,6 +146,46 @@ def test_times_of_every_environment(synthesized: Synthesized) -> None:
     assert listed in DECISION.read_text(), f"the decision's table must say {listed}; {times.chain(times.last())}"
 
 
+def test_no_order_of_the_addons_around_kueue_is_shorter(prod: Synthesized) -> None:
+    """Every order in which nothing is created while a webhook that is called for it is registered and not answered.
+
+    cert-manager and the training operator bring deployments into namespaces that Kueue sees, so each is done before
+    Kueue's add-on begins or begins once Kueue answers; the operator brings certificates, too, so it begins once
+    cert-manager answers (docs/decisions/0016).
+    """
+    addon, wait = SECONDS["AWS::EKS::Addon"], CUSTOM_RESOURCE
+    found: dict[int, tuple[bool, bool]] = {}
+    for is_cert_first, is_operator_first in ((True, True), (True, False), (False, False)):
+        certificates = addon if is_cert_first else 0
+        operator = certificates + wait + addon if is_operator_first else 0
+        kueue = max(certificates, operator) + addon + wait
+        if not is_cert_first:
+            certificates = kueue + addon
+        if not is_operator_first:
+            operator = max(kueue, certificates + wait) + addon
+        found[max(kueue, operator)] = (is_cert_first, is_operator_first)
+    shortest = min(found)
+    assert found[shortest] == (True, False)
+
+    times = Times(prod)
+    first = prod.addon("cert-manager")
+    operator_ends = times.end(prod.addon("amazon-sagemaker-hyperpod-training-operator"))
+    assert operator_ends - times.begin(first) == shortest
+    assert times.end() == operator_ends
+    # and before them nothing but the nodes, for which the switch of EKS's own protection makes no time
+    nodes = prod.of_type("Custom::HyperPodNodesReady")
+    assert times.begin(first) == times.end(*nodes)
+
+
+def test_the_chain_that_was_asked_for_ends_in_time_without_cert_manager(prod: Synthesized) -> None:
+    """Network, EKS, chart, cluster, governance add-on and quota: 2,070 s necessary, 1.1 times that asked for."""
+    times = Times(prod)
+    (quota,) = prod.of_type("AWS::SageMaker::ComputeQuota")
+    kueue = prod.addon("amazon-sagemaker-hyperpod-taskgovernance")
+    earlier = times.begin(kueue) - times.begin(prod.addon("cert-manager"))
+    assert times.end(quota) - earlier <= 1.1 * 2070
+
+
 @pytest.mark.parametrize(
     ("kind", "when", "wanted"),
     [

@@ -78,6 +78,7 @@ class InProcessCdk:
     def __init__(self, aws: Aws) -> None:
         self._aws = aws
         self._published: set[str] = set()
+        self._ids: dict[str, str] = {}
         self.changes: dict[str, list[str]] = {}
 
     def synth(self, environment_file: Path, assembly: Path) -> str:
@@ -179,7 +180,7 @@ class InProcessCdk:
         if before is not None:
             cloudformation.delete_change_set(**change_set)
         given = [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items() if k in stack.parameters]
-        cloudformation.create_change_set(
+        made = cloudformation.create_change_set(
             **change_set,
             ChangeSetType="CREATE" if is_new else "UPDATE",
             TemplateBody=Path(stack.template).read_text(encoding="utf-8"),
@@ -187,6 +188,7 @@ class InProcessCdk:
             Parameters=given,
             Tags=[{"Key": key, "Value": value} for key, value in stack.tags],
         )
+        self._ids[stack.name] = made["StackId"]
         described = cloudformation.describe_change_set(**change_set)
         if bool((before or {}).get("EnableTerminationProtection")) != stack.is_protected:
             cloudformation.update_termination_protection(
@@ -212,6 +214,7 @@ class InProcessCdk:
     def _begin_destroy(self, stack: Stack) -> bool:
         found = self._described(stack.name)
         if found is not None:
+            self._ids[stack.name] = found["StackId"]
             self._aws.cloudformation.delete_stack(StackName=found["StackId"])
         return found is not None
 
@@ -226,10 +229,9 @@ class InProcessCdk:
             time.sleep(PAUSE_SECONDS)
 
     def _is_under_way(self, stack: Stack) -> bool:
-        listed = self._aws.cloudformation.list_stacks()["StackSummaries"]
-        found = (str(each["StackStatus"]) for each in listed if each["StackName"] == stack.name)
-        # the newest is told first
-        return next(found, "").endswith("_IN_PROGRESS")
+        # by its id, by which a stack is told when it is gone, too
+        found = self._described(self._ids[stack.name])
+        return found is not None and str(found["StackStatus"]).endswith("_IN_PROGRESS")
 
     def _described(self, name_or_id: str) -> dict[str, Any] | None:
         try:

@@ -18,6 +18,7 @@ def patch_moto() -> None:
     _list_services_once()
     _list_methods_once()
     _make_no_rsa_keys_in_vain()
+    _look_tags_up()
 
 
 def empty_moto() -> None:
@@ -51,6 +52,19 @@ def _list_methods_once() -> None:
     from moto.core import responses, utils  # noqa: PLC0415 - moto loads after the account is set
 
     setattr(responses, "method_names_from_class", cache(utils.method_names_from_class))  # noqa: B010 - a patch
+
+
+def _look_tags_up() -> None:
+    """moto reads the tags of every EC2 resource that there ever was for those of one, several times a request."""
+    from moto.ec2.models.core import TaggedEC2Resource  # noqa: PLC0415 - moto loads after the account is set
+    from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix  # noqa: PLC0415
+
+    def get_tags(resource: Any) -> list[dict[str, str]]:
+        told = {"resource_id": resource.id, "resource_type": EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "")}
+        tags = resource.ec2_backend.tags.get(resource.id, {}) if resource.id else {}
+        return [{**told, "key": key, "value": value} for key, value in tags.items()]
+
+    setattr(TaggedEC2Resource, "get_tags", get_tags)  # noqa: B010 - a patch
 
 
 def _make_no_rsa_keys_in_vain() -> None:
