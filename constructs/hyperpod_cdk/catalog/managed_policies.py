@@ -20,6 +20,9 @@ ESCALATES_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["escalates_on_any"])
 HARMS_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["harms_on_any"])
 """Actions that end the record of what was done, or delete what holds data, where they are allowed on a pattern."""
 
+READS_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["reads_on_any"])
+"""Actions that give data, or a login to it, where they are allowed on all of a kind: every key, bucket or table."""
+
 _GRAVE: Final = frozenset(_DATA["grave"])
 _OTHERS: Final = frozenset(_DATA["others"])
 

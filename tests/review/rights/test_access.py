@@ -432,7 +432,10 @@ EXTERNAL = "account 444455556666 (another account)"
                     }
                 ),
             ),
-            "service events.amazonaws.com may logs:PutLogEvents on any resource (*)",
+            (
+                "service events.amazonaws.com may logs:PutLogEvents on any resource (*), for whoever asks the service:"
+                " no aws:SourceArn or aws:SourceAccount limits it"
+            ),
         ),
         (
             resource(
@@ -536,7 +539,12 @@ def test_a_deny_that_goes_is_to_be_looked_at() -> None:
 
 @pytest.mark.parametrize(
     ("name", "is_grave"),
-    [("AdministratorAccess", True), ("AmazonS3ReadOnlyAccess", False), ("NobodyKnowsThisPolicy", True)],
+    [
+        ("AdministratorAccess", True),
+        ("AmazonS3ReadOnlyAccess", True),
+        ("AmazonEC2ReadOnlyAccess", False),
+        ("NobodyKnowsThisPolicy", True),
+    ],
 )
 def test_an_administrator_is_to_be_looked_at(name: str, *, is_grave: bool) -> None:
     found = judged(*sides({"Role": role()}, {"Role": role(ManagedPolicyArns=[f"arn:aws:iam::aws:policy/{name}"])}))
@@ -552,11 +560,38 @@ def test_an_administrator_is_to_be_looked_at(name: str, *, is_grave: bool) -> No
         ({"AWS": "arn:aws:iam::999988887777:role/theirs"}, True),
         ({"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, False),
         ({"AWS": f"arn:aws:iam::{ACCOUNT}:role/ours"}, False),
-        ({"Service": "logs.amazonaws.com"}, False),
+        # of whichever account's log groups: the guides ask for a condition (test_services_act_for_the_own_account)
+        ({"Service": "logs.amazonaws.com"}, True),
     ],
 )
 def test_who_comes_from_outside_is_to_be_looked_at(principal: Any, *, is_grave: bool) -> None:
     statement = {"Effect": "Allow", "Principal": principal, "Action": "kms:Decrypt", "Resource": "*"}
+    key = resource("KMS::Key", KeyPolicy={"Statement": [statement]})
+    found = judged(*sides({"Key": resource("KMS::Key", KeyPolicy={"Statement": []})}, {"Key": key}))
+    assert [grant.is_grave for grant in found.grants] == [is_grave]
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_grave"),
+    [
+        ({}, True),
+        ({"StringEquals": {"aws:SourceAccount": ACCOUNT}}, False),
+        ({"StringEquals": {"aws:SourceAccount": "999988887777"}}, True),
+        ({"StringEquals": {"aws:SourceAccount": [ACCOUNT, "999988887777"]}}, True),
+        ({"StringEqualsIfExists": {"aws:SourceAccount": ACCOUNT}}, True),
+        ({"StringNotEquals": {"aws:SourceAccount": ACCOUNT}}, True),
+        ({"ArnLike": {"aws:SourceArn": f"arn:aws:logs:us-east-1:{ACCOUNT}:*"}}, False),
+        ({"ArnLike": {"aws:SourceArn": "arn:aws:logs:us-east-1:*:*"}}, True),
+        # how CloudWatch Logs names the group that it encrypts (CloudWatch Logs user guide, encrypt-log-data-kms)
+        ({"ArnLike": {"kms:EncryptionContext:aws:logs:arn": f"arn:aws:logs:us-east-1:{ACCOUNT}:*"}}, False),
+        ({"StringEquals": {"aws:SourceOrgID": "o-1"}}, True),
+        ({"StringEquals": {"kms:CallerAccount": ACCOUNT}}, False),
+    ],
+)
+def test_services_act_for_the_own_account(condition: dict[str, Any], *, is_grave: bool) -> None:
+    """Source: IAM user guide, "The confused deputy problem", cross-service."""
+    stated = {"Effect": "Allow", "Principal": {"Service": "logs.amazonaws.com"}, "Action": "kms:Decrypt"}
+    statement = {**stated, "Resource": "*", **({"Condition": condition} if condition else {})}
     key = resource("KMS::Key", KeyPolicy={"Statement": [statement]})
     found = judged(*sides({"Key": resource("KMS::Key", KeyPolicy={"Statement": []})}, {"Key": key}))
     assert [grant.is_grave for grant in found.grants] == [is_grave]

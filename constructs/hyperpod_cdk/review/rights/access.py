@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from hyperpod_cdk.review.model import Access, Change, Grant, Reach
-from hyperpod_cdk.review.rights import grave, words
+from hyperpod_cdk.review.rights import addons, grave, kubernetes, words
 from hyperpod_cdk.review.rights import reach as reaching
 from hyperpod_cdk.review.rights.cluster_access import (
     ACTS_AS,
@@ -21,7 +21,7 @@ from hyperpod_cdk.review.rights.cluster_access import (
 )
 from hyperpod_cdk.review.rights.code import other_code
 from hyperpod_cdk.review.rights.exposure import exposures
-from hyperpod_cdk.review.rights.power import Power, acting
+from hyperpod_cdk.review.rights.power import Power, acting, elsewhere
 from hyperpod_cdk.review.rights.reach import Network, Opening, Path, Rule
 from hyperpod_cdk.review.rights.statements import (
     Block,
@@ -40,6 +40,8 @@ from hyperpod_cdk.templates.difference import ResourceChange
 _MOST_ATOMS: Final = 200_000
 """Above it the statements of one principal are compared as they are written: no policy that IAM takes comes near."""
 
+_ADDON: Final = "AWS::EKS::Addon"
+_SETTINGS: Final = "ConfigurationValues"
 _BUCKET: Final = "AWS::S3::Bucket"
 _PUBLIC_BLOCK: Final = "PublicAccessBlockConfiguration"
 _BOTH_WAYS: Final = ("internet gateway", "VPC peering", "transit gateway", "VPN gateway", "core network")
@@ -57,7 +59,7 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
     to access come first, widest first: what is newly allowed, and what is no longer denied.
     """
     before, after = views(base, head, changes)
-    old, new = _Side(before), _Side(after)
+    old, new = _Side(before), _Side(after, before)
     power = Power(after, new.permissions)
     words_ = _Sentences(before, after, power)
     grants = [
@@ -66,7 +68,10 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
         *words_.entries(old.clusters, new.clusters),
         *words_.facts(old.clusters, new.clusters, power),
         *words_.acting(old.permissions),
+        *words_.acting_as_others(changes),
         *words_.code(changes),
+        *words_.addons(changes),
+        *words_.left(new.clusters),
         *words_.guards(old.clusters, new.clusters),
         *words_.unread(old.permissions, new.permissions, changes),
     ]
@@ -90,10 +95,11 @@ def access(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) ->
 @dataclass
 class _Side:
     view: View
+    until_now: View | None = None
 
     def __post_init__(self) -> None:
         self.permissions = permissions(self.view)
-        self.clusters = cluster_access(self.view, self.permissions)
+        self.clusters = cluster_access(self.view, self.permissions, self.until_now)
         self.network = reaching.network(self.view)
 
 
@@ -234,6 +240,31 @@ class _Sentences:
                     is_grave=True,
                 )
 
+    def acting_as_others(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
+        """Tell what newly runs under a role that no template holds: what it may do is not known."""
+        for change in changes:
+            resource, old = change.after, change.before
+            if resource is None:
+                continue
+            is_same = old is not None and old.type == resource.type
+            if is_same and resource.type in ACTS_AS:
+                continue
+            until_now = elsewhere(self.before, old) if old is not None and is_same else frozenset[Principal]()
+            for role in sorted(elsewhere(self.after, resource) - until_now):
+                name = self._who(role)
+                who = self._as_subject(self.after.name(resource), self.after.token(resource))
+                yield self._grant(
+                    change="added",
+                    kind="trust",
+                    sentence=f"{who} acts as {name}, of which no template says what it may do",
+                    who=who,
+                    what=("sts:AssumeRole",),
+                    which=(name,),
+                    place=place_of(resource),
+                    width=4,
+                    is_grave=True,
+                )
+
     def code(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
         """Tell what runs other code than it did: whoever decides it does what its identity, or root, may do."""
         for found in other_code(self.before, self.after, changes, self.power):
@@ -248,6 +279,53 @@ class _Sentences:
                 place=found.place,
                 width=5,
                 is_grave=True,
+            )
+
+    def addons(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
+        """Tell of add-ons that are not AWS's own, and of settings that may give what runs in them more rights."""
+        for change in changes:
+            resource, old = change.after, change.before
+            if resource is None or resource.type != _ADDON:
+                continue
+            properties, name = self.after.properties(resource), self.after.name(resource)
+            is_same = old is not None and old.type == _ADDON
+            was = addons.settings(self.before.properties(old).get(_SETTINGS)) if old is not None and is_same else {}
+            will = addons.settings(properties.get(_SETTINGS))
+            different = [path for path in dict.fromkeys((*will, *was)) if will.get(path) != was.get(path)]
+            if not is_same:
+                different = [path for path in different if addons.gives(path)]
+            said = []
+            if not is_same and not addons.is_of_eks(str(properties.get("AddonName"))):
+                said.append(f"new {name} runs code in the cluster of a publisher that is not known here")
+            if different:
+                what = words.listed(different, "settings")
+                said.append(f"{name} gets other settings ({what}): what they permit is not judged")
+            for sentence in said:
+                yield self._grant(
+                    change="added",
+                    kind="cluster access",
+                    sentence=sentence,
+                    who=name,
+                    what=(sentence,),
+                    which=(),
+                    place=place_of(resource),
+                    width=4,
+                    is_grave=True,
+                )
+
+    def left(self, new: ClusterAccess) -> Iterator[_Found]:
+        """Tell of objects that leave their manifest and stay in the cluster, with whatever they give or run."""
+        for (_, kind, *_), (said, place) in new.left.items():
+            yield self._grant(
+                change="added",
+                kind="cluster access",
+                sentence=f"{said} leaves its manifest and stays in the cluster: the manifest has no prune label",
+                who=said,
+                what=("what it gives stays",),
+                which=(),
+                place=place,
+                width=3,
+                is_grave=kind not in kubernetes.HARMLESS,
             )
 
     def guards(self, old: ClusterAccess, new: ClusterAccess) -> Iterator[_Found]:
@@ -438,6 +516,10 @@ class _Sentences:
             sentence = f"{sentence}, if {condition}"
         if until_now:
             sentence = f"{sentence}; until now limited by {until_now}"
+        elif (
+            change == "added" and heading.kind != "trust" and not is_covered and self._is_for_strangers(heading, block)
+        ):
+            sentence = f"{sentence}, for whoever asks the service: no aws:SourceArn or aws:SourceAccount limits it"
         if is_covered:
             sentence = f"{sentence}; a wider statement {_said(change, 'allowed that already', 'still allows that')}"
         return self._grant(
@@ -459,8 +541,22 @@ class _Sentences:
         if heading.effect == "Deny":
             return change == "removed" and self._stays(heading, block)
         return change == "added" and (
-            bool(until_now) or grave.is_grave(self.after, heading, block) or self._leads_to_power(heading, block)
+            bool(until_now)
+            or grave.is_grave(self.after, heading, block)
+            or self._leads_to_power(heading, block)
+            or self._is_for_strangers(heading, block)
         )
+
+    def _is_for_strangers(self, heading: Heading, block: Block) -> bool:
+        """Whether a service newly may do something for whomever it acts for.
+
+        A new role's services are what it is made for, and only who may pass it can hand it to one; for one that stands,
+        another service is another user of all that it may do.
+        """
+        if heading.through or heading.effect == "Deny" or not grave.acts_for_strangers(self.after, heading, block):
+            return False
+        roles = [name for kind, names in block.resources if kind != "but" for name in names]
+        return heading.kind == "resource policy" or (heading.kind == "trust" and any(map(self._is_on_both, roles)))
 
     def _leads_to_power(self, heading: Heading, block: Block) -> bool:
         """Whether it lets somebody act as an identity of which the statements are grave."""

@@ -78,11 +78,17 @@ class ClusterAccess:
     """What holds something back in a cluster: its content, what a reader calls it, and where it stands."""
     levels: dict[tuple[str, ...], tuple[int, str, Place]] = field(default_factory=dict)
     """How strict the Pod Security Standard of a namespace is."""
+    left: dict[tuple[str, ...], tuple[str, Place]] = field(default_factory=dict)
+    """Objects that leave their manifest and stay in the cluster: what a reader calls them, and where they stood."""
 
 
-def cluster_access(view: View, permissions: Permissions) -> ClusterAccess:
-    """Read one side; what RBAC permits, and what could not be read, is added to ``permissions``."""
-    return _Reader(view, permissions).read()
+def cluster_access(view: View, permissions: Permissions, until_now: View | None = None) -> ClusterAccess:
+    """Read one side; what RBAC permits, and what could not be read, is added to ``permissions``.
+
+    ``until_now`` is the side before, where there is one: objects that leave a manifest which nothing prunes stay in
+    the cluster, with all that they give.
+    """
+    return _Reader(view, permissions, until_now).read()
 
 
 def is_anybody(who: Principal) -> bool:
@@ -91,9 +97,10 @@ def is_anybody(who: Principal) -> bool:
 
 
 class _Reader:
-    def __init__(self, view: View, permissions: Permissions) -> None:
+    def __init__(self, view: View, permissions: Permissions, until_now: View | None) -> None:
         self.view = view
         self.permissions = permissions
+        self.until_now = until_now
         self.found = ClusterAccess()
 
     def read(self) -> ClusterAccess:
@@ -275,8 +282,9 @@ class _Reader:
             found
             for type_, where in _CARRIERS.items()
             for resource in self.view.of_type(type_)
-            for found in self._objects(resource, where)
+            for found in self._objects(self.view, resource, where)
         ]
+        objects += self._left({(cluster, kubernetes.called(each)) for _, cluster, each in objects})
         for resource in self.view.of_type(_PATCH):
             self._patch(resource)
         for resource in self.view.of_type(_CHART):
@@ -305,8 +313,29 @@ class _Reader:
             elif kind == "ConfigMap" and (_namespace(each), _name(each)) == ("kube-system", "aws-auth"):
                 self._aws_auth(resource, cluster, each)
 
-    def _objects(self, resource: Resource, where: str) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
-        properties = self.view.properties(resource)
+    def _left(self, stated: set[tuple[str, tuple[str, str, str]]]) -> list[tuple[Resource, str, dict[str, Any]]]:
+        """Give the objects that leave their manifest and stay in the cluster: kubectl prunes only by a label.
+
+        Source: aws-cdk-lib, the handler kubectl-handler/apply, which adds ``--prune -l`` where PruneLabel is stated.
+        """
+        found: list[tuple[Resource, str, dict[str, Any]]] = []
+        if self.until_now is None:
+            return found
+        for before in self.until_now.of_type(MANIFEST):
+            resource = self.view.find(self.until_now.token(before))
+            if resource is None or resource.type != MANIFEST or self.view.properties(resource).get("PruneLabel"):
+                continue
+            for _, cluster, each in self._objects(self.until_now, before, "Manifest"):
+                called = kubernetes.called(each)
+                if cluster == self._cluster_of(self.view.properties(resource)) and (cluster, called) not in stated:
+                    found.append((resource, cluster, each))
+                    kind, namespace, name = called
+                    where = f"{f' of namespace {namespace}' if namespace else ''} in {self._cluster_name(cluster)}"
+                    self.found.left[cluster, kind, namespace, name] = f"{kind} {name}{where}", place_of(resource)
+        return found
+
+    def _objects(self, view: View, resource: Resource, where: str) -> Iterator[tuple[Resource, str, dict[str, Any]]]:
+        properties = view.properties(resource)
         stated = properties.get(where)
         if resource.type == MANIFEST and isinstance(stated, str):
             try:

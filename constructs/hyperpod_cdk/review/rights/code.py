@@ -176,8 +176,11 @@ def other_code(before: View, after: View, changes: Sequence[ResourceChange], pow
             found = _different(was, will, names)
             roles = _roles(after, resource, power) if found else ()
             if roles:
-                said = f"{{}} runs other code ({', '.join(found)} changes) as an identity that can get every right"
-                yield _told(after, resource, said, roles)
+                is_told = any(each in power for each in roles)
+                whom = "that can get every right" if is_told else "of which no template says what it may do"
+                yield _told(
+                    after, resource, f"{{}} runs other code ({', '.join(found)} changes) as an identity {whom}", roles
+                )
             elif found and _answers(after, resource):
                 said = "decides what becomes of custom resources"
                 yield _told(after, resource, f"{{}} runs other code ({', '.join(found)} changes) and {said}")

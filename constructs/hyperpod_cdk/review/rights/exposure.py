@@ -8,6 +8,7 @@ block and no switch that opens something is added without a row.
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
@@ -34,6 +35,56 @@ _READ_AS_ENTRIES: Final = frozenset(
         "AWS::RAM::ResourceShare",
     }
 )
+_WAYS_IN: Final[dict[str, str]] = {
+    "AWS::Budgets::BudgetsAction": "applies policies, or stops instances, by itself once a budget is passed",
+    "AWS::CloudFormation::Stack": "makes what a template says that was not read",
+    "AWS::CloudFormation::StackSet": "makes in other accounts or regions what a template says that was not read",
+    "AWS::CodeStarConnections::Connection": "lets in whoever pushes to what it is connected with",
+    "AWS::Config::RemediationConfiguration": "runs a document of Systems Manager by itself where a rule fails",
+    "AWS::DMS::ReplicationTask": "copies data to its target",
+    "AWS::EC2::ClientVpnAuthorizationRule": "lets clients of a VPN reach a network",
+    "AWS::EC2::ClientVpnEndpoint": "lets clients from the internet into a VPC",
+    "AWS::EC2::EIPAssociation": "gives what it is associated with a public address",
+    "AWS::EC2::InstanceConnectEndpoint": "lets whoever IAM permits connect to private addresses from the internet",
+    "AWS::EC2::TrafficMirrorSession": "copies a network interface's traffic to its target",
+    "AWS::EC2::TransitGatewayPeeringAttachment": "connects a transit gateway with another one",
+    "AWS::EC2::TransitGatewayRoute": "opens a way between networks of a transit gateway",
+    "AWS::EC2::TransitGatewayRouteTableAssociation": "opens ways between networks of a transit gateway",
+    "AWS::EC2::TransitGatewayRouteTablePropagation": "opens ways between networks of a transit gateway",
+    "AWS::EC2::VPCBlockPublicAccessExclusion": "takes a network out of the account's block of public access",
+    "AWS::EC2::VPNConnection": "connects a network outside of AWS",
+    "AWS::ECR::PullThroughCacheRule": "makes images of another registry look like the account's own",
+    "AWS::IAM::OIDCProvider": "lets in whomever its issuer signs in, to every role that trusts it",
+    "AWS::IAM::SAMLProvider": "lets in whomever its issuer signs in, to every role that trusts it",
+    "AWS::IdentityStore::GroupMembership": "gives a user all that a group is assigned",
+    "AWS::IoT::RoleAlias": "lets devices with a certificate take on a role",
+    "AWS::LakeFormation::DataLakeSettings": "says who administers the data lake",
+    "AWS::LakeFormation::Permissions": "gives rights in the data lake",
+    "AWS::LakeFormation::PrincipalPermissions": "gives rights in the data lake",
+    "AWS::OpenSearchServerless::AccessPolicy": "says who reads and writes the data of collections",
+    "AWS::Route53Resolver::ResolverRule": "sends questions for names elsewhere",
+    "AWS::Route53Resolver::ResolverRuleAssociation": "sends questions for names elsewhere",
+    "AWS::S3::AccessGrant": "gives rights to objects that no policy states",
+    "AWS::ServiceCatalog::LaunchRoleConstraint": "lets whoever launches the product use a role",
+    "AWS::ServiceCatalog::PortfolioPrincipalAssociation": "lets somebody launch the products of a portfolio",
+    "AWS::Transfer::User": "lets whoever has its keys read and write through its role",
+}
+"""Types that let somebody or something in, or out, by being there, with what they then do; no policy says so.
+
+Source: each type's page in the CloudFormation template reference, its first paragraph.
+"""
+
+_KEYS_OF_LOGINS: Final = ("Ec2SshKey", "KeyName", "PublicKey", "PublicKeys", "PublicKeyMaterial", "SshPublicKeys")
+"""Properties, of whatever type, that name a key by which its holder logs in."""
+
+_ALIAS: Final = "AWS::KMS::Alias"
+_KUBERNETES_TEXTS: Final = ("Manifest", "Values", "ConfigurationValues", "ApplyPatchJson", "RestorePatchJson")
+"""Properties whose texts ``cluster_access`` and ``addons`` read."""
+
+_NOT_LOGINS: Final = ("AWS::EC2::KeyPair", "AWS::CloudFront::PublicKey", "AWS::KMS::Key")
+_READ_AS_SIGN_INS: Final = ("AWS::IAM::OIDCProvider", "AWS::IAM::SAMLProvider")
+_SERVICE_OF_OTHERS: Final = re.compile(r"com\.amazonaws\.vpce\..+")
+_BUCKET_URL: Final = re.compile(r"s3://[^/$]+(?:/.*)?")
 _READ_AS_OPENINGS: Final = READ | {"AWS::Lambda::Url", "AWS::RAM::ResourceShare"}
 _READ_ELSEWHERE: Final = READ | _READ_AS_ENTRIES
 _ACCOUNT: Final = re.compile(r"\d{12}")
@@ -43,8 +94,11 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
     "AllowedPrincipals": ("*",),
     "AssignPublicIp": ("ENABLED",),
     "AssociatePublicIpAddress": ("true",),
+    "AllowFromPublic": ("true",),
+    "AppNetworkAccessType": ("PublicInternetOnly",),
     "AuthType": ("NONE",),
     "AuthorizationType": ("NONE",),
+    "AutoAcceptSharedAttachments": ("enable",),
     "BlockPublicSecurityGroupRules": ("false",),
     "DirectInternetAccess": ("Enabled",),
     "Principal": ("*",),
@@ -54,6 +108,11 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Properties, of whatever type, whose value opens something: an instance, a database, a function, an image."""
 _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
+    ("AWS::FSx::Volume", "Clients"): (("*",), "every address that reaches it may mount it"),
+    **{
+        ("AWS::S3::AccessPoint", name): (("false",), f"{name} is false")
+        for name in ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+    },
     ("AWS::S3::Bucket", "AllowedOrigins"): (("*",), "scripts of any site may read it (CORS)"),
     ("AWS::S3::Bucket", "IndexDocument"): ((), "it is a website"),
     ("AWS::S3::Bucket", "HostName"): ((), "it is a website"),
@@ -80,6 +139,8 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
     for change in changes:
         if change.after is None:
             continue
+        if said := _way_in(before, after, change):
+            yield Exposure(said, place_of(change.after), is_world=False, is_grave=True)
         was = list(_leaves(before.properties(change.before))) if change.before is not None else []
         old, old_values = set(was), {value for _, value in was}
         for path, value in dict.fromkeys(_leaves(after.properties(change.after))):
@@ -92,21 +153,53 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
                 yield found
 
 
+def _way_in(before: View, after: View, change: ResourceChange) -> str:
+    """Say what a resource does by being there, where it is new or says something else; empty for any other."""
+    resource, old = change.after, change.before
+    if resource is None:
+        return ""
+    name, properties = after.name(resource), after.properties(resource)
+    was = before.properties(old) if old is not None and old.type == resource.type else None
+    if resource.type == _ALIAS and was is not None and was.get("TargetKeyId") != properties.get("TargetKeyId"):
+        return f"{name} stands for another key: whoever may use that one encrypts and decrypts"
+    does = _WAYS_IN.get(resource.type)
+    if does is None or was == properties:
+        return ""
+    if resource.type in _READ_AS_SIGN_INS and (was is not None or TOKEN.search(text(properties.get("Url")))):
+        # another value is told as a way to sign in; an issuer of the templates, as a cluster's is, signs in nobody else
+        return ""
+    return f"new {name} {does}" if was is None else f"{name} changes, and {does}"
+
+
 def _opening(
     view: View, resource: Resource, path: tuple[str, ...], value: str, was: Sequence[tuple[tuple[str, ...], str]]
 ) -> Exposure | None:
     """Say what a value newly opens, wherever else it stood before."""
     name, place, type_ = view.name(resource), place_of(resource), resource.type
+    said = ""
     if path[-1] in _OPENS and value in _OPENS[path[-1]] and type_ not in _READ_AS_OPENINGS:
-        return Exposure(f"{name} is opened: {'.'.join(path)} is {value}", place, is_world=True, is_grave=True)
-    if said := _opened(type_, path[-1], value, was):
-        return Exposure(f"{name} is opened: {said}", place, is_world=True, is_grave=True)
-    if type_ == "AWS::EC2::SnapshotBlockPublicAccess" and value == "unblocked":
-        return Exposure(f"{name} no longer blocks public snapshots", place, is_world=True, is_grave=True)
+        said = f"{name} is opened: {'.'.join(path)} is {value}"
+    elif opened := _opened(type_, path[-1], value, was):
+        said = f"{name} is opened: {opened}"
+    elif type_ == "AWS::EC2::SnapshotBlockPublicAccess" and value == "unblocked":
+        said = f"{name} no longer blocks public snapshots"
+    if said:
+        return Exposure(said, place, is_world=True, is_grave=True)
+    said = _leading(name, type_, path, value)
+    return Exposure(said, place, is_world=False, is_grave=True) if said else None
+
+
+def _leading(name: str, type_: str, path: tuple[str, ...], value: str) -> str:
+    """Say where a value leads that no template holds, and who logs in by it; empty for nothing."""
+    if type_ == "AWS::EC2::VPCEndpoint" and path == ("ServiceName",) and _SERVICE_OF_OTHERS.fullmatch(value):
+        return f"{name} leads to {value}, a service that is not AWS's own"
+    if path[-1] == "DataRepositoryPath" and _BUCKET_URL.fullmatch(value):
+        return f"{name} exchanges files with {value}, which no template holds"
+    if path[-1] in _KEYS_OF_LOGINS and type_ not in _NOT_LOGINS:
+        return f"whoever has the key of {'.'.join(path)} logs in to {name}"
     if type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
-        said = f"{name} is replicated to {value}, which no template holds"
-        return Exposure(said, place, is_world=False, is_grave=True)
-    return None
+        return f"{name} is replicated to {value}, which no template holds"
+    return ""
 
 
 def _naming(
@@ -142,6 +235,8 @@ def _opened(type_: str, name: str, value: str, was: Sequence[tuple[tuple[str, ..
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     """Give every plain value with the keys that lead to it, but for policies, which are read by what they permit."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and path and path[-1] not in _KUBERNETES_TEXTS:
+        value = _within_text(value)
     if isinstance(value, dict):
         if looks_like_policy(value):
             return
@@ -152,6 +247,14 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
             yield from _leaves(item, path)
     elif path:
         yield path, text(value)
+
+
+def _within_text(value: str) -> Any:
+    """Give what a text of JSON holds, the text itself where it is none, or is a policy, which is read elsewhere."""
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _account(view: View, value: str) -> str:

@@ -10,7 +10,14 @@ from typing import Any, Final
 from hyperpod_cdk.catalog import managed_policies
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import conditions, words
-from hyperpod_cdk.review.rights.statements import Block, Heading, Permissions, Term, is_any_resource
+from hyperpod_cdk.review.rights.statements import (
+    Block,
+    Heading,
+    Permissions,
+    Term,
+    is_all_of_a_kind,
+    is_any_resource,
+)
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 
@@ -21,7 +28,13 @@ _OWN_ACCOUNT_KEYS: Final = ("aws:sourceaccount", "aws:sourceowner", "aws:princip
 _LIMITS_TARGET: Final = ("aws:resourcetag/", "ec2:resourcetag/", "aws:resourceaccount", "s3:existingobjecttag/")
 """Keys by which a statement about any resource is one about some: those of a tag, of an account."""
 
-_OWN_ARN_KEYS: Final = ("aws:sourcearn", "aws:principalarn")
+_LIMITS_DATA: Final = (
+    *("aws:resourcetag/", "ec2:resourcetag/", "s3:existingobjecttag/", "ssm:resourcetag/", "dynamodb:leadingkeys"),
+    *("kms:viaservice", "kms:resourcealiases", "kms:requestalias", "kms:encryptioncontext:"),
+)
+"""Keys by which reading all of a kind is reading some: by a tag, or for a service that asks for rights of its own."""
+
+_OWN_ARN_KEYS: Final = ("aws:sourcearn", "aws:principalarn", "kms:encryptioncontext:aws:logs:arn")
 _NARROWING: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
 _HARMLESS_ROLES: Final = frozenset(
     f"ClusterRole {each}" for each in ("view", "system:basic-user", "system:discovery", "system:public-info-viewer")
@@ -104,6 +117,9 @@ def escalates(block: Block, condition: str = "") -> bool:
         is_whole = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
         if is_whole and not any(each.startswith(_LIMITS_TARGET) for each in limits):
             wanted = wanted | managed_policies.HARMS_ON_ANY
+        is_all = any(kind == "but" or any(map(is_all_of_a_kind, names)) for kind, names in block.resources)
+        if is_all and not any(each.startswith(_LIMITS_DATA) for each in limits):
+            wanted = wanted | managed_policies.READS_ON_ANY
         if not limits.isdisjoint(("kms:grantisforawsresource", "kms:viaservice")):
             wanted = frozenset(each for each in wanted if each.lower() not in _OF_SERVICE_ONLY)
     return _names_any(block.actions, wanted)
@@ -132,6 +148,22 @@ def lets_strangers_in(view: View, heading: Heading) -> bool:
     if kind == "Service":
         return value == "*"
     return is_stranger(view, heading.who) and not _is_own_account(view, stated)
+
+
+def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
+    """Whether a service of AWS may do it for whoever asks the service: no condition says whose resource it acts for.
+
+    AWS's name for it is the confused deputy: its guides ask for ``aws:SourceArn`` or ``aws:SourceAccount`` in every
+    policy of a resource that names a service. A resource whose name holds the own account is one that the service
+    keeps for that account (the prefix ``AWSLogs/<account>/`` of a bucket).
+    """
+    if heading.who[0] != "Service":
+        return False
+    stated = json.loads(heading.condition) if heading.condition else {}
+    own = {view.account, "${AWS::AccountId}"} - {""}
+    names = [name for kind, names in block.resources for name in (names if kind != "but" else ("",))]
+    is_of_own = bool(names) and all(any(f"/AWSLogs/{each}/" in name for each in own) for name in names)
+    return not is_of_own and not _is_own_account(view, stated)
 
 
 def is_stranger(view: View, who: Principal) -> bool:

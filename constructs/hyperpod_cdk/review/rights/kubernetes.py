@@ -42,7 +42,7 @@ _WORKLOADS: Final = frozenset(
         *("Job", "CronJob", "PyTorchJob", "HyperPodPyTorchJob", "MPIJob"),
     }
 )
-_HARMLESS: Final = frozenset(
+HARMLESS: Final = frozenset(
     {
         *("ConfigMap", "LimitRange", "ResourceQuota", "PriorityClass", "PodDisruptionBudget", "StorageClass"),
         *("PersistentVolume", "PersistentVolumeClaim", "VolumeSnapshot", "VolumeSnapshotClass", "RuntimeClass"),
@@ -140,7 +140,7 @@ def powers(each: Mapping[str, Any], account: str = "") -> Iterator[Power]:
         yield from _service(each, annotations)
     elif kind == "Ingress" and annotations.get("alb.ingress.kubernetes.io/scheme") == "internet-facing":
         yield Power("is reached from the internet")
-    elif kind not in {*_READ_AS_RBAC, *_JUDGED, *_WORKLOADS, *_HARMLESS}:
+    elif kind not in {*_READ_AS_RBAC, *_JUDGED, *_WORKLOADS, *HARMLESS}:
         yield Power(f"is of a kind of which it is not known what it gives: {kind}")
     for spec in _pods(each):
         for what in dict.fromkeys(_beyond_baseline(spec)):

@@ -63,7 +63,15 @@ _RUNS_CODE: Final[dict[str, tuple[str, ...]]] = {
 
 Source: docs.aws.amazon.com/service-authorization/latest/reference/, each action's own description.
 """
-_NO_ACTORS: Final = frozenset({*READ, "AWS::EKS::AccessEntry", "AWS::EKS::Addon", "AWS::EKS::PodIdentityAssociation"})
+_NO_ACTORS: Final = frozenset(
+    {
+        *READ,
+        "AWS::EKS::AccessEntry",
+        "AWS::EKS::Addon",
+        "AWS::EKS::PodIdentityAssociation",
+        "AWS::RolesAnywhere::Profile",
+    }
+)
 """Types that name roles as whom they let in, or that have their own reader."""
 
 _BY_NAME: Final = re.compile(
@@ -71,6 +79,26 @@ _BY_NAME: Final = re.compile(
     r"|AWSControlTowerExecution|AWSCloudFormationStackSetExecutionRole|AWSReservedSSO_AdministratorAccess_.*)"
 )
 """Roles that administer an account by what made them: the CDK's bootstrap, Organizations, Control Tower, StackSets."""
+
+
+_USED_BY_SERVICES: Final = frozenset(
+    {
+        *("AWS::ApiGateway::Account", "AWS::ApplicationAutoScaling::ScalableTarget", "AWS::Backup::BackupSelection"),
+        *("AWS::CloudTrail::Trail", "AWS::Config::ConfigurationRecorder", "AWS::DLM::LifecyclePolicy"),
+        *("AWS::EC2::FlowLog", "AWS::EKS::Cluster", "AWS::KinesisFirehose::DeliveryStream", "AWS::Logs::Destination"),
+        *("AWS::Logs::SubscriptionFilter", "AWS::RDS::DBCluster", "AWS::RDS::DBInstance", "AWS::S3::Bucket"),
+        *("AWS::SNS::Topic", "AWS::FSx::FileSystem", "AWS::CloudWatch::MetricStream"),
+    }
+)
+"""Types that run nobody's code: the service uses the role for the one thing that the type says it does.
+
+Source: the type's role property in the CloudFormation template reference.
+"""
+
+_ROLE_ELSEWHERE: Final = re.compile(
+    r"arn:[^:]*:iam::[^:]*:(?:role/(?!aws-service-role/)|instance-profile/).+|\{.+|.*\$\{[^}]*\}.*"
+)
+"""An ARN, or what only the deployment tells: a parameter, an import, a dynamic reference."""
 
 
 class Power:
@@ -132,9 +160,8 @@ class Power:
         return frozenset(each for each in self.acting.get(token, ()) if each in self.powerful)
 
     def runs_as(self, resource: Resource) -> frozenset[Principal]:
-        """Give the powerful identities that a resource runs under, those that stand elsewhere by their names."""
-        named = [each for each in _role_texts(self._view.properties(resource), "") if _BY_NAME.fullmatch(each)]
-        return self.acts(self._view.token(resource)) | {("AWS", each) for each in named}
+        """Give the identities that a resource runs under, and that can get every right or may for all that is known."""
+        return self.acts(self._view.token(resource)) | elsewhere(self._view, resource)
 
     def _name_targets(self) -> None:
         """Note under which names the powerful identities and what runs as one are written in policies."""
@@ -208,6 +235,21 @@ def acting(view: View, permissions: Permissions) -> dict[str, frozenset[Principa
         if roles:
             found[view.token(resource)] = frozenset(roles)
     return found
+
+
+def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
+    """Give the roles and instance profiles that a resource runs under and that the templates do not hold.
+
+    What such a role may do nobody can tell from them: it counts as one that can get every right, unless only a service
+    itself takes it on.
+    """
+    if resource.type.startswith(("AWS::IAM::", "Custom::")) or resource.type in _NO_ACTORS | _USED_BY_SERVICES:
+        return frozenset()
+    return frozenset(
+        ("AWS", each)
+        for each in _role_texts(view.properties(resource), "")
+        if _ROLE_ELSEWHERE.fullmatch(each) and not TOKEN.fullmatch(each)
+    )
 
 
 def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:

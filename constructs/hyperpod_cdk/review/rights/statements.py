@@ -60,6 +60,7 @@ _HOLDER: Final = {
     "AWS::IAM::GroupPolicy": ("GroupName", "AWS::IAM::Group"),
 }
 _LITERAL: Final = {"AWS::IAM::Role": "role", "AWS::IAM::User": "user", "AWS::IAM::Group": "group"}
+_ALL_OF_A_KIND: Final = re.compile(r"arn:[^:]*:(?:s3:[^:]*:[^:]*:\*/\*|(?!s3:)[^:]*:[^:]*:[^:]*:[a-z-]+[/:]\*)")
 _EVERYTHING: Final[dict[str, Any]] = {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}
 
 
@@ -160,6 +161,11 @@ def _patterns(terms: Iterable[Term]) -> Callable[[str], bool]:
 def is_any_resource(name: str) -> bool:
     """Whether a resource is ``*``, or an ARN of which the part behind the account is."""
     return name == "*" or (name.startswith("arn:") and name.split(":", 5)[-1] == "*")
+
+
+def is_all_of_a_kind(name: str) -> bool:
+    """Whether a resource is any at all, or every one of a kind: ``key/*``, ``table/*``, every object of any bucket."""
+    return is_any_resource(name) or _ALL_OF_A_KIND.fullmatch(name) is not None
 
 
 class _Reader:
