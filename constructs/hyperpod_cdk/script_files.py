@@ -176,7 +176,8 @@ def shebang_problem(path: Path) -> str | None:
 
 
 def _script_problem(path: Path, shown: Path, directory: Path) -> Problem | None:
-    if not is_script(path):
+    if path.stat().st_size > MAX_TOTAL_MIB * 2**20 or not is_script(path):
+        # of one that is larger than the folder may be, the folder's size is what is wrong
         return None
     name = shown / path.relative_to(directory)
     content = path.read_bytes()

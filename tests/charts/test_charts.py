@@ -386,15 +386,26 @@ def test_a_project_without_a_lock_takes_the_one_of_the_library(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "repository: a\n", "repository: [\n", "dependencies: [{}]\n", "x: 1\ndependencies: []\n"]
+    ("text", "line"),
+    [
+        ("", ""),
+        ("[]", ""),
+        ("repository: a\n", ""),
+        ("repository: [\n", ":2"),
+        ("a: b: c\n", ":1"),
+        ("dependencies: [{}]\n", ""),
+        ("dependencies: []\nrepository: a/b\ncommit: 5\npath: p\ntree: t\n", ""),
+        ("x: 1\ndependencies: []\n", ""),
+    ],
 )
-def test_a_file_that_is_no_lock_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_no_lock_is_refused(tmp_path: Path, text: str, line: str) -> None:
     path = tmp_path / LOCK_FILE
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ChartError) as refusal:
         ChartLock.load(tmp_path)
-    assert str(refusal.value).startswith(f"{path}: is not a chart lock (")
+    assert str(refusal.value).startswith(f"{path}{line}: is not a chart lock (")
+    assert len(str(refusal.value).splitlines()) == 1
     assert str(refusal.value).endswith("; restore the lock from version control")
 
 

@@ -226,7 +226,7 @@ def test_no_test_and_no_file_are_exit_code_2(run: Run, workspace: Path) -> None:
     assert run("job", "report", str(empty)).returncode == 2
     missing = run("job", "report", "missing.log")
     assert (missing.returncode, missing.stdout) == (2, "")
-    assert missing.stderr == "cannot read missing.log: No such file or directory\n"
+    assert missing.stderr == "cannot read missing.log: No such file or directory; name the log of one job\n"
     unknown = run("job", "report", str(REPORTS / "nccl-g5-8xlarge.log"), "--instance-type", "ml.g5.8xlarg")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert unknown.stderr.startswith("--instance-type: ")

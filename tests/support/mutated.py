@@ -10,9 +10,13 @@ from pathlib import Path
 from hyperpod_cdk.catalog.prices import PricesError, read_prices
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment
 from hyperpod_cdk.config.documents import DocumentError
+from hyperpod_cdk.eks.charts import LOCK_FILE, ChartError, ChartLock
+from hyperpod_cdk.review.review_file import read_rules
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template
 from hyperpod_cdk.templates.rules import problems
 from hyperpod_cdk.workloads import report
+from hyperpod_cdk.workloads.admission.manifest_shape import read_documents
+from hyperpod_cdk.workloads.admission.simulation import Admission, ClusterModel
 from hyperpod_cdk.workloads.loading import load_job
 from hyperpod_cdk_rehearsal.embedded.account import DEFAULT_ACCOUNT_FILE, AccountFileError, read_account_file
 from tests.support.legal import HOSTILE
@@ -107,6 +111,13 @@ def kinds(folder: Path) -> Mapping[str, Kind]:
         b' "is_default": false, "used": {"cluster:ml.g5.12xlarge": 0}}]}\n'
     )
     prices = (PROJECT / "constructs/hyperpod_cdk/catalog/data/prices.json").read_bytes()
+    guide = (PROJECT / "docs" / "review.md").read_bytes()
+    start = guide.index(b"thresholds: {")
+    reviews = [
+        (PROJECT / "constructs/hyperpod_cdk/_cli/project/review.yaml").read_bytes(),
+        guide[start : guide.index(b"```", start)],
+    ]
+    manifests = [path.read_bytes() for path in sorted((PROJECT / "tests/workloads/manifests").rglob("*.yaml"))[:12]]
     return {
         "environment": Kind(examples, _environment),
         "job": Kind(jobs, lambda path: _job(path, loaded)),
@@ -116,6 +127,9 @@ def kinds(folder: Path) -> Mapping[str, Kind]:
         "template": Kind(templates, _template),
         "account": Kind([DEFAULT_ACCOUNT_FILE.read_bytes()], _account),
         "prices": Kind([prices], _prices),
+        "review": Kind(reviews, _review),
+        "charts": Kind([(PROJECT / LOCK_FILE).read_bytes()], lambda path: _charts(path, folder)),
+        "manifests": Kind(manifests, lambda path: _manifests(path, loaded)),
     }
 
 
@@ -173,7 +187,7 @@ def _template(path: Path) -> Sequence[str]:
     try:
         template = parse_template(path.read_bytes().decode("utf-8", "replace"), path.name)
     except AssemblyError as error:
-        return str(error).splitlines()
+        return [str(error)]
     stack = Stack(name="broken", template=template, region="us-east-1", file=path)
     return [each.message for each in problems(Assembly(environment="", stacks=(stack,)))]
 
@@ -182,7 +196,34 @@ def _account(path: Path) -> Sequence[str]:
     try:
         read_account_file(path)
     except AccountFileError as error:
-        return str(error).splitlines()
+        return [str(error)]
+    return []
+
+
+def _review(path: Path) -> Sequence[str]:
+    try:
+        read_rules(path)
+    except DocumentError as error:
+        return [each.render() for each in error.findings]
+    return []
+
+
+def _charts(path: Path, project: Path) -> Sequence[str]:
+    lock = project / LOCK_FILE
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_bytes(path.read_bytes())
+    try:
+        ChartLock.load(project)
+    except ChartError as error:
+        return [str(error)]
+    return []
+
+
+def _manifests(path: Path, environment: LoadedEnvironment) -> Sequence[str]:
+    try:
+        Admission(ClusterModel.of(environment.environment)).submit(read_documents(path))
+    except ValueError as error:
+        return [str(error)]
     return []
 
 
@@ -190,5 +231,5 @@ def _prices(path: Path) -> Sequence[str]:
     try:
         read_prices(path, where=path.name)
     except PricesError as error:
-        return str(error).splitlines()
+        return [str(error)]
     return []

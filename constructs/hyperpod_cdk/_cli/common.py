@@ -13,6 +13,7 @@ import typer
 
 from hyperpod_cdk._cli.output import Checked, Format, print_checked
 from hyperpod_cdk._cli.words import environments
+from hyperpod_cdk.file_reading import read_bytes
 
 if TYPE_CHECKING:
     from datetime import date
@@ -69,6 +70,7 @@ EnvironmentArgument = Annotated[
 
 
 _EXTENSIONS = "pyproject.toml"
+_LONGEST_FILE = 1_000_000
 
 
 def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
@@ -83,7 +85,13 @@ def root_of(project: Path | None, *, runs_extensions: bool = True) -> Path:
     file = next(
         (each for each in (root / _EXTENSIONS, _root(None) / _EXTENSIONS) if each.is_file()), root / _EXTENSIONS
     )
-    names_any = file.is_file() and b"hyperpod-cdk.extensions" in file.read_bytes()
+    try:
+        names_any = b"hyperpod-cdk.extensions" in read_bytes(file, most=_LONGEST_FILE)
+    except FileNotFoundError:
+        names_any = False
+    except OSError:
+        # the reader of extensions says what is wrong
+        names_any = True
     if names_any or "hyperpod_cdk.config.extensions" in sys.modules:
         from hyperpod_cdk.config.extensions import activate  # noqa: PLC0415 - most projects have none
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack, nullcontext, redirect_stdout
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -29,6 +29,7 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.output import Format, painted_word, print_json, table
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.words import groups
+from hyperpod_cdk.file_reading import open_log
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
@@ -218,9 +219,7 @@ def report(
     from hyperpod_cdk.workloads import report as reports  # noqa: PLC0415 - as above
 
     with ExitStack() as opened:
-        streams = [
-            (_shown(path), reports.read_lines(_stream(path, opened))) for path in logs or [Path(_STANDARD_INPUT)]
-        ]
+        streams = [(_shown(path), _lines(path, opened)) for path in logs or [Path(_STANDARD_INPUT)]]
         found = reports.parse_files(streams)
     try:
         judged = reports.judge(found, instance_type=instance_type, nodes=nodes)
@@ -241,14 +240,25 @@ def report(
         raise typer.Exit(FINDINGS)
 
 
-def _stream(path: Path, opened: ExitStack) -> BinaryIO:
-    """Open a log; - is standard input."""
-    if str(path) == _STANDARD_INPUT:
-        return sys.stdin.buffer
+def _lines(path: Path, opened: ExitStack) -> Iterator[bytes]:
+    """Open a log and give its lines; - is standard input."""
+    from hyperpod_cdk.workloads import report as reports  # noqa: PLC0415 - as above
+
+    def refused(error: OSError) -> NoReturn:
+        usage(f"cannot read {_shown(path) or 'standard input'}: {error.strerror or error}; name the log of one job")
+
+    def lines() -> Iterator[bytes]:
+        try:
+            yield from reports.read_lines(stream)
+        except OSError as error:
+            refused(error)
+
     try:
-        return opened.enter_context(path.open("rb"))
+        named = str(path) != _STANDARD_INPUT
+        stream = opened.enter_context(open_log(path, most=reports.MOST_BYTES)) if named else sys.stdin.buffer
     except OSError as error:
-        usage(f"cannot read {path}: {error.strerror or error}")
+        refused(error)
+    return lines()
 
 
 def _shown(path: Path) -> str:
@@ -266,18 +276,12 @@ def _loaded_job(
 
 def _manifests(path: Path, environment: LoadedEnvironment, output: Format) -> Sequence[Mapping[str, Any]]:
     """Give the manifests in a file of Kubernetes objects, or those of a job file."""
-    import yaml  # noqa: PLC0415 - as above
-
+    from hyperpod_cdk.workloads.admission.manifest_shape import read_documents  # noqa: PLC0415 - as above
     from hyperpod_cdk.workloads.manifests.render import render as rendered  # noqa: PLC0415 - as above
 
-    try:
-        documents = [each for each in yaml.safe_load_all(path.read_text(encoding="utf-8")) if each is not None]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        # the job file's reader says it better
-        documents = []
-    if documents and all(isinstance(each, dict) and "apiVersion" in each for each in documents):
-        return documents
-    return rendered(environment.environment, _loaded_job(path, environment, {}, output).job)
+    # of a file that is neither, the job file's reader says what is wrong
+    documents = read_documents(path)
+    return documents or rendered(environment.environment, _loaded_job(path, environment, {}, output).job)
 
 
 def _decided(decisions: Sequence[Decision], admission: Admission) -> Iterator[str]:

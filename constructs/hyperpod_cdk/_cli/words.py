@@ -11,6 +11,8 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+_LONGEST_FILE = 1_000_000
+
 ORDER: Final = (
     *("new", "init", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
     *("templates", "review", "diagram", "plan", "cdk", "image", "job", "prices", "schema"),
@@ -184,13 +186,15 @@ def groups(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the name of an instance group of the environment that stands before it, of all without one."""
     import yaml  # noqa: PLC0415 - only where a group is completed
 
+    from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
+
     # what follows an option without its value is not read any more, so that the environment is still a word there
     named = ctx.params.get("environment") or next(iter(ctx.args), None)
     found: set[str] = set()
     for path in sorted(_folder().glob("*.yaml")):
         if named in (None, path.stem):
             try:
-                page = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+                page = yaml.load(read_text(path, most=_LONGEST_FILE), Loader=yaml.CSafeLoader)
                 rows = page["hyperpod"]["instance_groups"]
                 found |= {str(row["name"]) for row in rows}
             except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):

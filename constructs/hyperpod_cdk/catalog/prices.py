@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NoReturn
 
 from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.file_reading import TooLargeError, read_bytes
 
 AS_OF: date = _data.as_of("prices")
 
@@ -170,13 +171,15 @@ def shipped() -> Prices:
 def of_project(root: Path) -> Prices:
     """Give the prices of the project in ``root``: its own ``prices.json``, else those shipped. Raises PricesError."""
     file = root / FILE
-    return read_prices(file, where=FILE) if file.exists() else shipped()
+    return read_prices(file, where=FILE) if file.exists() or file.is_symlink() else shipped()
 
 
 def read_prices(file: Path, *, where: str) -> Prices:
     """Read a price file; ``where`` is how messages call it. Raises PricesError."""
     try:
-        raw = file.read_bytes()
+        raw = read_bytes(file, most=MAX_BYTES)
+    except TooLargeError as error:
+        _refuse_size(where, error.size)
     except OSError as error:
         _refuse(where, f"cannot be read: {error.strerror or error}")
     return read_content(raw, where=where)
@@ -185,7 +188,7 @@ def read_prices(file: Path, *, where: str) -> Prices:
 def read_content(raw: bytes, *, where: str) -> Prices:
     """Read the content of a price file; ``where`` is how messages call it. Raises PricesError."""
     if len(raw) > MAX_BYTES:
-        _refuse(where, f"must have at most {MAX_BYTES} bytes, got {len(raw)}")
+        _refuse_size(where, len(raw))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -231,6 +234,10 @@ def _types() -> dict[str, TypeBilling]:
         for row in _data.load("prices")["types"]
         for name in row["types"]
     }
+
+
+def _refuse_size(where: str, size: int) -> NoReturn:
+    _refuse(where, f"must have at most {MAX_BYTES} bytes, got {size}")
 
 
 def _refuse(where: str, problem: str) -> NoReturn:

@@ -16,11 +16,13 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.encryption import CREATE, key_arn
 from hyperpod_cdk.config.wanted_addons import asked_for
+from hyperpod_cdk.file_reading import read_text
 
 _CREATE_ROLE = "iam:CreateServiceLinkedRole"
 _ASSUME = "sts:AssumeRole"
 _QUALIFIER = "@aws-cdk/core:bootstrapQualifier"
 _SHOWN_ACTIONS = 12
+_LONGEST_SETTINGS = 1_000_000
 _NOT_BOOTSTRAPPED = "CDK is not bootstrapped, so there is no role that CloudFormation would work as"
 
 
@@ -110,7 +112,7 @@ def needed_types(environment: Environment) -> tuple[ResourceType, ...]:
 def qualifier(project: Path) -> str:
     """Give the qualifier of CDK's bootstrap stack: that of the project's ``cdk.json``, or CDK's default."""
     try:
-        context = json.loads((project / "cdk.json").read_text(encoding="utf-8"))["context"]
+        context = json.loads(read_text(project / "cdk.json", most=_LONGEST_SETTINGS))["context"]
         return str(context[_QUALIFIER])
     except (OSError, ValueError, LookupError, TypeError):
         # the CDK CLI is the one to complain about a file that is broken

@@ -19,6 +19,7 @@ from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.script_files import (
+    MAX_TOTAL_MIB,
     Problem,
     files,
     folder_problems,
@@ -90,7 +91,7 @@ def lifecycle_scripts_can_start(case: Case, aws: Aws) -> Iterator[Found]:  # noq
     yield from (_from_problem(problem) for problem in problems)
     broken = {problem.path for problem in problems}
     for file in _files(folder.path):
-        if is_script(file) and Path(folder.name(file)) not in broken:
+        if is_script(file) and Path(folder.name(file)) not in broken and file.stat().st_size <= MAX_TOTAL_MIB * 2**20:
             yield from _form(file, folder.name(file))
     yield _size(folder)
 
@@ -196,7 +197,8 @@ def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  
     """Whoever can read the bucket, and every job that runs as root on a node, reads what the scripts hold."""
     folder = _folder(case)
     for file in _files(folder.path):
-        content = file.read_bytes()
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST_TEXT_MIB * 2**20 + 1)
         if b"\0" in content[:_TEXT_PROBE_BYTES]:
             continue
         if len(content) > LARGEST_TEXT_MIB * 2**20:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from hyperpod_cdk.config import problems as value_problems
 from hyperpod_cdk.config.draft import draft
 from hyperpod_cdk.config.source import MAX_BYTES, DataPath, Source, Wording, read_source, render_path
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.findings import Finding, Severity, by_place
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -96,7 +97,8 @@ def shown(path: Path) -> str:
     """Give the path as users know it: from the folder they are in."""
     try:
         near = path.resolve().relative_to(Path.cwd().resolve())
-    except (OSError, ValueError):
+    except (OSError, RuntimeError, ValueError):
+        # RuntimeError: links that lead to one another
         near = path
     return tidy(str(near))
 
@@ -112,20 +114,19 @@ def tidy(text: str) -> str:
 
 def _read(path: Path, file: str, wording: Wording) -> str:
     try:
-        if path.is_dir():
-            raise _refused(file, "is a folder; name the file itself", "readable")
-        if path.exists() and not path.is_file():
-            raise _refused(file, "is no regular file; name a file", "readable")
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = read_bytes(path, most=MAX_BYTES)
+    except IsADirectoryError:
+        raise _refused(file, "is a folder; name the file itself", "readable") from None
+    except NoFileError:
+        raise _refused(file, "is no regular file; name a file", "readable") from None
+    except TooLargeError as error:
+        raise _too_large(file, error.size, wording) from None
     except FileNotFoundError:
         raise _refused(file, f"is not there; {wording.when_missing}", "readable") from None
     except OSError as error:
         raise _refused(
             file, f"cannot be read: {error.strerror or error}; check its name and its permissions", "readable"
         ) from None
-    if len(raw) > MAX_BYTES:
-        raise _too_large(file, path.stat().st_size, wording)
     return decoded(raw, file)
 
 

@@ -27,6 +27,8 @@ from pydantic import Field, create_model
 
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.section import Section
+from hyperpod_cdk.config.source import MAX_BYTES
+from hyperpod_cdk.file_reading import read_text
 
 FILE = "pyproject.toml"
 """Where a project names its extensions."""
@@ -108,16 +110,21 @@ def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection |
 def _named(project: Path) -> Mapping[str, str]:
     path = project / FILE
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
+        text = read_text(path, most=MAX_BYTES)
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) else error
+        raise ExtensionError(f"{FILE}: cannot be read, so that nobody knows its extensions: {told}") from None
     # most files name none, and reading TOML takes as long as everything else here
     if "hyperpod-cdk.extensions" not in text:
         return {}
     try:
         table = tomllib.loads(text)["tool"]["hyperpod-cdk"]["extensions"]
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError) as error:
         raise ExtensionError(f"{FILE}: [{_TABLE}] cannot be read: {error}") from None
+    if not isinstance(table, dict):
+        raise ExtensionError(f"{FILE}: [{_TABLE}]: must be a table of names and targets, got {table!r}")
     for name, target in table.items():
         if not _NAME.fullmatch(name) or name in Environment.model_fields:
             taken = "a section of hyperpod-cdk's own" if name in Environment.model_fields else repr(name)

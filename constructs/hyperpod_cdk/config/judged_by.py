@@ -29,6 +29,11 @@ def names(environment: str) -> tuple[str, ...]:
     return (REVIEW, PRICES, *records)
 
 
+def _digest_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def digest(content: bytes) -> str:
     """Give the SHA-256 of a file's content."""
     return hashlib.sha256(content).hexdigest()
@@ -37,7 +42,7 @@ def digest(content: bytes) -> str:
 def said_of(project: Path, environment: str) -> str:
     """Give the output's value: ``name=sha256`` of each file that is there, one after the other; empty without any."""
     files = ((name, project / name) for name in names(environment))
-    return " ".join(f"{name}={digest(file.read_bytes())}" for name, file in files if file.is_file())
+    return " ".join(f"{name}={_digest_of(file)}" for name, file in files if file.is_file())
 
 
 def recorded(template: Mapping[str, Any]) -> dict[str, str]:

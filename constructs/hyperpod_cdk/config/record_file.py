@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from hyperpod_cdk.config.section import Section
 from hyperpod_cdk.config.source import MAX_BYTES, Source, describe, read_source, render_path
 from hyperpod_cdk.config.suggest import closest
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.findings import Finding, Severity
 
 Record = TypeVar("Record", bound=Section)
@@ -34,14 +35,14 @@ class RecordError(Exception):
 
 def read_text(path: Path, *, file: str, fix: str) -> str:
     """Read the text of a record; ``file`` is how findings show it, ``fix`` ends their messages. Raises RecordError."""
-    if path.exists() and not path.is_file():
-        refuse(file, f"is no file; {fix}")
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, most=MAX_BYTES)
+    except (IsADirectoryError, NoFileError):
+        refuse(file, f"is no file; {fix}")
+    except TooLargeError as error:
+        refuse(file, f"must have at most {MAX_BYTES} bytes, got {error.size}; {fix}")
     except OSError as error:
         refuse(file, f"cannot be read: {error.strerror or error}; check its permissions")
-    if len(raw) > MAX_BYTES:
-        refuse(file, f"must have at most {MAX_BYTES} bytes, got {len(raw)}; {fix}")
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -15,12 +15,14 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from hyperpod_cdk.file_reading import read_text
 
 LOCK_FILE = Path("charts/charts.lock.yaml")
 CHART_DIRECTORY = Path("charts/hyperpod-dependencies")
@@ -30,6 +32,8 @@ PULL_COMMAND = "hyperpod-cdk charts pull"
 _PACKAGED_LOCK = Path(__file__).parents[1] / "_charts" / "charts.lock.yaml"
 _FETCH_TIMEOUT_SECONDS = 600
 _RENDER_TIMEOUT_SECONDS = 120
+_LONGEST_LOCK = 100_000
+_LONGEST_REASON = 300
 _RESTORE_LOCK = "restore the lock from version control"
 _PREFIX = "sha256:"
 _LAYER_MINORS = range(40, 29, -1)
@@ -95,13 +99,22 @@ class ChartLock:
     def load(project: Path) -> ChartLock:
         """Read the project's lock, or the one that ships with the library where the project has none."""
         path = project / LOCK_FILE
-        source = path if path.exists() else _PACKAGED_LOCK
+        source = path if path.exists() or path.is_symlink() else _PACKAGED_LOCK
         try:
-            return ChartLock.parse(source.read_text(encoding="utf-8"))
+            return ChartLock.parse(read_text(source, most=_LONGEST_LOCK))
         except FileNotFoundError:
             raise ChartError(f"{path}: does not exist; {_RESTORE_LOCK}") from None
-        except (KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-            raise ChartError(f"{source}: is not a chart lock ({error}); {_RESTORE_LOCK}") from None
+        except OSError as error:
+            raise ChartError(f"{source}: cannot be read: {error.strerror or error}; {_RESTORE_LOCK}") from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            where = f"{source}:{mark.line + 1}" if mark else source
+            raise ChartError(
+                f"{where}: is not a chart lock ({error.problem or error.context}); {_RESTORE_LOCK}"
+            ) from None
+        except (KeyError, TypeError, ValueError, RecursionError, yaml.YAMLError) as error:
+            told = " ".join(str(error).split())[:_LONGEST_REASON]
+            raise ChartError(f"{source}: is not a chart lock ({told}); {_RESTORE_LOCK}") from None
 
     @staticmethod
     def parse(text: str) -> ChartLock:
@@ -111,7 +124,11 @@ class ChartLock:
             raise TypeError("it holds no mapping")
         dependencies = tuple(RemoteDependency(**row) for row in document.pop("dependencies"))
         omitted = tuple(str(name) for name in document.pop("omitted", ()))
-        return ChartLock(dependencies=dependencies, omitted=omitted, **document)
+        lock = ChartLock(dependencies=dependencies, omitted=omitted, **document)
+        _refuse_others_than_text(lock)
+        for each in dependencies:
+            _refuse_others_than_text(each)
+        return lock
 
     def render(self) -> str:
         """Give the text of the lock file; ``parse`` reads it back."""
@@ -126,6 +143,14 @@ class ChartLock:
             "content_recorded": self.content_recorded,
         }
         return _LOCK_HEADER + yaml.safe_dump(document, sort_keys=False, width=120)
+
+
+def _refuse_others_than_text(locked: ChartLock | RemoteDependency) -> None:
+    for field in fields(locked):
+        value = getattr(locked, field.name)
+        is_text = isinstance(value, str) or (value is None and field.default is None) or isinstance(value, tuple)
+        if not is_text:
+            raise TypeError(f"{field.name} must be text, got {value!r}")
 
 
 def pull(

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
+from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.review.model import Policy, PolicyFinding
 from hyperpod_cdk.review.nag import NagError, NagViolation, nag_violations
@@ -22,6 +23,7 @@ from hyperpod_cdk.templates.rules import WITHOUT_REASON, Suppressions, problems
 
 Nag = Callable[[Mapping[str, Any]], Sequence[NagViolation]]
 
+_MOST_BYTES: Final = 64 * 2**20
 _REPORT: Final = "validation-report.json"
 _NAG: Final = re.compile(r"(?:AwsSolutions|HIPAA\.Security|NIST\.800\.53\.R[45]|PCI\.DSS\.321|Serverless)-")
 _ITEM: Final = re.compile(r"\b(InstanceGroups|RestrictedInstanceGroups)\.(\d+)")
@@ -207,8 +209,8 @@ def _reports(assembly: Assembly) -> list[tuple[Mapping[str, Any], bool]] | None:
     if assembly.folder is None:
         return None
     try:
-        document = json.loads((assembly.folder / _REPORT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = json.loads(read_text(assembly.folder / _REPORT, most=_MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return None
     plugins = document.get("pluginReports") if isinstance(document, dict) else None
     if not isinstance(plugins, list):

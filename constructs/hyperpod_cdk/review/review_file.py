@@ -13,10 +13,12 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from hyperpod_cdk.catalog.prices import Prices, PricesError, read_content
+from hyperpod_cdk.catalog.prices import MAX_BYTES as MOST_BYTES_OF_PRICES
+from hyperpod_cdk.catalog.prices import Prices, PricesError, read_content, read_prices
 from hyperpod_cdk.config import documents, judged_by
 from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import MAX_BYTES, Ambiguous, Wording
+from hyperpod_cdk.file_reading import read_bytes
 from hyperpod_cdk.findings import Severity
 from hyperpod_cdk.json_schema import as_text, schema_of_file
 from hyperpod_cdk.review.attention import MONTHLY_INCREASE_USD
@@ -190,8 +192,8 @@ def read_rules(path: Path, *, text: str | None = None, on: date | None = None) -
     rules, said = documents.validated(ReviewRules, source)
     said += [
         Said(severity=Severity.ERROR, path=("exceptions", index, key), message=message, rule="exceptions")
-        for index, each in enumerate(rules.exceptions)
-        if not said
+        # a draft has none that could be asked
+        for index, each in enumerate(() if said or source.findings else rules.exceptions)
         for key, message in _wrong(each, on)
     ]
     found = documents.in_order([*source.findings, *(each.found_in(source) for each in said)])
@@ -339,16 +341,23 @@ def _rules(project: Path, raw: bytes | None, on: date | None) -> ReviewRules:
 
 
 def _bytes(project: Path, commit: str | None, name: str) -> bytes | None:
-    """Give the file of one side as it is, None where it is not there. Raises DocumentError where it cannot be read."""
+    """Give the file of one side as it is, None where it is not there.
+
+    Raises DocumentError where it cannot be read, of prices PricesError.
+    """
     if commit is not None:
         return _committed(project, commit, name)
     file = project / name
     if not file.exists() and not file.is_symlink():
         return None
-    if not file.is_file():
-        # a folder or a link that leads nowhere: refused in the house's words
+    try:
+        return read_bytes(file, most=MOST_BYTES_OF_PRICES if name == judged_by.PRICES else MAX_BYTES)
+    except OSError:
+        # a folder, a link that leads nowhere, or too large: refused in the house's words
+        if name == judged_by.PRICES:
+            read_prices(file, where=name)
         documents.open_source(file, WORDING)
-    return file.read_bytes()
+        raise
 
 
 def _committed(project: Path, commit: str, name: str) -> bytes | None:

@@ -32,6 +32,7 @@ from hyperpod_cdk.config.loading import (
     resolve_environment_file,
 )
 from hyperpod_cdk.config.source import ENVIRONMENT
+from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
@@ -56,6 +57,7 @@ _LFS_POINTER = "^version https://git-lfs.github.com/spec/v1"
 _HEAD_REVISION = "--head-revision"
 _SUBMODULE = "160000"
 _SYMLINK = "120000"
+_LONGEST_SETTINGS = 1_000_000
 
 
 class SynthesisError(AssemblyError):
@@ -503,18 +505,26 @@ def _refuse_links(folder: Path, label: str) -> None:
     for where, folders, files in os.walk(folder):
         for name in (*folders, *files):
             file = Path(where, name)
-            if file.is_symlink() and not file.resolve().is_relative_to(top):
+            if file.is_symlink() and not _is_within(file, top):
                 raise AssemblyError(
                     f"{label}: the cloud assembly holds a link out of its folder: {file.relative_to(folder)}"
                 )
+
+
+def _is_within(link: Path, top: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(top)
+    except RuntimeError:
+        # links that lead to one another
+        return False
 
 
 def _settings(file: Path, label: str) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(read_text(file, most=_LONGEST_SETTINGS))
+    except (OSError, ValueError, RecursionError) as error:
         raise AssemblyError(f"{label}: {file.name} cannot be read: {error}") from None
     return found if isinstance(found, dict) else {}
 

@@ -11,7 +11,10 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
+
+_MOST_BYTES = 64 * 2**20
 
 
 def fingerprints(assembly: Assembly) -> dict[str, str]:
@@ -41,9 +44,9 @@ def outdated(report: Path, base: Assembly, head: Assembly, *, digest: str | None
     one holds for the same files alone. Raises AssemblyError where the file is no such report.
     """
     try:
-        document = json.loads(report.read_text(encoding="utf-8"))
+        document = json.loads(read_text(report, most=_MOST_BYTES))
         before = {side: dict(document[side]["stacks"]) for side in ("base", "head")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as error:
         raise AssemblyError(f"{report}: not a report of 'hyperpod-cdk review --out report.json': {error!r}") from None
     if document["base"].get("label") != "deployed":
         raise AssemblyError(f"{report}: compares with {document['base'].get('label')}, not with what is deployed")

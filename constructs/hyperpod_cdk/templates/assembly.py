@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from hyperpod_cdk.config.source import values_with_aliases
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import TooManyError, expanded
 
@@ -29,6 +31,7 @@ MOST_RESOURCES = 500
 MOST_VALUES = 1_000_000
 """As many values fit into no template, but YAML's aliases say as many in a few lines."""
 
+_LONGEST_KEY = 200
 _TEXT = "tag:yaml.org,2002:str"
 _TAGS_OF_PLAIN_KEYS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "null"))
 _NEEDED = {STACK: "templateFile", NESTED: "directoryName"}
@@ -263,7 +266,7 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
         else:
             document = yaml.load(text, Loader=_TemplateLoader)  # noqa: S506 - a SafeLoader with CloudFormation's tags
     except _TwiceError as twice:
-        raise AssemblyError(f"{where}: {twice}") from None
+        raise AssemblyError(f"{where}{f':{twice.line}' if twice.line else ''}: {twice}") from None
     except json.JSONDecodeError as error:
         raise AssemblyError(f"{where}:{error.lineno}: not JSON: {error.msg}; is the file half-written?") from None
     except yaml.YAMLError as error:
@@ -324,12 +327,18 @@ def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
 class _TwiceError(Exception):
     """A key stands twice: who reads the first and who reads the last deploy two different things."""
 
+    def __init__(self, key: object, *, line: int | None = None) -> None:
+        super().__init__(
+            f"has the key {str(key)[:_LONGEST_KEY]!r} twice in one object; which of both counts is not certain"
+        )
+        self.line = line
+
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
-        raise _TwiceError(f"has the key {key!r} twice in one object; which of both counts is not certain")
+        raise _TwiceError(key)
     return found
 
 
@@ -471,14 +480,13 @@ def _template_text(file: Path) -> str:
 
 def _text(file: Path) -> str:
     try:
-        if file.exists() and not file.is_file():
-            raise AssemblyError(f"{file}: not a file")
-        with file.open("rb") as stream:
-            raw = stream.read(MOST_BYTES + 1)
+        raw = read_bytes(file, most=MOST_BYTES)
+    except (IsADirectoryError, NoFileError):
+        raise AssemblyError(f"{file}: not a file") from None
+    except TooLargeError:
+        raise AssemblyError(f"{file}: larger than {MOST_BYTES // 2**20} MiB, which no template is") from None
     except OSError as error:
         raise AssemblyError(f"{file}: cannot be read: {error.strerror or error}") from None
-    if len(raw) > MOST_BYTES:
-        raise AssemblyError(f"{file}: larger than {MOST_BYTES // 2**20} MiB, which no template is")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -488,24 +496,12 @@ def _text(file: Path) -> str:
 
 def _refuse_endless(document: object, where: str) -> None:
     """Refuse what YAML's aliases make endless, or larger than any template, once each stands where it is meant."""
-    sizes: dict[int, int] = {}
-
-    def size(value: object) -> int:
-        if not isinstance(value, (dict, list)):
-            return 1
-        known = sizes.get(id(value))
-        if known == 0:
-            raise AssemblyError(f"{where}: not a template: an alias stands inside of what it stands for")
-        if known is None:
-            sizes[id(value)] = 0
-            known = 1 + sum(size(each) for each in (value.values() if isinstance(value, dict) else value))
-            sizes[id(value)] = known
-        return known
-
     try:
-        total = size(document)
+        total = values_with_aliases(document)
     except RecursionError:
         raise AssemblyError(f"{where}: nested too deeply for a template") from None
+    if total is None:
+        raise AssemblyError(f"{where}: not a template: an alias stands inside of what it stands for")
     if total > MOST_VALUES:
         raise AssemblyError(f"{where}: not a template: its aliases stand for more than {MOST_VALUES:,} values")
 
@@ -541,7 +537,16 @@ def _belongs(stacks: tuple[Stack, ...], environment: str) -> bool:
 
 
 class _TemplateLoader(yaml.SafeLoader):
-    """YAML with CloudFormation's short forms; dates stay text, and every key is text."""
+    """YAML with CloudFormation's short forms; dates stay text, every key is text and stands once."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise _TwiceError(key.value, line=key.start_mark.line + 1)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's signature
         for key, _ in node.value:

@@ -13,7 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hyperpod_cdk.file_reading import read_bytes
+
 ASSETS: Final = "cdk:asset-manifest"
+
+_MOST_BYTES: Final = 16 * 2**20
 
 _READ: Final = (
     *("templateFile", "stackName", "displayName", "tags", "terminationProtection", "stackTemplateAssetObjectUrl"),
@@ -117,8 +121,8 @@ def _manifest(folder: Path, name: str, artifact: Mapping[str, Any]) -> dict[str,
     if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
         raise DeploymentError(f"{folder / 'manifest.json'}: the asset manifest of {name} is not a file of its folder")
     try:
-        return _mapped(json.loads(file.read_bytes()))
-    except (ValueError, RecursionError):
+        return _mapped(json.loads(read_bytes(file, most=_MOST_BYTES)))
+    except (OSError, ValueError, RecursionError):
         raise DeploymentError(f"{file}: not JSON; is the file half-written?") from None
 
 
@@ -195,8 +199,8 @@ def _uploads(top: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for manifest in sorted(top.rglob("*.assets.json")):
         try:
-            files = _mapped(_mapped(json.loads(manifest.read_bytes())).get("files"))
-        except (ValueError, RecursionError):
+            files = _mapped(_mapped(json.loads(read_bytes(manifest, most=_MOST_BYTES))).get("files"))
+        except (OSError, ValueError, RecursionError):
             continue
         for asset in files.values():
             path = manifest.parent / str(_mapped(_mapped(asset).get("source")).get("path", ""))

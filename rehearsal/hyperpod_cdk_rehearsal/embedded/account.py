@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from hyperpod_cdk.file_reading import read_bytes
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingBackup,
     ExistingCluster,
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 DEFAULT_ACCOUNT_FILE = Path(__file__).parent.parent / "account.yaml"
 """The account file that ships with the package."""
+
+_MOST_BYTES = 1_000_000
 
 PLAN_RESOURCE = ":training-plan/"
 
@@ -271,7 +274,7 @@ def resolved(document: Mapping[str, Any], environment: Environment) -> dict[str,
 def _read(path: Path) -> tuple[dict[str, Any], Lines]:
     """Read a file and the line of each of its keys and items."""
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, most=_MOST_BYTES)
     except OSError as error:
         raise AccountFileError(f"{path}: {error.strerror or error}") from error
     try:

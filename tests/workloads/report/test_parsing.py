@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import tracemalloc
@@ -74,6 +75,23 @@ def test_utf_16_of_a_windows_shell_is_read(tmp_path: Path) -> None:
     with path.open("rb") as stream:
         (run,) = parse(read_lines(stream)).runs
     assert plateau(run) == 437.0
+
+
+def test_a_packed_log_is_unpacked_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "nccl.log.gz"
+    packed = gzip.compress("\n".join(making.run(["a", "b"], 437.0)).encode())
+    path.write_bytes(packed)
+    with path.open("rb") as stream:
+        (run,) = parse(read_lines(stream)).runs
+    assert plateau(run) == 437.0
+    path.write_bytes(packed[: len(packed) // 2])
+    with path.open("rb") as stream, pytest.raises(OSError, match="what gzip has packed is damaged"):
+        parse(read_lines(stream))
+
+
+def test_a_log_without_an_end_is_refused() -> None:
+    with Path("/dev/zero").open("rb") as stream, pytest.raises(OSError, match="and at most 3145728 are read"):
+        parse(read_lines(stream, most=3 << 20))
 
 
 def test_memory_does_not_grow_with_the_log() -> None:

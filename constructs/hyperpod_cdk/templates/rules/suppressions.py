@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hyperpod_cdk.templates.assembly import Resource, Stack
+from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.templates.assembly import MOST_BYTES, Resource, Stack
 
 WITHOUT_REASON: Final = "suppression-without-reason"
 """The finding that takes the place of one that is suppressed without a word why."""
@@ -85,8 +86,8 @@ class Suppressions:
 def _read(file: Path) -> _Beside:
     found = _Beside()
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = json.loads(read_text(file, most=MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
         # a template that no CDK wrote has none
         return found
     for key, entries in document.items() if isinstance(document, dict) else ():

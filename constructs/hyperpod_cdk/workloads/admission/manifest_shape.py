@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from hyperpod_cdk.config.source import render_path
+from hyperpod_cdk.config.source import MAX_BYTES, render_path, values_with_aliases
+from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.workloads.admission.quantities import amount
+
+_MOST_VALUES = 1_000_000
+"""What a file may hold once each alias stands for what it means."""
 
 _Quantities = dict[str, Annotated[object, AfterValidator(amount)]]
 
@@ -115,6 +121,18 @@ _SPECS: Mapping[str, type[_Part]] = {
     "Deployment": _Replica,
     "StatefulSet": _Replica,
 }
+
+
+def read_documents(path: Path) -> Sequence[Mapping[str, Any]]:
+    """Give the documents of a file of Kubernetes objects, none where it is another file or no YAML that can be read."""
+    try:
+        # one after the other is a generator, which only complains when it gets there
+        found = [each for each in yaml.safe_load_all(read_text(path, most=MAX_BYTES)) if each is not None]
+        total = values_with_aliases(found)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError):
+        return ()
+    are_objects = all(isinstance(each, dict) and "apiVersion" in each for each in found)
+    return found if are_objects and total is not None and total <= _MOST_VALUES else ()
 
 
 def objects(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from hyperpod_cdk.workloads.report.judging import judge
-from hyperpod_cdk.workloads.report.lines import read_lines
+from hyperpod_cdk.workloads.report.lines import MOST_BYTES, read_lines
 from hyperpod_cdk.workloads.report.log import Log
 from hyperpod_cdk.workloads.report.model import Report, Verdict
 from hyperpod_cdk.workloads.report.parsing import parse, parse_files
@@ -14,6 +14,7 @@ from hyperpod_cdk.workloads.report.schema import report_json, report_schema, rep
 from hyperpod_cdk.workloads.report.text import text
 
 __all__ = [
+    "MOST_BYTES",
     "Log",
     "Report",
     "Verdict",

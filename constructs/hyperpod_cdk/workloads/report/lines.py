@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import errno
+import gzip
 import io
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
+
+from hyperpod_cdk.file_reading import TooLargeError
+
+MOST_BYTES = 1 << 30
+"""Bytes that are read of a log: those of a thousand ranks that tell everything have a tenth of it."""
 
 LONGEST = 1 << 20
 """Bytes of a line that are read; the rest of a longer one is passed over."""
 
+_GZIP = b"\x1f\x8b"
 _MOST_AROUND = 16
 """How many things may stand around a line's own words: pod, rank, task, timestamps, JSON in JSON."""
 
@@ -46,22 +55,43 @@ class Words(NamedTuple):
         return " rank ".join(part for part in (self.pod, self.rank) if part) if self.rank else self.pod
 
 
-def read_lines(stream: BinaryIO) -> Iterator[bytes]:
+def read_lines(stream: BinaryIO, *, most: int = MOST_BYTES) -> Iterator[bytes]:
     """Give the lines of a stream one by one, holding no more than ``LONGEST`` bytes of any.
 
-    UTF-16 with a byte order mark, as shells on Windows write it, becomes UTF-8.
+    UTF-16 with a byte order mark, as shells on Windows write it, becomes UTF-8; what gzip has packed is unpacked.
+    Raises OSError where a stream has more than ``most`` bytes, or cannot be unpacked.
     """
-    buffered = stream if isinstance(stream, io.BufferedReader) else None
+    read = 0
+    for line, size in _sized_lines(stream):
+        read += size
+        if read > most:
+            raise TooLargeError(read, most)
+        if line:
+            yield line
+
+
+def _sized_lines(stream: BinaryIO | gzip.GzipFile) -> Iterator[tuple[bytes, int]]:
+    """Give each line with how many bytes were read for it, and those of what is passed over with no line."""
+    buffered = stream if isinstance(stream, io.BufferedReader | gzip.GzipFile) else None
     start = buffered.peek(2)[:2] if buffered is not None else b""
+    if buffered is not None and start == _GZIP:
+        with gzip.GzipFile(fileobj=buffered) as unpacked:
+            try:
+                yield from _sized_lines(unpacked)
+            except (EOFError, zlib.error) as error:
+                raise OSError(errno.EINVAL, f"what gzip has packed is damaged: {error}") from None
+        return
     if buffered is not None and start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         for text in _capped_text(io.TextIOWrapper(buffered, encoding="utf-16", errors="replace")):
-            yield text.encode("utf-8", "replace")
+            line = text.encode("utf-8", "replace")
+            yield line, len(line)
         return
     while line := stream.readline(LONGEST):
+        yield line, len(line)
         rest = line
         while rest and not rest.endswith(b"\n"):
             rest = stream.readline(LONGEST)
-        yield line
+            yield b"", len(rest)
 
 
 def words(line: bytes) -> Words:

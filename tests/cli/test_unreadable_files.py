@@ -1,0 +1,72 @@
+"""Every option that takes a file refuses at once, in a line, what has no end, what waits and what is far too large."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+_LINE = 400
+_FILES = ("/dev/zero", "{folder}/pipe", "{folder}", "{folder}/sparse", "/proc/self/pagemap", "{folder}/endless")
+_NAMED = (
+    ("validate", "{file}"),
+    ("job", "render", "dev", "--group", "a10g", "--job", "{file}"),
+    ("job", "admit", "dev", "{file}"),
+    ("job", "report", "{file}"),
+    ("review", "--template", "{file}", "--region", "us-east-1"),
+    ("rehearse", "dev", "--account-file", "{file}"),
+    ("quotas", "show", "{file}"),
+)
+_IN_PLACE = (
+    ("environments/dev.plans.json", ("validate", "dev")),
+    ("environments/dev.quotas.json", ("validate", "dev")),
+    ("prices.json", ("prices", "show")),
+    ("charts/charts.lock.yaml", ("charts", "pull")),
+    ("pyproject.toml", ("validate", "dev")),
+    ("environments/dev.yaml", ("validate", "dev")),
+)
+
+
+def _made(folder: Path, file: str) -> Path:
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    (folder / "sparse").touch()
+    os.truncate(folder / "sparse", 5 << 30)
+    (folder / "endless").symlink_to(folder / "endless")
+    return Path(file.format(folder=folder))
+
+
+@pytest.mark.parametrize("file", _FILES)
+@pytest.mark.parametrize("command", _NAMED, ids=" ".join)
+def test_a_named_file(run: Run, workspace: Path, command: tuple[str, ...], file: str) -> None:
+    if file == "/proc/self/pagemap" and not Path(file).exists():
+        pytest.skip("only Linux has it")
+    if "report" in command and file == "/proc/self/pagemap":
+        pytest.skip("a log may be of a gigabyte, which takes seconds")
+    named = _made(workspace / "unreadable", file)
+    done = run(*(each.format(file=named) for each in command))
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("warning")]
+    assert done.returncode in {1, 2}
+    assert len([line for line in said if named.name in line]) == 1, said
+    assert all(len(line) < _LINE for line in said)
+
+
+@pytest.mark.parametrize("file", _FILES)
+@pytest.mark.parametrize("row", _IN_PLACE, ids=lambda row: " ".join((row[0], *row[1])))
+def test_a_file_of_the_project(run: Run, workspace: Path, row: tuple[str, tuple[str, ...]], file: str) -> None:
+    place, command = row
+    there = workspace / place
+    there.parent.mkdir(exist_ok=True)
+    there.unlink(missing_ok=True)
+    named = _made(workspace / "unreadable", file)
+    there.symlink_to(named)
+    done = run(*command)
+    said = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("warning")]
+    assert done.returncode in {1, 2}
+    # findings show where a link leads
+    names = (there.name, named.name, 'no environment "dev"')
+    assert len([line for line in said if any(name in line for name in names)]) == 1, said
+    assert all(len(line) < _LINE for line in said)

@@ -1,0 +1,101 @@
+"""What users name is read with an end, at once and within a limit; who reads files by another way says why."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hyperpod_cdk.file_reading import NoFileError, TooLargeError, open_log, read_bytes, read_text
+
+SOURCES = Path(__file__).parents[1] / "constructs" / "hyperpod_cdk"
+
+READ_OTHERWISE = {
+    "_cli/project.py": "what ships",
+    "_cli/words.py": "what ships: the modules of checks",
+    "catalog/_data.py": "what ships",
+    "checks/lifecycle_scripts.py": "a folder's regular files, whose sizes are looked at first",
+    "eks/charts.py": "what has just been fetched, by its digest",
+    "eks/dependencies.py": "what ships, or was pulled and compared with its digest",
+    "packaged_node.py": "what ships",
+    "review/changes/causes.py": "what ships, and a folder's regular files",
+    "review/isolated_app.py": "the system's own",
+    "review/isolation.py": "the system's own",
+    "review/nag.py": "what another process of this command has written",
+    "review/sources.py": "the lock of the charts, a regular file",
+    "review/standing.py": "an assembly's regular files",
+    "script_files.py": "a folder's regular files, whose sizes are looked at first",
+    "templates/cdk_plugin.py": "what CDK has just written",
+    "templates/deployment.py": "an assembly's regular files",
+    "templates/template_yaml.py": "what this command has written",
+    "workloads/image.py": "what ships",
+    "workloads/program.py": "a folder's regular files, whose sizes are looked at first",
+}
+"""Modules that read files by another way, and why."""
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"12345")
+    assert read_bytes(file, most=5) == b"12345"
+    assert read_text(file, most=5) == "12345"
+    with pytest.raises(TooLargeError, match="it has 5 bytes or more, and at most 4 are read") as caught:
+        read_bytes(file, most=4)
+    assert caught.value.size == 5
+    with open_log(file, most=5) as stream:
+        assert stream.read() == b"12345"
+    with pytest.raises(TooLargeError):
+        open_log(file, most=4)
+
+
+@pytest.mark.parametrize("reads", [read_bytes, open_log])
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, reads: Callable[..., object]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero"), Path("/dev/null")):
+        with pytest.raises(NoFileError, match="it is no regular file"):
+            reads(path, most=10)
+    with pytest.raises(IsADirectoryError):
+        reads(tmp_path, most=10)
+    with pytest.raises(FileNotFoundError):
+        reads(tmp_path / "missing", most=10)
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 5 << 30)
+    with pytest.raises(TooLargeError):
+        reads(tmp_path / "sparse", most=10)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux has files that tell no size")
+def test_a_file_that_tells_no_size_is_read_up_to_the_limit() -> None:
+    assert read_bytes(Path("/proc/self/status"), most=1_000_000).startswith(b"Name:")
+    with pytest.raises(TooLargeError):
+        read_bytes(Path("/proc/self/status"), most=20)
+
+
+def test_a_pipe_that_a_shell_hands_over_is_read() -> None:
+    read, write = os.pipe()
+
+    def says() -> None:
+        os.write(write, b"a log\n")
+        os.close(write)
+
+    threading.Thread(target=says).start()
+    try:
+        with open_log(Path(f"/dev/fd/{read}"), most=10) as stream:
+            assert stream.read() == b"a log\n"
+    finally:
+        os.close(read)
+
+
+def test_no_other_module_reads_what_users_name() -> None:
+    found = set()
+    for path in SOURCES.rglob("*.py"):
+        name = path.relative_to(SOURCES).as_posix()
+        if name.startswith("handlers/"):
+            continue
+        if re.search(r"\.read_(text|bytes)\(", path.read_text(encoding="utf-8")):
+            found.add(name)
+    assert found == set(READ_OTHERWISE)
