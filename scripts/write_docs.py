@@ -19,6 +19,7 @@ from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy
 from hyperpod_cdk.config import environment_schema
+from hyperpod_cdk.review.changes.causes import property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
@@ -30,6 +31,7 @@ from hyperpod_cdk.workloads.submission import hyp_parameters_page
 ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
+OTHER_TYPES = ROOT / "tests" / "config" / "other_types.yaml"
 MOST_WORDS = 8
 FAULT_CLASSES = {
     "creation": (
@@ -67,6 +69,9 @@ def main() -> int:
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
         "docs/updates.md": updates_page(UPDATED_SERVICES),
+        "docs/properties.md": properties_page(
+            property_paths(), yaml.safe_load(OTHER_TYPES.read_text(encoding="utf-8"))
+        ),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
@@ -109,6 +114,35 @@ def updates_page(services: Sequence[str]) -> str:
         counted = Counter(_known(name, each) for name, properties in found.items() for each in properties)
         numbers = [len(found), counted.total(), *(counted[column] for column in columns)]
         lines.append(f"| {service} | {' | '.join(str(number) for number in numbers)} |")
+    return "\n".join(lines) + "\n"
+
+
+def properties_page(
+    by_property: Mapping[str, Mapping[str, Mapping[str, str]]], others: Mapping[str, Mapping[str, Mapping[str, Any]]]
+) -> str:
+    """Say what decides every property of every type in the templates: the file, the library, or nobody and why."""
+    lines = [
+        "# What decides each property of the templates",
+        "",
+        "Every type that the templates hold, and every property that CloudFormation lets a template state of it: where",
+        "the environment file decides it, what this library decides and why, and what no file can state, with the",
+        "reason. A name stands for everything below it. A property that AWS adds fails a test until somebody has",
+        "decided.",
+    ]
+    for name in sorted({*by_property, *others}):
+        table = by_property.get(name) or others[name]
+        rows = [(f"`{each}`", f"`{place}`") for each, place in table.get("from", {}).items()]
+        for how in ("made", "left_out"):
+            reasons: dict[str, list[str]] = {}
+            for key, value in table.get(how, {}).items():
+                if isinstance(value, str):
+                    reasons.setdefault(value, []).append(key)
+                else:
+                    reasons.setdefault(key, []).extend(value)
+            said = "the library" if how == "made" else "nobody"
+            rows += [(", ".join(f"`{each}`" for each in names), f"{said}: {why}") for why, names in reasons.items()]
+        lines += ["", f"## {name}", "", "| property | decided by |", "|---|---|"]
+        lines += [f"| {names} | {_cell(by)} |" for names, by in rows]
     return "\n".join(lines) + "\n"
 
 

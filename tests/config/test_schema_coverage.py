@@ -11,6 +11,7 @@ from typing import Any
 
 import cfnlint
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from hyperpod_cdk.config import Environment, load_environment
@@ -21,6 +22,9 @@ HERE = Path(__file__).parent
 COVERAGE: dict[str, dict[str, dict[str, str]]] = property_paths()
 FIXTURES = ("every_property.yaml",)
 """Environments that nobody would run: they state what no example has a use for."""
+
+OTHERS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load((HERE / "other_types.yaml").read_text(encoding="utf-8"))
+"""The types of which the file decides a few properties, and the library the others."""
 
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 
@@ -64,12 +68,61 @@ def test_every_property_gets_into_some_template(environments: list[Synthesized],
     assert sorted(each for each in written if any(is_below(each, name) for name in left_out)) == []
 
 
+def test_every_type_of_the_templates_is_in_one_of_the_tables(environments: list[Synthesized]) -> None:
+    written = {
+        resource["Type"]
+        for synthesized in environments
+        for template in synthesized.templates.values()
+        for resource in template["Resources"].values()
+    }
+    # what handlers of ours and of CDK's are given, and what has no properties
+    ours = {
+        each for each in written if each.startswith("Custom::") or each == "AWS::CloudFormation::WaitConditionHandle"
+    }
+    assert sorted(written - ours) == sorted(COVERAGE.keys() | OTHERS.keys())
+    assert sorted(COVERAGE.keys() & OTHERS.keys()) == []
+
+
+@pytest.mark.parametrize("resource_type", OTHERS)
+def test_every_property_of_another_type_is_decided_once(resource_type: str) -> None:
+    known, stated = properties(resource_type), decided(resource_type)
+    by = {name: [each for each in stated if is_below(name, each)] for name in known}
+    assert [name for name, rows in by.items() if not rows] == [], "nobody decides"
+    assert {name: rows for name, rows in by.items() if len(rows) > 1} == {}, "decided twice"
+    assert [each for each in stated if not any(is_below(name, each) for name in known)] == [], "not in the schema"
+
+
+@pytest.mark.parametrize("resource_type", OTHERS)
+def test_what_is_said_of_another_type_is_true(environments: list[Synthesized], resource_type: str) -> None:
+    written = {
+        name
+        for synthesized in environments
+        for node in synthesized.of_type(resource_type)
+        for name in names_in(synthesized.resource(node)["Properties"])
+    }
+    stated = decided(resource_type)
+    assert [name for name, how in stated.items() if how != "left_out" and name not in written] == [], "in no template"
+    left_out = [name for name, how in stated.items() if how == "left_out"]
+    assert [each for each in sorted(written) if any(is_below(each, name) for name in left_out)] == [], "in a template"
+    places_of_the_file = OTHERS[resource_type].get("from", {}).values()
+    assert sorted(set(places_of_the_file) - set(places(Environment))) == [], "not in the environment file"
+
+
 def test_the_walk_sees_through_references_lists_and_alternatives() -> None:
     found = set(properties("AWS::SageMaker::Cluster"))
     assert "InstanceGroups.InstanceStorageConfigs.EbsVolumeConfig.VolumeSizeInGB" in found
     assert "InstanceGroups.InstanceStorageConfigs.FsxLustreConfig.DnsName" in found
     # what only AWS writes, and what is no leaf
     assert {"ClusterArn", "InstanceGroups.CurrentCount", "InstanceGroups"} & found == set()
+
+
+def decided(resource_type: str) -> dict[str, str]:
+    """What the table has of a type: property -> from, made or left_out."""
+    table = OTHERS[resource_type]
+    rows = [(name, "from") for name in table.get("from", {})]
+    rows += [(name, how) for how in ("made", "left_out") for names in table.get(how, {}).values() for name in names]
+    assert len(rows) == len({name for name, _ in rows}), "named twice"
+    return dict(rows)
 
 
 def is_below(name: str, parent: str) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import typing
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
+import cfnlint
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
 from hyperpod_cdk.catalog import addons, kubernetes
+from hyperpod_cdk.config.eks import ScalingTier, SupportType
 from hyperpod_cdk.eks.control_plane import NODE_INDEPENDENT_ADDONS, ControlPlane, _warn_about_version
 from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
 from tests.support.templates import app, of_type, stack, template_of
@@ -218,6 +223,41 @@ def test_the_entry_for_the_nodes() -> None:
 def test_who_reaches_the_endpoint(options: dict[str, Any], expected: dict[str, Any]) -> None:
     vpc_config = cluster_of(made(**options))["ResourcesVpcConfig"]
     assert {key: value for key, value in vpc_config.items() if "Access" in key} == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {}),
+        (
+            {"service_ipv4_cidr": "172.20.0.0/16"},
+            {"KubernetesNetworkConfig": {"ServiceIpv4Cidr": "172.20.0.0/16", "IpFamily": "ipv4"}},
+        ),
+        ({"support_type": "standard"}, {"UpgradePolicy": {"SupportType": "STANDARD"}}),
+        ({"support_type": "extended"}, {"UpgradePolicy": {"SupportType": "EXTENDED"}}),
+        ({"scaling_tier": "tier-2xl"}, {"ControlPlaneScalingConfig": {"Tier": "tier-2xl"}}),
+        # what is said is said: true, switched back, is false and not left out
+        ({"zonal_shift": True}, {"ZonalShiftConfig": {"Enabled": True}}),
+        ({"zonal_shift": False}, {"ZonalShiftConfig": {"Enabled": False}}),
+    ],
+    ids=["nothing", "services", "standard", "extended", "tier", "shift", "no_shift"],
+)
+def test_the_cluster_is_what_was_asked_for(options: dict[str, Any], expected: dict[str, Any]) -> None:
+    plain, cluster = cluster_of(made()), cluster_of(made(**options))
+    changed = {key: value for key, value in cluster.items() if value != plain.get(key)}
+    assert changed.keys() == expected.keys()
+    for key, value in expected.items():
+        assert value.items() <= changed[key].items()
+
+
+def test_tiers_are_those_of_the_schema() -> None:
+    schemas = Path(cfnlint.__file__).parent / "data" / "schemas"
+    provider = json.loads((schemas / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
+    file = schemas / "resources" / f"{provider['AWS::EKS::Cluster']}.json"
+    schema = json.loads(file.read_text(encoding="utf-8"))["definitions"]
+    assert list(typing.get_args(ScalingTier)) == schema["ControlPlaneScalingConfig"]["properties"]["Tier"]["enum"]
+    support = [each.upper() for each in typing.get_args(SupportType)]
+    assert sorted(support) == sorted(schema["UpgradePolicy"]["properties"]["SupportType"]["enum"])
 
 
 def test_kubectl_runs_in_the_private_subnets_with_the_layer_of_the_version() -> None:

@@ -268,6 +268,31 @@ def public_cidr_warning(cidr: str) -> str | None:
     )
 
 
+def service_cidr_problem(cidr: str, *, key: str = "cidr") -> str | None:
+    """Say why Kubernetes services of an EKS cluster cannot take addresses from ``cidr`` (form, size, range), or None.
+
+    Source: EKS API reference, KubernetesNetworkConfigRequest.
+    """
+    rule = _DATA["kubernetes_services"]
+    private, shortest, longest = rule["private"], rule["prefix"]["shortest"], rule["prefix"]["longest"]
+    try:
+        network = IPv4Network(cidr, strict=False)
+    except ValueError:
+        return f'must be an IPv4 CIDR block such as 172.20.0.0/16, got "{cidr}"; correct {key}'
+    if "/" not in cidr or str(network) != cidr:
+        prefix = min(max(network.prefixlen, shortest), longest)
+        fitted = IPv4Network((network.network_address, prefix), strict=False)
+        return f'must be a CIDR block in its canonical form, got "{cidr}"; set {key}: {fitted}'
+    if not shortest <= network.prefixlen <= longest:
+        return (
+            f"must be between /{shortest} and /{longest}, got /{network.prefixlen}; write {key} with a prefix between"
+            " these"
+        )
+    if not any(network.subnet_of(IPv4Network(block)) for block in private):
+        return f"must lie in {', '.join(private)}, got {cidr}; set {key} to a block of one of these"
+    return None
+
+
 def reaches_the_internet(cidr: str) -> bool:
     """Say whether a block holds any address of the internet."""
     network = IPv4Network(cidr, strict=False)

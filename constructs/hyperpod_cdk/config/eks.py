@@ -126,6 +126,14 @@ PublicCidr = Annotated[
         {"pattern": r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/([0-9]|[12][0-9]|3[0-2])$"},
     ),
 ]
+ServiceCidr = Annotated[
+    str,
+    Check(
+        lambda value, key: network_rules.service_cidr_problem(value, key=key),
+        "cidr_block",
+        {"pattern": r"^(10|172|192)(\.[0-9]{1,3}){3}/(1[2-9]|2[0-4])$"},
+    ),
+]
 KubernetesVersion = Annotated[
     str,
     Check(
@@ -134,6 +142,13 @@ KubernetesVersion = Annotated[
         {"enum": list(kubernetes.hyperpod_versions())},
     ),
 ]
+
+
+SupportType = Literal["standard", "extended"]
+"""What EKS does when standard support of the Kubernetes version ends (EKS API reference, UpgradePolicyRequest)."""
+
+ScalingTier = Literal["standard", "tier-xl", "tier-2xl", "tier-4xl", "tier-8xl", "tier-ultra"]
+"""Sizes of a control plane (CloudFormation schema AWS::EKS::Cluster, ControlPlaneScalingConfig)."""
 
 
 class ExistingEks(Section):
@@ -204,6 +219,39 @@ class Eks(Section):
         ),
         examples=[["0.0.0.0/0"]],
     )
+    service_ipv4_cidr: ServiceCidr | None = Field(
+        default=None,
+        description=(
+            "CIDR block of Kubernetes services, which overlaps no block of the VPC nor of networks that are connected"
+            " with it. EKS takes it when the cluster is made; a change replaces the cluster. Default: EKS's own,"
+            " 10.100.0.0/16 or 172.20.0.0/16."
+        ),
+        examples=["172.20.0.0/16"],
+    )
+    support_type: SupportType | None = Field(
+        default=None,
+        description=(
+            "What happens when standard support of the Kubernetes version ends: with standard EKS upgrades the cluster"
+            " by itself, with extended it stays and costs more for each hour. Default: EKS's own, extended."
+        ),
+        examples=["standard"],
+    )
+    scaling_tier: ScalingTier | None = Field(
+        default=None,
+        description=(
+            "Size of the control plane: standard grows with the load, the others are provisioned and cost more for each"
+            " hour, as clusters of thousands of pods may need. Default: EKS's own, standard."
+        ),
+        examples=["tier-xl"],
+    )
+    zonal_shift: bool | None = Field(
+        default=None,
+        description=(
+            "Whether Application Recovery Controller may move traffic of the cluster away from an availability zone."
+            " Default: EKS's own, no."
+        ),
+        examples=[True],
+    )
     admin_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
@@ -241,8 +289,8 @@ class Eks(Section):
     existing: ExistingEks | None = Field(
         default=None,
         description=(
-            "A cluster that exists, in the VPC of network.existing, in place of endpoint_access and"
-            " public_access_cidrs. Default: the environment makes one."
+            "A cluster that exists, in the VPC of network.existing, in place of endpoint_access, public_access_cidrs"
+            " and whatever else its owner decides. Default: the environment makes one."
         ),
         examples=[{"cluster_name": CLUSTER_NAME.example, "security_group_id": SECURITY_GROUP_ID}],
     )

@@ -99,6 +99,14 @@ class ControlPlane(Construct):
 
     ``public_access_cidrs``: IPv4 blocks that reach the public endpoint. Default: every address.
 
+    ``service_ipv4_cidr``: block of Kubernetes services, which overlaps none of the VPC. Default: EKS's own.
+
+    ``support_type``: ``standard`` or ``extended``: what EKS does when standard support ends. Default: EKS's own.
+
+    ``scaling_tier``: size of the control plane, such as ``tier-xl``. Default: EKS's own.
+
+    ``zonal_shift``: whether traffic may be moved away from a zone. Default: EKS's own.
+
     ``admin_role_arns``: ARNs of the IAM roles that administer the cluster. Default: none.
 
     ``addon_versions``: add-on -> version. Default: EKS's default versions.
@@ -129,6 +137,10 @@ class ControlPlane(Construct):
         security_group: ec2.ISecurityGroup | None = None,
         endpoint_access: Literal["public_and_private", "private"] = "public_and_private",
         public_access_cidrs: Sequence[str] = (),
+        service_ipv4_cidr: str | None = None,
+        support_type: fields.SupportType | None = None,
+        scaling_tier: fields.ScalingTier | None = None,
+        zonal_shift: bool | None = None,
         admin_role_arns: Sequence[str] = (),
         addon_versions: Mapping[str, str] | None = None,
         log_retention_days: int = 90,
@@ -144,6 +156,10 @@ class ControlPlane(Construct):
             fields.Eks,
             endpoint_access=endpoint_access,
             public_access_cidrs=public_access_cidrs,
+            service_ipv4_cidr=service_ipv4_cidr,
+            support_type=support_type,
+            scaling_tier=scaling_tier,
+            zonal_shift=zonal_shift,
             admin_role_arns=admin_role_arns,
             addon_versions=pinned,
         )
@@ -190,6 +206,8 @@ class ControlPlane(Construct):
             endpoint_access=access,
             cluster_logging=list(eks.ClusterLoggingTypes),
             secrets_encryption_key=key,
+            service_ipv4_cidr=service_ipv4_cidr,
+            control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(scaling_tier) if scaling_tier else None,
             role=cast("iam.IRole", role),
         )
         # a parameter that costs every chart and manifest a step: they wait for what is ready instead
@@ -197,6 +215,10 @@ class ControlPlane(Construct):
         if isinstance(vpc.node.scope, Network):
             Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
         resource = cast("eks.CfnCluster", made.node.default_child)
+        if support_type is not None:
+            resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support_type.upper())
+        if zonal_shift is not None:
+            resource.zonal_shift_config = eks.CfnCluster.ZonalShiftConfigProperty(enabled=zonal_shift)
         goes_with_its_stack(resource, cast("iam.CfnRole", role.node.default_child))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import addons, arns, kubernetes
+from hyperpod_cdk.catalog import addons, arns, kubernetes, regions
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.draft import known
@@ -81,6 +82,32 @@ def public_blocks_are_of_callers(environment: Environment) -> Iterator[Problem]:
 
 
 @BOOK.whole
+def services_have_addresses_of_their_own(environment: Environment) -> Iterator[Problem]:
+    """Refuse a block of Kubernetes services that overlaps one of the VPC, as EKS does."""
+    services = environment.eks.service_ipv4_cidr
+    if services is None:
+        return
+    network = environment.network
+    if network.existing is not None:
+        blocks = dict.fromkeys(network.existing.vpc_cidrs, "network.existing.vpc_cidrs")
+    else:
+        # a zone whose ID is wrong has no default block, and a rule of its own
+        nodes = {
+            zone.node_cidr or (network.default_node_cidr(az_id) if regions.is_az_id(az_id) else None): az_id
+            for az_id, zone in known(network.availability_zones)
+        }
+        blocks = {network.vpc_cidr: "network.vpc_cidr"}
+        blocks |= {block: f"the nodes in {az_id}" for block, az_id in nodes.items() if block is not None}
+    for block, whose in blocks.items():
+        if IPv4Network(block).overlaps(IPv4Network(services)):
+            yield Problem(
+                ("eks", "service_ipv4_cidr"),
+                f"must overlap no block of the VPC, got {services} and {block} of {whose}; choose another private"
+                " block",
+            )
+
+
+@BOOK.whole
 def somebody_administers_the_cluster(environment: Environment) -> Iterator[Problem]:
     """Warn of a cluster that no person gets into: EKS admits roles with an access entry, not even who made it."""
     section = environment.eks
@@ -98,11 +125,19 @@ def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
     """Refuse settings of a cluster to make beside one that exists: they would be ignored."""
     if not environment.eks.is_existing:
         return
-    for key in ("endpoint_access", "public_access_cidrs"):
+    whose = {
+        "endpoint_access": "endpoint",
+        "public_access_cidrs": "endpoint",
+        "service_ipv4_cidr": "network",
+        "support_type": "control plane",
+        "scaling_tier": "control plane",
+        "zonal_shift": "control plane",
+    }
+    for key, what in whose.items():
         if key in environment.eks.model_fields_set:
             yield Problem(
                 ("eks", key),
-                f"must be left out beside existing, whose endpoint belongs to its owner; remove {key}, or existing to"
+                f"must be left out beside existing, whose {what} belongs to its owner; remove {key}, or existing to"
                 " have a cluster made",
             )
     if environment.eks.oidc_provider:

@@ -51,6 +51,10 @@ _DECIDED: Final = (
     ("AWS::EKS::Cluster", "Version", "eks.kubernetes_version"),
     ("AWS::EKS::Cluster", "ResourcesVpcConfig.PublicAccessCidrs", "eks.public_access_cidrs"),
     ("AWS::EKS::Cluster", "ResourcesVpcConfig.Endpoint", "eks.endpoint_access"),
+    ("AWS::EKS::Cluster", "KubernetesNetworkConfig.ServiceIpv4Cidr", "eks.service_ipv4_cidr"),
+    ("AWS::EKS::Cluster", "UpgradePolicy", "eks.support_type"),
+    ("AWS::EKS::Cluster", "ControlPlaneScalingConfig", "eks.scaling_tier"),
+    ("AWS::EKS::Cluster", "ZonalShiftConfig", "eks.zonal_shift"),
     ("AWS::EKS::Cluster", "DeletionProtection", "deletion_protection"),
     ("Custom::HyperPodDeletionProtection", "", "deletion_protection"),
 )
