@@ -544,6 +544,7 @@ def preflight(
 app.command()(review.review)
 app.command()(review.diagram)
 app.command()(transitions.plan)
+app.command()(transitions.deploy)
 
 
 @charts.command("images")

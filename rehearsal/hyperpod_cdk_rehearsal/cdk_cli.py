@@ -11,14 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hyperpod_cdk.packaged_node import cdk_command, node_variables
-
-
-class CdkFailedError(RuntimeError):
-    """The CDK CLI ended with an error; ``output`` is all that it printed."""
-
-    def __init__(self, command: str, code: int, output: str) -> None:
-        super().__init__(f"'cdk {command}' ended with exit code {code}")
-        self.output = output
+from hyperpod_cdk.transitions.cdk import CdkFailedError as CdkFailedError  # noqa: PLC0414 - the rehearsal's word too
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from hyperpod_cdk.catalog.prices import Prices, of_project, shipped
 from hyperpod_cdk.config import Environment, LoadedEnvironment, load_environment
 from hyperpod_cdk.packaged_node import cdk_command
 from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk.transitions import cdk
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.embedded.account import load_document
 from hyperpod_cdk_rehearsal.execution_role import needs, refused
@@ -33,9 +34,9 @@ from hyperpod_cdk_rehearsal.progress import StackProgress
 from hyperpod_cdk_rehearsal.report import Report, Step
 
 PLACEHOLDER_PARAMETER = "HyperPodChart"
-SIDE_BY_SIDE = ("--concurrency", "3")
-"""As the README and the pipelines deploy: only an argument says it, the CLI reads none of it from cdk.json. It asks
-nothing then, so a deployment needs ``--require-approval never``, too."""
+AT_ONCE = 3
+SIDE_BY_SIDE = ("--concurrency", str(AT_ONCE))
+"""As the README and the pipelines deploy and destroy."""
 
 _FRAME = re.compile(r"\s+at (async )?\S+ \(?.*:\d+:\d+\)?$")
 FAILED = ("_FAILED", "ROLLBACK_COMPLETE")
@@ -373,8 +374,7 @@ def deployment(environment: str, assembly: Path) -> list[str]:
         for stack in _with_parameter(assembly)
         for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
     ]
-    arguments = ["deploy", "--app", str(assembly), f"{environment}/*", *SIDE_BY_SIDE]
-    return [*arguments, "--require-approval", "never", "--progress", "events", *chosen]
+    return [*cdk.deployment(assembly, [f"{environment}/*"], concurrency=AT_ONCE), *chosen]
 
 
 def _stack_order(assembly: Path) -> list[str]:

@@ -14,7 +14,13 @@ from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.answers import AwsAccessError
 
 
-def _assembly(folder: Path, stacks: dict[str, dict[str, Any]], dependencies: dict[str, list[str]]) -> Path:
+def write_assembly(
+    folder: Path,
+    stacks: dict[str, dict[str, Any]],
+    dependencies: dict[str, list[str]],
+    *,
+    where: str = "aws://111122223333/us-east-1",
+) -> Path:
     """Write a cloud assembly of an environment dev, as 'cdk synth' does."""
     inner = folder / "assembly-dev"
     inner.mkdir(parents=True)
@@ -25,7 +31,7 @@ def _assembly(folder: Path, stacks: dict[str, dict[str, Any]], dependencies: dic
         (inner / f"{name}.json").write_text(json.dumps(template), encoding="utf-8")
         artifacts[name] = {
             "type": "aws:cloudformation:stack",
-            "environment": "aws://111122223333/us-east-1",
+            "environment": where,
             "properties": {"stackName": f"dev-{name}", "templateFile": f"{name}.json"},
             "dependencies": dependencies.get(name, []),
             "displayName": f"dev/{name}",
@@ -52,8 +58,8 @@ def _platform(*imports: str) -> dict[str, Any]:
 def sides(tmp_path: Path) -> tuple[Path, Path]:
     needs = {"platform": ["storage"]}
     return (
-        _assembly(tmp_path / "old", {"storage": _storage("fs"), "platform": _platform("fs")}, needs),
-        _assembly(tmp_path / "new", {"storage": _storage(), "platform": _platform()}, needs),
+        write_assembly(tmp_path / "old", {"storage": _storage("fs"), "platform": _platform("fs")}, needs),
+        write_assembly(tmp_path / "new", {"storage": _storage(), "platform": _platform()}, needs),
     )
 
 
@@ -82,7 +88,7 @@ def test_steps_between_assemblies(sides: tuple[Path, Path], tmp_path: Path) -> N
 
 
 def test_a_refusal_ends_with_1(sides: tuple[Path, Path], tmp_path: Path) -> None:
-    other = _assembly(
+    other = write_assembly(
         tmp_path / "other", {"storage": _storage("other"), "platform": _platform("other")}, {"platform": ["storage"]}
     )
     done = _run("plan", "dev", "--base", sides[0], "--head", other)

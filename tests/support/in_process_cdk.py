@@ -96,6 +96,7 @@ class InProcessCdk:
         at_once = int(rest[rest.index("--concurrency") + 1]) if "--concurrency" in rest else 1
         if command == "deploy":
             chosen = [rest[index + 1] for index, each in enumerate(rest) if each == "--parameters"]
+            stacks = _selected(stacks, rest)
             self.deploy(stacks, dict(each.partition(":")[2].split("=", 1) for each in chosen), at_once=at_once)
         elif command == "destroy":
             wanted = {stack.name for stack in stacks.values() if any(fnmatchcase(stack.path, each) for each in rest)}
@@ -264,6 +265,16 @@ class InProcessCdk:
         s3, region = self._aws.client("s3"), self._aws.there.region
         elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
         s3.create_bucket(Bucket=bucket, **elsewhere)
+
+
+def _selected(stacks: Mapping[str, Stack], arguments: Sequence[str]) -> dict[str, Stack]:
+    """Give the stacks that a deployment names, with those that they depend on unless it is exclusive; all without."""
+    given = zip(arguments, ("", *arguments), strict=False)
+    patterns = [each for each, before in given if "/" in each and before not in ("--app", "--parameters")]
+    wanted = {name for name, stack in stacks.items() if any(fnmatchcase(stack.path, each) for each in patterns)}
+    for name in reversed(list(stacks) if "--exclusively" not in arguments else []):
+        wanted |= set(stacks[name].dependencies) if name in wanted else set()
+    return {name: stack for name, stack in stacks.items() if name in wanted or not patterns}
 
 
 def _failed(stack: Stack, said: str) -> CdkFailedError:

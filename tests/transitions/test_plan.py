@@ -245,3 +245,12 @@ def test_a_name_that_moves_to_another_stack_is_exported_by_one_at_a_time() -> No
         ("deploy", "dev-one", "exclusively"),
         ("deploy", "dev-two"),
     ]
+
+
+def test_a_parameter_without_a_value_is_a_note() -> None:
+    one = stack("one")
+    parameters = {"Chart": {"Type": "String", "Description": "Pull it."}, "Given": {"Type": "String", "Default": ""}}
+    head = assembly(type(one)(**{**vars(one), "template": {**one.template, "Parameters": parameters}}))
+    assert planned(EMPTY, head).notes == (
+        "dev-one has no value for its parameter Chart, and is not deployed without one: Pull it.",
+    )

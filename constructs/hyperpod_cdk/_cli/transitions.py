@@ -1,7 +1,11 @@
-"""The verb ``plan``: the steps from what is deployed to what the file says."""
+"""The verbs ``plan`` and ``deploy``: the steps from what is deployed to what the file says, told and done."""
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +19,9 @@ from hyperpod_cdk._cli.common import (
     TrustedOption,
     assembly_errors,
     aws_errors,
+    environment_file,
+    finish,
+    loaded_environment,
     os_errors,
     root_of,
     synthesized,
@@ -23,9 +30,12 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.review import Access, HeadOption, check_file, open_aws
+from hyperpod_cdk._cli.words import checks
 
 if TYPE_CHECKING:
+    from hyperpod_cdk.review.deployed import Api
     from hyperpod_cdk.review.sources import Source
+    from hyperpod_cdk.transitions.cdk import Cdk
     from hyperpod_cdk.transitions.model import Plan
 
 PAGES = (".md", ".json")
@@ -82,13 +92,8 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
         return planned(base.assembly, head.assembly, base_side=base.side, head_side=head.side, notes=notes)
     from hyperpod_cdk.transitions.standing import read_standing  # noqa: PLC0415 - as above
 
-    if not head.assembly.stacks:
-        usage(f"{head.notes[0]} Plan with --base to see what leaves, or destroy it with 'cdk destroy'.")
-    if not head.assembly.region:
-        usage("the stacks name no region, so that it is not known where they are deployed; plan with --base")
-    access = context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
     with aws_errors(otherwise=", or use --base"):
-        aws = access.open(head.assembly.region, head.assembly.account)
+        aws = _opened(context, head)()
     standing = read_standing(aws, head.assembly)
     return planned(
         standing.base,
@@ -99,6 +104,136 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
         importers=standing.importers,
         blockers=standing.blockers,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deploying(Access):
+    """How ``deploy`` reaches AWS and the CDK CLI of a project; tests hand another one over as the context's object."""
+
+    cdk: Callable[[Path], Cdk]
+
+
+def deploy(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing, for pipelines: refused where a step needs a person.")
+    ] = False,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many stacks go side by side.")] = 3,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="DIR", help="Cloud assembly to deploy. Default: the files as they are."),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", autocompletion=checks, help="Area or check of preflight to leave out; may be repeated."),
+    ] = None,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+) -> None:
+    """Deploy the environment in as many steps as it takes: preflight, plan, confirmation, then the CDK CLI.
+
+    Interrupted or failed, the next deployment goes on from what CloudFormation has. Exit code 1 where preflight or the
+    plan refuses, nobody agrees, or a step fails.
+    """
+    from hyperpod_cdk._cli import preflight  # noqa: PLC0415 - as above
+    from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.packaged_node import ToolMissingError  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.cdk import OwnCdk  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.run import Deployment  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.standing import settle  # noqa: PLC0415 - as above
+
+    root = root_of(project)
+    try:
+        select((), skip or ())
+    except UsageError as error:
+        usage(f"--skip: {error}")
+    if head is not None and not Path(head).is_dir():
+        usage(f"--head: no folder {head}; want a cloud assembly as 'cdk synth --output' writes it")
+    loaded = loaded_environment(environment_file(environment, root), output=Format.TEXT)
+    person = _Terminal(is_there=not yes)
+    stated = loaded.environment
+    access = _access(context)
+    with assembly_errors(), aws_errors():
+        # checks would take what is being made for what stands in the way
+        settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
+        report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False)
+    preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
+    finish(passed=report.passed, strict=True)
+    with (
+        assembly_errors(),
+        aws_errors(),
+        synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
+    ):
+        _, new = found
+        tools = context.obj if isinstance(context.obj, Deploying) else None
+        run = Deployment(
+            aws=_opened(context, new),
+            head=new,
+            cdk=tools.cdk(root) if tools else OwnCdk(project=root),
+            person=person,
+            concurrency=concurrency,
+        )
+        try:
+            done = run.run()
+        except ToolMissingError as error:
+            usage(str(error))
+        except KeyboardInterrupt:
+            typer.echo(
+                "CloudFormation goes on with what has begun; the next 'hyperpod-cdk deploy' waits for it", err=True
+            )
+            raise
+    finish(passed=done, strict=False)
+
+
+def _opened(context: typer.Context, head: Source) -> Callable[[], Api]:
+    """Give what opens AWS where the head is deployed, anew each time."""
+    if not head.assembly.stacks:
+        usage(f"{head.notes[0]} 'plan --base' shows what leaves; 'cdk destroy' of its last revision destroys it.")
+    if not head.assembly.region:
+        usage("the stacks name no region, so that it is not known where they are deployed")
+    access = _access(context)
+    return lambda: access.open(head.assembly.region, head.assembly.account)
+
+
+def _access(context: typer.Context) -> Access:
+    return context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Terminal:
+    """Asks on the terminal; what is no answer is no."""
+
+    is_there: bool
+
+    def show(self, plan: Plan) -> None:
+        from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
+
+        typer.echo(pages.text(plan), nl=False)
+
+    def say(self, line: str) -> None:
+        from hyperpod_cdk.review.pages.wording import visible  # noqa: PLC0415 - as above
+
+        typer.echo(visible(line))
+        # what the CDK CLI says goes to the same place by itself
+        sys.stdout.flush()
+
+    def agrees(self, question: str) -> bool:
+        try:
+            return typer.confirm(question)
+        except typer.Abort:
+            typer.echo()
+            return False
+
+    def types(self, question: str, word: str) -> bool:
+        try:
+            return str(typer.prompt(question)) == word
+        except typer.Abort:
+            typer.echo()
+            return False
 
 
 def _write(planned: Plan, files: list[Path] | tuple[()], output: Format) -> None:

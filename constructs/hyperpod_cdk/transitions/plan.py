@@ -80,7 +80,7 @@ def plan(
         steps=() if refusals else tuple(steps),
         refusals=tuple(refusals),
         total=_total(() if refusals else steps),
-        notes=tuple(dict.fromkeys([*notes, *untold(base, head), *_doubts(found, importers)])),
+        notes=tuple(dict.fromkeys([*notes, *untold(base, head), *_unstated(head), *_doubts(found, importers)])),
     )
 
 
@@ -396,6 +396,14 @@ def _outsiders(found: Needs, importers: Mapping[str, Sequence[str]]) -> Iterator
                 why=f"{exporter} would change or drop its export {name}, which {joined(names)} imports.",
                 what_works=f"Let {joined(names)} import it no more, or leave in the file what it stands for.",
             )
+
+
+def _unstated(head: Assembly) -> Iterator[str]:
+    for stack in head.stacks:
+        for name, stated in stack.parameters.items():
+            if isinstance(stated, dict) and "Default" not in stated and name not in stack.told:
+                said = f": {stated['Description']}" if isinstance(stated.get("Description"), str) else "."
+                yield f"{stack.name} has no value for its parameter {name}, and is not deployed without one{said}"
 
 
 def _doubts(found: Needs, importers: Mapping[str, Sequence[str]] | None) -> Iterator[str]:

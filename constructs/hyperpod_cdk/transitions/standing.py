@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.deployed import SETTLED, WITHOUT_RESOURCES, Api, read_deployed
+from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.model import Refusal
 from hyperpod_cdk.transitions.needs import needs
+
+POLL_SECONDS: Final = 10.0
+"""How long to wait before CloudFormation is asked again how far it is."""
 
 _NOT_IMPORTED: Final = "is not imported by any stack"
 """How CloudFormation answers ListImports where nobody imports an export."""
@@ -30,6 +35,34 @@ class Standing:
     importers: Mapping[str, tuple[str, ...]]
     blockers: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
+
+
+def settle(
+    opened: Callable[[], Api], environment: str, *, say: Callable[[str], None], pause: Callable[[float], None]
+) -> None:
+    """Wait until CloudFormation works on no stack of an environment: what was interrupted goes on there by itself.
+
+    ``opened`` opens AWS anew. Raises AssemblyError where AWS does not answer.
+    """
+    names = {f"{environment}-{stack}" for stack in STACKS}
+    told: list[str] = []
+    while busy := _busy(opened(), names):
+        if busy != told:
+            say(f"CloudFormation works on {joined(busy)}; waiting until it has ended")
+        told = busy
+        pause(POLL_SECONDS)
+
+
+def _busy(aws: Api, names: Collection[str]) -> list[str]:
+    try:
+        described = aws.pages("cloudformation", "describe_stacks", "Stacks")
+    except NotAnswered as missing:
+        raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
+    return sorted(
+        str(each["StackName"])
+        for each in described
+        if each["StackName"] in names and _is_under_way(str(each["StackStatus"]))
+    )
 
 
 def read_standing(aws: Api, head: Assembly) -> Standing:
@@ -63,11 +96,15 @@ def _importers(aws: Api, export: str) -> list[str]:
         raise
 
 
+def _is_under_way(status: str) -> bool:
+    return status.endswith("_IN_PROGRESS") and status not in WITHOUT_RESOURCES
+
+
 def _unsettled(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]:
     """Say of each stack that takes no deployment what it waits for."""
     for name, status in statuses.items():
         shown = head.by_name[name].shown if name in head.by_name else name
-        if status.endswith("_IN_PROGRESS") and status not in WITHOUT_RESOURCES:
+        if _is_under_way(status):
             yield Refusal(
                 why=f"{name} is {status}: another deployment of it is under way.",
                 what_works="Wait until it has ended, then plan again.",

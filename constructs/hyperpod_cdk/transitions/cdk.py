@@ -1,0 +1,58 @@
+"""The CDK CLI as steps use it: the words of a deployment, and a runner with the user's own credentials."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from hyperpod_cdk.packaged_node import cdk_command, node_variables
+
+
+class CdkFailedError(RuntimeError):
+    """The CDK CLI ended with an error; ``output`` is all that it printed, empty where the user has seen it."""
+
+    def __init__(self, command: str, code: int, output: str) -> None:
+        super().__init__(f"'cdk {command}' ended with exit code {code}")
+        self.output = output
+
+
+class Cdk(Protocol):
+    """Runs the CDK CLI; a rehearsal has one of its own."""
+
+    def run(self, arguments: Sequence[str]) -> object:
+        """Run ``cdk`` with these arguments. Raises CdkFailedError."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnCdk:
+    """The CDK CLI of a project with the user's environment; what it says goes to the user's terminal."""
+
+    project: Path
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Run ``cdk`` with these arguments. Raises CdkFailedError, ToolMissingError."""
+        done = subprocess.run(
+            [*cdk_command(self.project), *arguments],
+            cwd=self.project,
+            env={**os.environ, **node_variables()},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        if done.returncode:
+            raise CdkFailedError(" ".join(arguments), done.returncode, "")
+
+
+def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_exclusive: bool = False) -> list[str]:
+    """Give the arguments with which the CDK CLI deploys stacks of an assembly unattended, with an event on each line.
+
+    Only an argument says how many stacks go side by side, the CLI reads it from no file. It asks nothing then, so that
+    it needs ``--require-approval never``, too.
+    """
+    only = ["--exclusively"] if is_exclusive else []
+    arguments = ["deploy", "--app", str(assembly), *selected, *only, "--concurrency", str(concurrency)]
+    return [*arguments, "--require-approval", "never", "--progress", "events"]

@@ -1,0 +1,92 @@
+"""``deploy`` as users run it, as far as its first answers; what it does then: tests/transitions."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access, open_aws
+from hyperpod_cdk._cli.transitions import Deploying
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from tests.cli.test_plan import Nothing, write_assembly
+from tests.support.embedded import Embedded, embedded
+
+
+class NoCdk:
+    """A CDK CLI that nobody may run."""
+
+    def run(self, arguments: Any) -> None:
+        raise AssertionError(f"nothing may be deployed: {arguments}")
+
+
+@pytest.fixture
+def head(workspace: Path, project: Path) -> Path:
+    """An assembly of the environment dev, beside what preflight looks for in a project."""
+    shutil.copytree(project / "lifecycle_scripts", workspace / "lifecycle_scripts")
+    queue = {"Resources": {"It": {"Type": "AWS::SQS::Queue"}}}
+    where = "aws://111122223333/us-west-2"
+    return write_assembly(workspace / "cdk.out", {"foundation": queue, "storage": queue}, {}, where=where)
+
+
+@pytest.fixture
+def aws(workspace: Path, head: Path) -> Iterator[Embedded]:
+    environment = load_environment(workspace / "environments" / "dev.yaml").environment
+    assert head.is_dir()
+    with embedded(satisfying(environment), region=environment.region, is_hurried=True) as there:
+        yield there
+
+
+def deploy(workspace: Path, *arguments: str, answers: str = "", **environment: str) -> Result:
+    tools = Deploying(open=open_aws, cdk=lambda _: NoCdk())
+    words = ["deploy", "dev", "--head", "cdk.out", *arguments]
+    with chdir(workspace):
+        return CliRunner(env=environment).invoke(
+            cli.app, words, prog_name="hyperpod-cdk", obj=tools, input=answers, catch_exceptions=False
+        )
+
+
+def test_who_says_no_changes_nothing(workspace: Path, aws: Embedded) -> None:
+    done = deploy(workspace, answers="n\n", **aws.environment())
+    assert done.exit_code == 1, done.output
+    assert "dev: 1 step. CloudFormation works " in done.stdout
+    assert done.stdout.splitlines()[-1] == "nothing was changed"
+
+
+def test_no_answer_is_no(workspace: Path, aws: Embedded) -> None:
+    done = deploy(workspace, **aws.environment())
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "nothing was changed")
+
+
+def test_preflight_comes_first_and_is_strict(workspace: Path, head: Path) -> None:
+    assert head.is_dir()
+    environment = load_environment(workspace / "environments" / "dev.yaml").environment
+    faults = [{"service": "servicequotas", "kind": "access_denied"}]
+    account = {**satisfying(environment), "faults": faults}
+    with embedded(account, region=environment.region, is_hurried=True) as there:
+        done = deploy(workspace, "--yes", **there.environment())
+    assert done.exit_code == 1
+    assert "skipped" in done.stdout
+    assert "step 1" not in done.stdout
+
+
+def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path) -> None:
+    obj = Access(open=lambda *_: Nothing())
+    with chdir(workspace):
+        for words, said in (
+            (
+                ["--head", "nowhere"],
+                "--head: no folder nowhere; want a cloud assembly as 'cdk synth --output' writes it",
+            ),
+            (["--skip", "nonsense"], "--skip: "),
+        ):
+            done = CliRunner().invoke(cli.app, ["deploy", "dev", *words], prog_name="hyperpod-cdk", obj=obj)
+            assert done.exit_code == 2
+            assert done.stderr.startswith(said)
