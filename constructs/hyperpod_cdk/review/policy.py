@@ -20,6 +20,8 @@ from hyperpod_cdk.review.model import Policy, PolicyFinding
 from hyperpod_cdk.review.nag import NagError, NagViolation, nag_violations
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Resource, Stack
 from hyperpod_cdk.templates.rules import WITHOUT_REASON, Suppressions, problems
+from hyperpod_cdk.templates.rules.engine import engine_problems
+from hyperpod_cdk.templates.rules.engine_process import MANY, EngineError, problems_apart
 
 Nag = Callable[[Mapping[str, Any]], Sequence[NagViolation]]
 
@@ -128,7 +130,12 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
     for resource in assembly.of_type(_NESTED):
         side.skipped.append(f"{_label(resource.stack, resource)}: a nested stack, whose template is not looked into")
     if reports is None:
-        side.found += _of_pack(assembly, suppressions)
+        try:
+            side.found += _of_pack(assembly, suppressions)
+        except EngineError as error:
+            side.skipped.append(
+                f"the policy pack was not run on the {name}: AWS's template engine could not be: {error}"
+            )
         _run_nag(assembly, name, side, suppressions, nag)
         return side
     side.found += _reported(assembly, reports)
@@ -142,7 +149,9 @@ def _look(assembly: Assembly, name: str, nag: Nag) -> _Side:
 
 def _of_pack(assembly: Assembly, suppressions: Suppressions) -> Iterator[_Found]:
     # a template without an environment is somebody else's
-    for problem in problems(assembly, is_own=bool(assembly.environment)):
+    is_large = any(len(stack.resources) >= MANY for stack in assembly.stacks)
+    engine = problems_apart if is_large else engine_problems
+    for problem in problems(assembly, is_own=bool(assembly.environment), engine=engine):
         found = _Found(
             rule=problem.rule,
             severity=problem.severity,

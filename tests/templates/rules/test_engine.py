@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hyperpod_cdk.templates.assembly import read_template
+import pytest
+
+from hyperpod_cdk.templates.assembly import Stack, read_template
 from hyperpod_cdk.templates.rules.engine import engine_problems
+from hyperpod_cdk.templates.rules.engine_process import EngineError, problems_apart
 
 TEMPLATE = """\
 Resources:
@@ -26,3 +29,20 @@ def test_the_mark_of_windows_editors_is_no_part_of_a_template(tmp_path: Path) ->
 
     assert said[0] == said[1]
     assert [line for _, _, line in said[0]] == [5]
+
+
+def test_a_process_of_its_own_says_the_same() -> None:
+    resources = {
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {}, "Unknown": 1}},
+        "Bucket": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": "A_B"}},
+    }
+    stack = Stack(name="prod", template={"Resources": resources}, region="us-east-1")
+    said = list(engine_problems(stack))
+    assert {each.logical_id for each in said} == {"Role", "Bucket"}
+    assert problems_apart(stack) == said
+
+
+def test_a_template_that_the_engine_cannot_be_given() -> None:
+    stack = Stack(name="prod", template={"Resources": {"It": {"Type": "AWS::SNS::Topic", "Properties": {"A": {1, 2}}}}})
+    with pytest.raises(EngineError, match=r"^the template holds what JSON cannot: "):
+        problems_apart(stack)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hyperpod_cdk.config.extensions import active
+from collections.abc import Callable, Iterable
+
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.rules import access, cluster, data, network, portable
 from hyperpod_cdk.templates.rules.engine import engine_problems
 from hyperpod_cdk.templates.rules.rule import Context, Problem, Rule
@@ -210,13 +211,18 @@ RULES: tuple[str, ...] = tuple(rule.id for rule in TABLE)
 """Their ids."""
 
 
-def problems(assembly: Assembly, *, is_own: bool = True) -> list[Problem]:
+def problems(
+    assembly: Assembly, *, is_own: bool = True, engine: Callable[[Stack], Iterable[Problem]] = engine_problems
+) -> list[Problem]:
     """Give what the engine and this pack say of templates that belong together (a cluster and the network it imports).
 
+    ``engine`` gives what AWS's engine says of one stack, by default in this process (``problems_apart`` in another).
     Suppressed ones are among them: ask ``Suppressions`` for each. What this project never does only warns where the
     templates are not made by its constructs (``is_own`` is False).
     """
-    found = [problem for stack in assembly.stacks for problem in engine_problems(stack)]
+    from hyperpod_cdk.config.extensions import active  # noqa: PLC0415 - the engine's own process needs no configuration
+
+    found = [problem for stack in assembly.stacks for problem in engine(stack)]
     context = Context(assembly)
     spots = [(rule, spot) for rule in TABLE for spot in rule.check(context)]
     for extension in active():
