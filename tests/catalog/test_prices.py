@@ -272,6 +272,12 @@ def test_every_type_that_ships_is_known_to_cost_or_not(assemblies: Path) -> None
     assert [name for name in sorted(types - read_by_review) if prices.billing_of(name) is None] == []
 
 
+def test_what_is_free_has_a_source_of_its_own() -> None:
+    free = [row for row in _data.load("prices")["types"] if row["billing"] == "free"]
+    assert free
+    assert [row["types"] for row in free if row["source"] == "pages"] == []
+
+
 def test_a_type_stands_once_in_the_table() -> None:
     listed = Counter(name for row in _data.load("prices")["types"] for name in row["types"])
     assert [name for name, count in listed.items() if count > 1] == []

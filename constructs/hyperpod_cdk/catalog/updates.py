@@ -10,7 +10,7 @@ from datetime import date
 from functools import cache
 from typing import Any, Final, Literal
 
-from hyperpod_cdk.catalog import _data, create_only, hyperpod
+from hyperpod_cdk.catalog import _data, create_only, hyperpod, prices
 
 _DATA = _data.load("updates")
 
@@ -334,15 +334,16 @@ PROTECTIONS: Final[dict[str, Protection]] = {
 }
 """What protects a resource from its deletion, by type."""
 
-_COSTS: Final[dict[str, bool | None]] = {
-    **{row["type"]: row["costs_money"] for row in _DATA["stateful"]},
-    **dict.fromkeys(_DATA["free"], False),
-}
+_COSTS: Final[dict[str, bool | None]] = {row["type"]: row["costs_money"] for row in _DATA["stateful"]}
 
 
 def costs_money(resource_type: str) -> bool | None:
     """Whether a resource that is left behind goes on costing money, None where that is not known."""
-    return _COSTS.get(resource_type)
+    found = _COSTS.get(resource_type)
+    if found is None and resource_type.startswith("AWS::"):
+        billing = prices.billing_of(resource_type)
+        return False if billing is not None and billing.billing == "free" else None
+    return found
 
 
 @cache
