@@ -2,12 +2,14 @@
 
 Exits 1 where it does not. `--sample N` takes N faults of each environment, and every deletion, by a seed that is told.
 `--cli` runs whole deployments by the real CDK CLI instead, which fail as users' do: all cases, or those named.
+`--resume` leaves out what recovered in a run before with the same templates, also in one that was stopped.
 `--record` runs nothing and keeps what was last found for docs/faults.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -15,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support import cli_faults
 from tests.support.assembly import ENVIRONMENTS, PROJECT
-from tests.support.faults import DELETION, KINDS, living, sampled
+from tests.support.faults import DELETION, KINDS, Outcome, living, sampled
 
 DEFAULT = ("prod", "closed", "shared")
 RESULTS = PROJECT / ".cache" / "faults"
@@ -41,6 +43,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="environments, or cases of --cli (default: all)")
     parser.add_argument("--sample", type=int, help="faults of each environment (default: all)")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--resume", action="store_true", help="leave out what has recovered before")
     parser.add_argument("--cli", action="store_true", help="let deployments by the CDK CLI fail")
     parser.add_argument("--record", action="store_true", help=f"only write {RECORD.relative_to(PROJECT)}")
     parser.add_argument("--verbose", action="store_true", help="a line for every fault")
@@ -54,7 +57,10 @@ def main() -> int:
         print(f"a sample of {arguments.sample} faults each, seed {arguments.seed}")
     names = arguments.names or list(DEFAULT)
     return side_by_side(
-        [partial(run, name, arguments.sample, arguments.seed, verbose=arguments.verbose) for name in names]
+        [
+            partial(run, name, arguments.sample, arguments.seed, verbose=arguments.verbose, resume=arguments.resume)
+            for name in names
+        ]
     )
 
 
@@ -69,36 +75,64 @@ def side_by_side(tasks: list[Callable[[], int]]) -> int:
         return 1 if sum(found.result() for found in [pool.submit(task) for task in tasks]) else 0
 
 
-def run(name: str, sample: int | None, seed: int, *, verbose: bool) -> int:
+def run(name: str, sample: int | None, seed: int, *, verbose: bool, resume: bool) -> int:
     """Run the faults of one environment, print what they came to and keep it; return how many did not recover."""
     started = time.monotonic()
+    file = RESULTS / f"{name}.json"
     with tempfile.TemporaryDirectory(prefix="hyperpod-faults-") as scratch:
         say = (lambda line: print(f"  {line}", flush=True)) if verbose else (lambda _: None)
         with living(PROJECT / ENVIRONMENTS[name], Path(scratch), say) as (life, faults):
-            chosen = faults if sample is None else sampled(faults, sample, seed)
+            templates = fingerprint(Path(scratch))
+            before = settled(file, templates) if resume else []
+            done = {(each["stack"], each["logical_id"], each["when"]) for each in before}
+            left = [each for each in faults if (each.stack, each.logical_id, each.when) not in done]
+            chosen = left if sample is None else sampled(left, sample, seed)
+
+            def keep(outcomes: Sequence[Outcome]) -> None:
+                document = {
+                    "environment": name,
+                    "date": _today(),
+                    "templates": templates,
+                    # every deletion is tried, whatever the sample
+                    "planned": Counter(
+                        [*(each.kind for each in faults), *(DELETION for o in outcomes if o.fault.kind == DELETION)]
+                    ),
+                    "seed": None if sample is None else seed,
+                    "outcomes": [*before, *(each.as_dict() for each in outcomes)],
+                }
+                RESULTS.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(document, indent=2), encoding="utf-8")
+
+            life.keep = keep
             outcomes = life.run(chosen)
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    document = {
-        "environment": name,
-        "date": _today(),
-        # every deletion is tried, whatever the sample
-        "planned": Counter(
-            [*(fault.kind for fault in faults), *(DELETION for each in outcomes if each.fault.kind == DELETION)]
-        ),
-        "seed": None if sample is None else seed,
-        "outcomes": [each.as_dict() for each in outcomes],
-    }
-    (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
+            keep(outcomes)
     counted = Counter(each.fault.kind for each in outcomes)
     good = Counter(each.fault.kind for each in outcomes if each.recovered)
     said = "; ".join(f"{kind} {good[kind]}/{count}" for kind, count in counted.items())
     bad = [each for each in outcomes if not each.recovered]
     took = f"{time.monotonic() - started:.0f} s"
-    print(f"{name}: recovered {len(outcomes) - len(bad)} of {len(outcomes)} ({said}) in {took}", flush=True)
+    earlier = f", {len(before)} before" if before else ""
+    print(f"{name}: recovered {len(outcomes) - len(bad)} of {len(outcomes)} ({said}){earlier} in {took}", flush=True)
     for each in bad:
         where = f"{each.fault.stack}/{each.fault.logical_id} {each.fault.when}"
         print(f"  {name}: {where}: {each.status}: {each.problem}", flush=True)
     return len(bad)
+
+
+def settled(file: Path, templates: str) -> list[dict[str, Any]]:
+    """Give what a run before recovered with the same templates, but for deletions, which every run tries."""
+    if not file.exists():
+        return []
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    if kept.get("templates") != templates:
+        return []
+    return [each for each in kept["outcomes"] if each["recovered"] and each["kind"] != DELETION]
+
+
+def fingerprint(folder: Path) -> str:
+    """Give the digest of every template below a folder, without what only names the folder."""
+    files = sorted(folder.rglob("*.template.json"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def run_cli(names: list[str]) -> int:

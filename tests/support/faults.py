@@ -113,6 +113,7 @@ class Life:
     updated: dict[str, Stack]
     unprotected: dict[str, Stack]
     say: Callable[[str], None] = lambda _: None
+    keep: Callable[[list[Outcome]], None] = lambda _: None
     outcomes: list[Outcome] = field(default_factory=list)
 
     def run(self, faults: Sequence[Fault]) -> list[Outcome]:
@@ -129,6 +130,7 @@ class Life:
             mine = [fault for fault in faults if fault.stack == stack.name and fault.kind == ROLLBACK]
             for fault in mine:
                 self.outcomes.append(self._rollback(stack, fault))
+                self._keep()
         self._expect_protection(is_on=True)
         self._deploy(self.unprotected.values())
         self._expect_protection(is_on=False)
@@ -155,6 +157,7 @@ class Life:
                 outcome.problem = f"the stack is {outcome.status or 'made'} after it: {error}"
             self._recover(waiting, stack)
             waiting.append(outcome)
+            self._keep()
             self.say(f"{fault.stack} {fault.logical_id} {fault.when}: {outcome.status} {outcome.problem}")
         error = self._deploy([stack])
         if error:
@@ -163,6 +166,11 @@ class Life:
             assert not again, again
         for outcome in waiting:
             outcome.recovered = not outcome.problem
+        self._keep()
+
+    def _keep(self) -> None:
+        """Hand over what is settled: what recovered, and what did not."""
+        self.keep([each for each in self.outcomes if each.recovered or each.problem])
 
     def _recover(self, waiting: list[Outcome], stack: Stack) -> None:
         """Count as recovered whatever failed before and was done well this time."""

@@ -22,6 +22,8 @@ from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.embedded import Embedded
 
 PAUSE_SECONDS = 0.1
+"""Between two looks at a stack, at first; each look takes as long as several resources do, so they grow rarer."""
+LONGEST_PAUSE_SECONDS = 0.5
 CHANGE_SET = "cdk-deploy-change-set"
 CREATION_FAILED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED")
 NO_CHANGES = "The submitted information didn't contain changes. Submit different information to create a change set."
@@ -137,6 +139,7 @@ class InProcessCdk:
         pending, done = dict(stacks), set[str]()
         running: dict[str, Stack] = {}
         failed: list[CdkFailedError] = []
+        pause = PAUSE_SECONDS
         while running or (pending and not failed):
             for name in [] if failed else [name for name in pending if waits_for[name] <= done]:
                 if len(running) < at_once:
@@ -156,7 +159,8 @@ class InProcessCdk:
                     done.add(name)
                 except CdkFailedError as error:
                     failed.append(error)
-            time.sleep(PAUSE_SECONDS if running else 0)
+            time.sleep(pause if running else 0)
+            pause = min(pause * 1.2, LONGEST_PAUSE_SECONDS)
         if failed:
             raise failed[0]
 

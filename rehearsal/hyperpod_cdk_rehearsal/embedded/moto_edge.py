@@ -19,6 +19,8 @@ def patch_moto() -> None:
     _list_methods_once()
     _make_no_rsa_keys_in_vain()
     _look_tags_up()
+    _forget_what_is_deleted()
+    _read_code_once()
 
 
 def empty_moto() -> None:
@@ -65,6 +67,30 @@ def _look_tags_up() -> None:
         return [{**told, "key": key, "value": value} for key, value in tags.items()]
 
     setattr(TaggedEC2Resource, "get_tags", get_tags)  # noqa: B010 - a patch
+
+
+def _forget_what_is_deleted() -> None:
+    """moto keeps every object of every model for its own dashboard: deleted functions with all their code."""
+    from moto.core.common_models import BaseModel  # noqa: PLC0415 - moto loads after the account is set
+
+    def new(cls: Any, *_: Any, **__: Any) -> Any:
+        return super(BaseModel, cls).__new__(cls)
+
+    setattr(BaseModel, "__new__", staticmethod(new))  # noqa: B010 - a patch
+
+
+def _read_code_once() -> None:
+    """moto copies an archive out of S3, and takes its digest, for each function and layer; kubectl's has 70 MB."""
+    from moto.awslambda import models  # noqa: PLC0415 - moto loads after the account is set
+
+    read = models._s3_content  # noqa: SLF001 - no public one
+
+    def content(key: Any) -> Any:
+        if "code" not in vars(key):
+            key.code = read(key)
+        return key.code
+
+    setattr(models, "_s3_content", content)  # noqa: B010 - a patch
 
 
 def _make_no_rsa_keys_in_vain() -> None:
