@@ -12,6 +12,12 @@ FOUND: dict[str, tuple[str, bytes]] = {
     "a path of a key that findings show escaped": ("environment", b'name: prod\ntags: {"\\x85": a}\n'),
     "a number of thousands of digits": ("environment", b"name: prod\nnetwork: {nat_gateways: " + b"9" * 5000 + b"}\n"),
     "a word of 70 kB": ("environment", b"name: prod\n" + b"a" * 70_000 + b": 1\n"),
+    "zones of endpoints in a network that lost its own": (
+        "environment",
+        b"name: prod\nnetwork: {egress: closed, availability_zones: {}, endpoints: {zones: [use1-az4]}}\n",
+    ),
+    "brackets nested so deeply that PyYAML takes seconds": ("template", b"Resources: " + b"[" * 3000 + b"\n"),
+    "brackets of an account file": ("account", b"quotas: " + b"[" * 3000 + b"\n"),
     "a template with keys that stand twice, over which the engine took 20 s": (
         "template",
         b"Resources:\n  A:\n    Type: AWS::S3::Bucket\n    Properties: {}\n    Properties: {}\n",

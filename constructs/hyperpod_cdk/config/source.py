@@ -40,35 +40,6 @@ _SYNTAX_HINTS = (
 )
 
 
-def values_with_aliases(document: object) -> int | None:
-    """Count the values of data that YAML's aliases may share, each where it is meant, None where that has no end.
-
-    Raises RecursionError where it is nested too deeply.
-    """
-    sizes: dict[int, int] = {}
-
-    def size(value: object) -> int:
-        if not isinstance(value, dict | list):
-            return 1
-        known = sizes.get(id(value))
-        if known == 0:
-            raise _EndlessError
-        if known is None:
-            sizes[id(value)] = 0
-            known = 1 + sum(size(each) for each in (value.values() if isinstance(value, dict) else value))
-            sizes[id(value)] = known
-        return known
-
-    try:
-        return size(document)
-    except _EndlessError:
-        return None
-
-
-class _EndlessError(Exception):
-    """An alias stands inside of what it stands for."""
-
-
 @dataclass(frozen=True)
 class Ambiguous:
     """A scalar that YAML versions read differently, or not as its writer meant; no field accepts it."""

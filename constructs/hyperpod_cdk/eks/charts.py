@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.yaml_reading import ShallowLoader
 
 LOCK_FILE = Path("charts/charts.lock.yaml")
 CHART_DIRECTORY = Path("charts/hyperpod-dependencies")
@@ -119,7 +120,7 @@ class ChartLock:
     @staticmethod
     def parse(text: str) -> ChartLock:
         """Turn the text of a lock file into a lock; raises KeyError or TypeError on missing or unknown entries."""
-        document: Any = yaml.safe_load(text)
+        document: Any = yaml.load(text, Loader=ShallowLoader)  # noqa: S506 - a SafeLoader
         if not isinstance(document, dict):
             raise TypeError("it holds no mapping")
         dependencies = tuple(RemoteDependency(**row) for row in document.pop("dependencies"))

@@ -13,10 +13,10 @@ from typing import Any
 
 import yaml
 
-from hyperpod_cdk.config.source import values_with_aliases
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import TooManyError, expanded
+from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
 NESTED = "cdk:cloud-assembly"
@@ -536,7 +536,7 @@ def _belongs(stacks: tuple[Stack, ...], environment: str) -> bool:
     return all(stack.name.startswith(f"{environment}-") for stack in stacks)
 
 
-class _TemplateLoader(yaml.SafeLoader):
+class _TemplateLoader(ShallowLoader):
     """YAML with CloudFormation's short forms; dates stay text, every key is text and stands once."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:

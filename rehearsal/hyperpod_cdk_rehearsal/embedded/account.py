@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hyperpod_cdk.file_reading import read_bytes
+from hyperpod_cdk.yaml_reading import ShallowLoader
 from hyperpod_cdk_rehearsal.embedded.account_existing import (
     ExistingBackup,
     ExistingCluster,
@@ -304,7 +305,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Lines]:
     return document, lines
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(ShallowLoader):
     """YAML's plain values; times stay text, which their fields read, so that a wrong one has a line."""
 
 

@@ -183,8 +183,8 @@ def duplicates(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
 
 
 def listing(values: Iterable[object], *, last: str = "or") -> str:
-    """Write values as a choice: ``a, b or c``."""
-    *most, end = [str(value) for value in values]
+    """Write values as a choice: ``a, b or c``; ``none`` where a file that is wrong leaves nothing to choose from."""
+    *most, end = [str(value) for value in values] or ["none"]
     return f"{', '.join(most)} {last} {end}" if most else end
 
 

@@ -128,7 +128,8 @@ def endpoints_stand_in_zones_of_the_network(environment: Environment) -> Iterato
     for index, first, az_id in duplicates(zones_of_endpoints):
         yield Problem((*path, index), again_problem(az_id, first))
     for index, az_id in enumerate(zones_of_endpoints):
-        if az_id not in named:
+        # a network without zones is what is wrong then
+        if named and az_id not in named:
             yield Problem(
                 (*path, index),
                 f"must be a zone of network.availability_zones, got {az_id}; write {listing(named)}",

@@ -9,9 +9,10 @@ from typing import Annotated, Any, ClassVar
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from hyperpod_cdk.config.source import MAX_BYTES, render_path, values_with_aliases
+from hyperpod_cdk.config.source import MAX_BYTES, render_path
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.workloads.admission.quantities import amount
+from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 _MOST_VALUES = 1_000_000
 """What a file may hold once each alias stands for what it means."""
@@ -127,7 +128,8 @@ def read_documents(path: Path) -> Sequence[Mapping[str, Any]]:
     """Give the documents of a file of Kubernetes objects, none where it is another file or no YAML that can be read."""
     try:
         # one after the other is a generator, which only complains when it gets there
-        found = [each for each in yaml.safe_load_all(read_text(path, most=MAX_BYTES)) if each is not None]
+        text = read_text(path, most=MAX_BYTES)
+        found = [each for each in yaml.load_all(text, Loader=ShallowLoader) if each is not None]
         total = values_with_aliases(found)
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
         return ()
