@@ -86,6 +86,7 @@ KNOWN: dict[str, Known] = {
                 r"CUDA_ERROR_ECC_UNCORRECTABLE",
             ),
             r"Row remapp(?:ing|er) fail",
+            r"Unable to determine the device handle for GPU",
         ),
         "the hardware of a GPU or of its switch failed",
         "take the node out of service and replace it; the GPUs' diagnostics (kind: dcgm) may tell more",
@@ -97,6 +98,11 @@ KNOWN: dict[str, Known] = {
         "the firmware of a GPU did not answer (GSP)",
         "restart the node, which resets the GPU; where it comes again, try another driver, then replace the node",
         is_hardware=True,
+    ),
+    "driver": Known(
+        _any(r"Failed to initialize NVML", r"nvml error: driver/library version mismatch"),
+        "the GPUs' driver does not answer, or is of another version than its libraries",
+        "restart the node, or replace it: its driver was changed while it ran; an image brings no driver of its own",
     ),
     "fabric manager": Known(
         _any(
@@ -127,7 +133,7 @@ KNOWN: dict[str, Known] = {
             *(
                 r"\bERROR {1,9}(?:NRT|TDRV|ENC|NMGR|KELF|NEURON)\w{0,10}:",
                 r"\bNrt::\w{1,30} failed",
-                r"\bNRT_(?:EXEC|FAIL|INVALID|TIME)",
+                r"\bNRT_(?:EXEC|FAIL|INVALID|TIME|RESOURCE|QUEUE|UNSUPPORTED|UNINITIALIZED)",
             ),
             *(
                 r"nrt_\w{1,40}(?:\(\))? failed",
@@ -135,6 +141,7 @@ KNOWN: dict[str, Known] = {
                 r"NEURON_RT.*(?:fail|error)",
                 r"nd\d{1,3} nc\d{1,3} .*(?:Timeout|error)",
             ),
+            r"\bnrt_\w{1,40} status=[1-9]",
             # the compiler's errors have numbers of their own
             r"\[NCC_[A-Z]{2,9}\d{1,6}\]",
             *(r"CCOM WARN", r"neuron(?:_device|-ls|-driver).*(?:not found|fail|error)", r"No neuron device"),
@@ -148,6 +155,11 @@ KNOWN: dict[str, Known] = {
         _any(r"shared memory segment", r"/dev/shm/nccl", r"No space left on device.*(?:shm|nccl)"),  # noqa: S108
         "/dev/shm was too small",  # noqa: S108 - a message
         "make it larger (shared_memory_gib)",
+    ),
+    "disk": Known(
+        _any(r"\[Errno 28\] No space left on device", r"\bStorageFull\b"),
+        "a disk was full, or /dev/shm",
+        "see what the program was writing to: a larger volume for it (volume_gib, a claim), or shared_memory_gib",
     ),
     "memory registration": Known(
         _any(
@@ -249,6 +261,16 @@ KNOWN: dict[str, Known] = {
         "a program is missing in the image",
         "use an image that has it, in a folder of its PATH",
     ),
+    "module": Known(
+        _any(r"^(?:E\s{1,9})?ModuleNotFoundError: No module named", r"^ImportError: cannot import name"),
+        "a Python module is missing in the image, or is of another version",
+        "use an image that has it",
+    ),
+    "architecture": Known(
+        _any(r"\bexec format error"),
+        "a program is of another processor than the node",
+        "use an image of the node's architecture: arm64 for Grace (GB200), amd64 for the others",
+    ),
     "fork": Known(
         _any(r"libfabric EFA provider is operating in", r"operation involving a call to fork"),
         "a process that uses EFA was forked",
@@ -258,6 +280,11 @@ KNOWN: dict[str, Known] = {
         _any(r"error while loading shared libraries", r"\.so[.\d]{0,40}: cannot open shared object file"),
         "a shared library is missing",
         "install it in the image, or let LD_LIBRARY_PATH name its folder on every node",
+    ),
+    "symbol": Known(
+        _any(r"symbol lookup error", r"version `[\w.]{1,60}' not found \(required by"),
+        "a shared library is of another version than the program was built for",
+        "let LD_LIBRARY_PATH name the folder of the one that the program was built with, or build it in the image",
     ),
     "xid": Known(
         _any(r"NVRM: Xid \(", r"\bXid \d{1,4}\b", r"\bSXid\b"),
@@ -270,6 +297,7 @@ KNOWN: dict[str, Known] = {
             *(r"\bSIGBUS\b", r"Bus error \(", r"Signal: Bus error"),
             *(r"exited on signal 7\b", r"exitcode\s{0,9}: -7\b"),
             r"Caught signal 7\b",
+            r"Fatal Python error: Bus error",
         ),
         "a program ended with a bus error, most often because /dev/shm was full",
         "make it larger (shared_memory_gib)",
@@ -277,7 +305,7 @@ KNOWN: dict[str, Known] = {
     "crash": Known(
         _any(
             *(r"Caught signal 11\b", r"Signal: Segmentation fault", r"exited on signal 11\b", r"\bSIGSEGV\b"),
-            *(r"Segmentation fault \(", r"exitcode\s{0,9}: -11\b"),
+            *(r"Segmentation fault \(", r"exitcode\s{0,9}: -11\b", r"Fatal Python error: Segmentation fault"),
         ),
         "a program crashed (segmentation fault)",
         "see which library its first frames name; NCCL, aws-ofi-nccl and MPI of the image have to fit each other",
@@ -292,6 +320,7 @@ KNOWN: dict[str, Known] = {
                 r"unhandled cuda error",
             ),
             *(r"ncclUnhandledCudaError", r"CUDA driver version is insufficient", r"no CUDA-capable device"),
+            *(r"No CUDA GPUs are available", r"ProcessGroupNCCL is only supported with GPUs"),
         ),
         "CUDA gave up",
         "see whether the image's CUDA fits the nodes' driver, and run the GPUs' diagnostics (kind: dcgm)",
@@ -318,7 +347,8 @@ KNOWN: dict[str, Known] = {
             ),
             *(
                 r"\*\*\* stack smashing detected",
-                r"free\(\): invalid",
+                r"(?:free|munmap_chunk)\(\): invalid",
+                r"Fatal Python error: Aborted",
                 r"Aborted \(core dumped\)",
                 r"MPI_ABORT was invoked",
             ),
@@ -374,10 +404,16 @@ KNOWN: dict[str, Known] = {
             *(r"srun: error:", r"slurmstepd: error:", r"srun: Job step aborted"),
             *(r"DUE TO (?:TIME LIMIT|NODE FAILURE)",),
             *(r"\bEvicted\b", r"node was low on resource", r"ImagePullBackOff", r"ErrImagePull", r"CrashLoopBackOff"),
+            r"OCI runtime create failed",
             r"No valid EFA devices found",
         ),
         "what started the job says that it failed",
         "see the first error before that line, and the job's or pod's events",
+    ),
+    "stopped": Known(
+        _any(r"Received \d{1,2} death signal", r"SignalException: Process \d{1,9} got signal"),
+        "what started the processes told them to end",
+        "see why: another pod that failed first, a pod that was evicted or preempted, a node that was replaced",
     ),
     "exit": Known(
         _any(
@@ -423,6 +459,7 @@ _WORDS = (
     "|low on resource|backoff|no valid efa|exit code|exit status|exited with|oom-kill|watchdog"
     "|waiting for key|nvlink|nvls|no such file|not found|efa provider|could not find|a call to fork|ucx"
     "|unable to complete|specified host|job step|does not know how"
+    "|storagefull|no module named|symbol lookup|no cuda gpus|only supported with|munmap_chunk"
 )
 WORDS = tuple(word.encode() for word in _WORDS.split("|"))
 """What a line has at least one of, in small letters, if any failure fits it."""
