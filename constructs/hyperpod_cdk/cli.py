@@ -545,6 +545,7 @@ app.command()(review.review)
 app.command()(review.diagram)
 app.command()(transitions.plan)
 app.command()(transitions.deploy)
+app.command()(transitions.destroy)
 
 
 @charts.command("images")

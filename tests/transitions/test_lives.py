@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hyperpod_cdk.catalog import prices
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
@@ -21,10 +22,12 @@ from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import read_assembly
 from hyperpod_cdk.transitions.cdk import Cdk
 from hyperpod_cdk.transitions.model import Plan
-from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk.transitions.run import Deployment, Destruction
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from hyperpod_cdk_rehearsal.left_over import Snapshot, kept_and_unexpected, snapshot
 from tests.support.assembly import PROJECT
+from tests.support.callers import with_callers
 from tests.support.embedded import Embedded, embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
@@ -33,6 +36,7 @@ SMALL = """
 name: small
 account: "111122223333"
 region: us-east-1
+tags: {cost-center: "42"}
 eks: {admin_role_arns: ["arn:aws:iam::111122223333:role/admin"], public_access_cidrs: [0.0.0.0/0]}
 network:
   vpc_cidr: 10.192.0.0/16
@@ -82,6 +86,13 @@ def last_file_system_out(data: dict[str, Any]) -> None:
     del data["storage"]
 
 
+def karpenter_off(data: dict[str, Any]) -> None:
+    """Turn Karpenter off: its pools go, and the groups that it scaled."""
+    data["hyperpod"]["autoscaling"] = "disabled"
+    del data["hyperpod"]["karpenter_pools"]
+    data["hyperpod"]["instance_groups"] = [each for each in data["hyperpod"]["instance_groups"] if each["count"]]
+
+
 @dataclass
 class Person:
     """Says yes to everything, and keeps what was shown."""
@@ -108,13 +119,14 @@ class WithPlaceholder:
     """Deploys the chart's placeholder, as a rehearsal does; else the CDK CLI as it is given."""
 
     cdk: Any
+    name: str
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, arguments: Sequence[str]) -> None:
         self.ran.append(tuple(arguments[3 : arguments.index("--concurrency")]))
-        chart = ["--parameters", f"small-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"]
+        chart = ["--parameters", f"{self.name}-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"]
         # the CDK CLI knows only parameters of stacks that it deploys
-        is_there = any(each in arguments for each in ("small/*", "small/foundation"))
+        is_there = any(f"{self.name}/{each}" in arguments for each in ("*", "foundation"))
         self.cdk.run([*arguments, *(chart if is_there else [])])
 
 
@@ -125,7 +137,9 @@ class Life:
     there: Embedded
     cdk: Any
     folder: Path
-    data: dict[str, Any] = field(default_factory=lambda: yaml.safe_load(SMALL))
+    aws: Aws
+    before: Snapshot
+    data: dict[str, Any]
     count: int = 0
 
     def change(self, edit: Edit | None = None) -> tuple[list[tuple[str, ...]], Person]:
@@ -133,11 +147,11 @@ class Life:
         if edit is not None:
             edit(self.data)
         self.count += 1
-        file = self.folder / "small.yaml"
+        file = self.folder / "edited.yaml"
         file.write_text(yaml.safe_dump(self.data, sort_keys=False), encoding="utf-8")
         assembly = self.folder / f"assembly-{self.count}"
         self.cdk.synth(file, assembly)
-        person, cdk = Person(), WithPlaceholder(self.cdk)
+        person, cdk = Person(), WithPlaceholder(self.cdk, self.data["name"])
         assert self.deployment(assembly, person, cdk).run(), "\n".join(person.told)
         # what stands is what the file says: another one finds nothing to do
         again = Person()
@@ -145,12 +159,28 @@ class Life:
         assert again.shown[0].steps == ()
         return cdk.ran, person
 
+    def destroy(self) -> Plan:
+        """Destroy it by its name, as 'destroy' does; give what was shown."""
+        person, own = Person(), Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+        ended = Destruction(
+            aws=lambda: LiveAws.open(region=self.data["region"], account=ACCOUNT, own=own),
+            head=Source(
+                assembly=read_assembly(self.folder / f"assembly-{self.count}", self.data["name"]),
+                side=Side(label="working tree"),
+            ),
+            person=person,
+            pause=lambda _: None,
+        )
+        assert ended.run(), "\n".join(person.told)
+        assert self.stacks() == {}
+        return person.shown[0]
+
     def deployment(self, assembly: Path, person: Person, cdk: Cdk) -> Deployment:
         """Give the deployment of an assembly as 'deploy' makes it."""
         own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
         return Deployment(
-            aws=lambda: LiveAws.open(region=REGION, account=ACCOUNT, own=own),
-            head=Source(assembly=read_assembly(assembly, "small"), side=Side(label="working tree")),
+            aws=lambda: LiveAws.open(region=self.data["region"], account=ACCOUNT, own=own),
+            head=Source(assembly=read_assembly(assembly, self.data["name"]), side=Side(label="working tree")),
             cdk=cdk,
             person=person,
             pause=lambda _: None,
@@ -163,24 +193,30 @@ class Life:
 
 
 @contextmanager
-def living(folder: Path, monkeypatch: pytest.MonkeyPatch, *, real: bool = False) -> Iterator[Life]:
-    """Give the environment deployed, by the unmodified CDK CLI or by what plays it."""
-    file = folder / "small.yaml"
-    file.write_text(SMALL, encoding="utf-8")
+def living(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, text: str = SMALL, is_real: bool = False
+) -> Iterator[Life]:
+    """Give an environment deployed, by the unmodified CDK CLI or by what plays it."""
+    file = folder / "first.yaml"
+    file.write_text(text, encoding="utf-8")
+    data = yaml.safe_load(text)
     document = satisfying(load_environment(file).environment)
-    with embedded({**document, "bootstrap": None} if real else document, is_hurried=True) as there:
+    if is_real:
+        document["bootstrap"] = None
+    with embedded(document, region=data["region"], is_hurried=True) as there:
         for name, value in there.environment().items():
             monkeypatch.setenv(name, value)
-        cdk: Any = InProcessCdk(Aws(there, folder))
-        if real:
+        aws = Aws(there, folder)
+        before = snapshot(aws)
+        cdk: Any = InProcessCdk(aws)
+        if is_real:
             cdk = CdkCli(project=PROJECT, scratch=folder, environment=there.environment())
-        life = Life(there, cdk, folder)
-        if real:
             assembly = folder / "bootstrap"
             cdk.synth(file, assembly)
-            cdk.run(["bootstrap", f"aws://{ACCOUNT}/{REGION}", "--app", str(assembly)])
+            cdk.run(["bootstrap", f"aws://{ACCOUNT}/{data['region']}", "--app", str(assembly)])
+        life = Life(there, cdk, folder, aws, before, data)
         ran, _ = life.change()
-        assert ran == [("small/*",)]
+        assert ran == [(f"{data['name']}/*",)]
         yield life
 
 
@@ -212,11 +248,48 @@ def test_keys_a_zone_and_the_last_file_system_go(tmp_path: Path, monkeypatch: py
         # both are retained: no plan deletes data
         assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == 2
 
+        life.destroy()
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_destroy_leaves_what_it_says_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with living(tmp_path, monkeypatch) as life:
+        vpc = life.there.client("fsx").describe_file_systems()["FileSystems"][0]["VpcId"]
+        subnets = life.there.client("ec2").describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"]
+        made = [each for each in subnets if not each["CidrBlock"].startswith("10.192.")]
+        assert len(made) == 3
+        # network.retain asks for them
+        asked = {vpc, *(each["SubnetId"] for each in made)}
+        shown = life.destroy()
+        kept, unexpected = kept_and_unexpected(
+            life.aws, life.before, region=REGION, prices=prices.shipped(), asked=asked
+        )
+        assert unexpected == []
+        said = {each.partition(" stays in the account")[0] for step in shown.steps for each in step.stays}
+        assert {"small-storage / Lustre-near/FileSystem", "small-storage / Lustre-far/FileSystem"} <= said
+        assert len([each for each in kept if each.kind == "FSx file system"]) == 2
+        # the next life needs no step in between
+        life.change()
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_karpenter_goes_after_its_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = with_callers((PROJECT / "examples" / "karpenter-spot.yaml").read_text(encoding="utf-8"))
+    with living(tmp_path, monkeypatch, text=text) as life:
+        ran, person = life.change(karpenter_off)
+        assert ran == [("spot/foundation", "spot/platform", "--exclusively"), ("spot/*",)]
+        why = person.shown[0].steps[0].why
+        assert any("whose nodes go only while spot-hyperpod has it running" in each for each in why)
+        cluster = life.there.client("sagemaker").describe_cluster(ClusterName="spot")
+        assert cluster.get("AutoScaling", {}).get("Mode") != "Enable"
+
 
 @pytest.mark.examples
 @pytest.mark.timeout(900)
 def test_the_unmodified_cdk_cli_takes_a_file_system_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with living(tmp_path, monkeypatch, real=True) as life:
+    with living(tmp_path, monkeypatch, is_real=True) as life:
         ran, _ = life.change(lambda data: data["storage"]["lustre"].pop())
         assert ran[-1] == ("small/*",)
         assert ("--exclusively" in ran[0], "small/platform" in ran[0], len(ran)) == (True, True, 2)

@@ -129,7 +129,7 @@ def test_the_fewest_steps_of_which_cloudformation_refuses_none(base: Assembly, h
     # what does not differ is at the head already
     start |= {each.name: "head" for each in head.stacks if each.name not in found.actions}
     fewest = cloudformation.fewest(start, found.actions)
-    dependencies = {each.name: each.dependencies for each in head.stacks}
+    dependencies = {each.name: each.dependencies for each in (*base.stacks, *head.stacks)}
     if fewest is None:
         with pytest.raises(CircleError):
             batches(found.actions, found.orders, dependencies)

@@ -254,3 +254,61 @@ def test_a_parameter_without_a_value_is_a_note() -> None:
     assert planned(EMPTY, head).notes == (
         "dev-one has no value for its parameter Chart, and is not deployed without one: Pull it.",
     )
+
+
+def _cluster(**parts: Any) -> dict[str, Any]:
+    return {"Cluster": {"Type": "AWS::SageMaker::Cluster", "Properties": {"ClusterName": "dev", **parts}}}
+
+
+def _pool() -> dict[str, Any]:
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "gpu"}}
+    manifest = {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": {"Manifest": json.dumps([pool])}}
+    return {"Pool": manifest}
+
+
+KARPENTER = {"AutoScaling": {"Mode": "Enable", "AutoScalerType": "Karpenter"}}
+
+
+def test_karpenters_pools_go_before_it_is_turned_off() -> None:
+    base = assembly(
+        stack("hyperpod", resources=_cluster(**KARPENTER)), stack("platform", after=["hyperpod"], resources=_pool())
+    )
+    off = _cluster(AutoScaling={"Mode": "Disable"})
+    found = planned(base, assembly(stack("hyperpod", resources=off), stack("platform", after=["hyperpod"])))
+    assert steps(found) == [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-hyperpod")]
+    assert found.steps[0].why == (
+        "dev-platform drops the Karpenter pools gpu, whose nodes go only while dev-hyperpod has it running.",
+    )
+    (first,) = found.steps[0].first
+    assert first == (
+        "End what runs on nodes of NodePool gpu and must not be disrupted: Karpenter drains them, and the deployment "
+        "gives up after 15 minutes."
+    )
+    # pools that go while Karpenter goes on need no step of their own
+    on = stack("hyperpod", resources=_cluster(**KARPENTER, NodeRecovery="None"))
+    assert steps(planned(base, assembly(on, stack("platform", after=["hyperpod"])))) == [
+        ("deploy", "dev-hyperpod", "dev-platform")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "on", "written"),
+    [
+        ("AutoScaling", KARPENTER["AutoScaling"], "autoscaling: disabled"),
+        ("TieredStorageConfig", {"Mode": "Enable"}, "tiered_checkpointing: {enabled: false}"),
+    ],
+)
+def test_what_only_leaves_the_template_is_not_known_to_be_off(name: str, on: dict[str, str], written: str) -> None:
+    base = assembly(stack("hyperpod", resources=_cluster(**{name: on})))
+
+    def unknown(**parts: Any) -> list[str]:
+        (step,) = planned(base, assembly(stack("hyperpod", resources=_cluster(NodeRecovery="None", **parts)))).steps
+        return [each for each in step.unknown if "leaves the template" in each]
+
+    (said,) = unknown()
+    assert said == (
+        f"dev-hyperpod / Cluster: {name} is on and leaves the template, and AWS may leave it on; deploy {written} "
+        "first, and leave it out afterwards."
+    )
+    assert unknown(**{name: {"Mode": "Disable"}}) == []
+    assert unknown(**{name: on}) == []

@@ -17,7 +17,7 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.cdk import CdkFailedError
 from hyperpod_cdk.transitions.model import Plan
-from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk.transitions.run import Deployment, Destruction
 from tests.transitions.stacks import ACCOUNT, REGION, assembly, stack
 
 BASE = assembly(
@@ -286,3 +286,81 @@ def test_what_holds_a_deletion_is_said(tmp_path: Path) -> None:
         "dev-storage: Vpc (AWS::EC2::VPC): in use",
         "dev-storage is DELETE_FAILED; take away what holds it, and delete it again. Nothing else of it is lost.",
     ]
+
+
+def destruction(cloud: Cloud, person: FakePerson) -> Destruction:
+    head = Source(assembly=BASE, side=Side(label="working tree"))
+    return Destruction(aws=lambda: cloud, head=head, person=person, pause=lambda _: None)
+
+
+def _protected() -> Cloud:
+    cloud = standing()
+    cloud.stacks = {name: replace(each, termination_protection=True) for name, each in cloud.stacks.items()}
+    return cloud
+
+
+def test_a_destroy_deletes_each_stack_after_those_that_use_it() -> None:
+    cloud, person = _protected(), FakePerson(["dev"])
+    assert destruction(cloud, person).run()
+    assert cloud.stacks == {}
+    assert [each for each in cloud.ran if each[0] == "delete_stack"] == [
+        ("delete_stack", "dev-platform"),
+        ("delete_stack", "dev-storage"),
+        ("delete_stack", "dev-network"),
+    ]
+    assert person.asked == ["Type dev to destroy it"]
+    assert person.told[-1] == "dev: no stack of it is left."
+    # and there is nothing to do for another one
+    again = FakePerson()
+    assert destruction(cloud, again).run()
+    assert [each.verdict for each in again.shown] == ["Nothing is deployed."]
+
+
+@pytest.mark.parametrize("typed", ["", "yes", "Dev"])
+def test_nothing_is_destroyed_but_by_the_name(typed: str) -> None:
+    cloud, person = _protected(), FakePerson([typed])
+    assert not destruction(cloud, person).run()
+    assert cloud.ran == []
+    assert person.told == ["nothing was changed"]
+
+
+def test_a_plan_of_a_destroy_changes_nothing() -> None:
+    cloud, person = _protected(), FakePerson()
+    plan = destruction(cloud, person).planned()
+    assert [(each.action, *each.stacks) for each in plan.steps] == [
+        ("delete", "dev-platform", "dev-storage", "dev-network")
+    ]
+    assert (cloud.ran, person.shown) == ([], [])
+
+
+def test_a_destroy_that_is_held_goes_on_where_it_was() -> None:
+    cloud, person = standing(holds="dev-storage"), FakePerson(["dev"])
+    assert not destruction(cloud, person).run()
+    assert set(cloud.stacks) == {"dev-storage", "dev-network"}
+    assert person.told[-1] == "What is gone is gone; destroy again, which goes on from what stands."
+    cloud.holds = ""
+    assert destruction(cloud, FakePerson(["dev"])).run()
+    assert cloud.stacks == {}
+
+
+def test_a_destroy_of_what_another_stack_uses_is_refused() -> None:
+    cloud, person = standing(), FakePerson()
+    cloud.stacks["theirs"] = replace(stack("theirs", imports=["vpc"]), name="theirs")
+    assert not destruction(cloud, person).run()
+    assert (cloud.ran, person.asked) == ([], [])
+    (refusal,) = person.shown[0].refusals
+    assert refusal.why == "dev-network would change or drop its export vpc, which theirs imports."
+
+
+def test_what_is_deployed_while_a_destroy_is_agreed_to_is_not_destroyed() -> None:
+    cloud = standing()
+
+    class Slow(FakePerson):
+        def types(self, question: str, word: str) -> bool:
+            cloud.stacks["dev-network"] = stack("network", exports=["vpc", "more"])
+            return super().types(question, word)
+
+    person = Slow(["dev"])
+    assert not destruction(cloud, person).run()
+    assert cloud.ran == []
+    assert person.told == ["what is deployed changed since it was shown; nothing was changed. Destroy it again."]

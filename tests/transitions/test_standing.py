@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.model import Refusal
-from hyperpod_cdk.transitions.standing import Standing, read_standing
+from hyperpod_cdk.transitions.standing import Standing, read_standing, read_to_destroy
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession
 from tests.transitions.stacks import ACCOUNT, REGION, assembly, stack
 
@@ -21,7 +23,12 @@ NOT_IMPORTED = Fails("ValidationError", "Export 'vpc' is not imported by any sta
 
 
 def standing(
-    statuses: dict[str, str], *, head: Assembly = HEAD, deployed: Assembly = HEAD, imports: Any = NOT_IMPORTED
+    statuses: dict[str, str],
+    *,
+    head: Assembly = HEAD,
+    deployed: Assembly = HEAD,
+    imports: Any = NOT_IMPORTED,
+    read: Callable[[Api, Assembly], Standing] = read_standing,
 ) -> Standing:
     templates = {each.name: each.template for each in deployed.stacks}
     arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
@@ -37,7 +44,7 @@ def standing(
         }
     )
     own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
-    return read_standing(LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session()), head)
+    return read(LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session()), head)
 
 
 def test_what_stands_is_planned_from() -> None:
@@ -51,12 +58,12 @@ def test_what_stands_is_planned_from() -> None:
     [
         (
             "UPDATE_IN_PROGRESS",
-            "dev-storage is UPDATE_IN_PROGRESS: another deployment of it is under way.",
+            "dev-storage is UPDATE_IN_PROGRESS: CloudFormation works on it.",
             "Wait until it has ended, then plan again.",
         ),
         (
             "DELETE_IN_PROGRESS",
-            "dev-storage is DELETE_IN_PROGRESS: another deployment of it is under way.",
+            "dev-storage is DELETE_IN_PROGRESS: CloudFormation works on it.",
             "Wait until it has ended, then plan again.",
         ),
         (
@@ -95,9 +102,11 @@ def test_a_stack_of_somebody_else_has_our_name() -> None:
         {"dev-foundation": "CREATE_COMPLETE", "dev-storage": "CREATE_COMPLETE"},
         deployed=assembly(FOUNDATION, theirs),
     )
-    assert [each.why for each in found.blockers] == [
-        "dev-storage is deployed and has no resource in common with it: it is somebody else's, or of another app."
-    ]
+    (refusal,) = found.blockers
+    assert refusal.why == (
+        "dev-storage is deployed and has no resource in common with the stack of that name: it is somebody else's, or "
+        "of another app."
+    )
 
 
 @pytest.mark.parametrize(("imports", "blocked"), [(["vpc"], 0), ([], 1)])
@@ -109,8 +118,8 @@ def test_a_stack_that_left_the_app_is_ours_where_it_is_joined_to_ours(imports: l
         head=assembly(FOUNDATION),
         deployed=deployed,
     )
-    why = "dev-platform is deployed and belongs to no other stack of this environment: it is somebody else's, or of"
-    assert [each.why for each in found.blockers] == [f"{why} another app."] * blocked
+    why = "dev-platform is deployed and uses nothing of this environment's stacks, nor they of it: it is somebody"
+    assert [each.why for each in found.blockers] == [f"{why} else's, or of another app."] * blocked
 
 
 def test_who_else_imports_is_asked_of_what_goes() -> None:
@@ -121,3 +130,23 @@ def test_who_else_imports_is_asked_of_what_goes() -> None:
     assert found.importers == {"vpc": ("theirs",)}
     with pytest.raises(AssemblyError, match=r"^who imports what would change cannot be read: "):
         standing(statuses, head=head, imports=Fails("AccessDenied", "no"))
+
+
+@pytest.mark.parametrize("status", ["UPDATE_ROLLBACK_FAILED", "DELETE_FAILED", "ROLLBACK_COMPLETE", "ROLLBACK_FAILED"])
+def test_all_that_bears_our_names_is_destroyed_whatever_its_state(status: str) -> None:
+    head = assembly(FOUNDATION, stack("storage", imports=["vpc"], after=["foundation"]), stack("more"))
+    found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}, head=head, read=read_to_destroy)
+    assert {each.name: each.dependencies for each in found.base.stacks} == {
+        "dev-foundation": (),
+        "dev-storage": () if status == "ROLLBACK_COMPLETE" else ("dev-foundation",),
+    }
+    assert (found.blockers, found.head.stacks, found.importers) == ((), (), {})
+
+
+def test_what_is_under_way_or_of_others_is_not_destroyed() -> None:
+    found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": "UPDATE_IN_PROGRESS"}, read=read_to_destroy)
+    assert [each.why for each in found.blockers] == ["dev-storage is UPDATE_IN_PROGRESS: CloudFormation works on it."]
+    found = standing(
+        {"dev-foundation": "CREATE_COMPLETE"}, read=read_to_destroy, imports={"Imports": ["dev-foundation", "theirs"]}
+    )
+    assert found.importers == {"vpc": ("theirs",)}

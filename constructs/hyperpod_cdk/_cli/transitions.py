@@ -1,4 +1,4 @@
-"""The verbs ``plan`` and ``deploy``: the steps from what is deployed to what the file says, told and done."""
+"""The verbs ``plan``, ``deploy`` and ``destroy``: the steps from what is deployed to what is wanted, told and done."""
 
 from __future__ import annotations
 
@@ -187,6 +187,48 @@ def deploy(
             )
             raise
     finish(passed=done, strict=False)
+
+
+def destroy(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="Only tell what goes and what stays; changes nothing.")
+    ] = False,
+    head: Annotated[
+        str | None,
+        typer.Option("--head", metavar="REF|DIR", help="Where the file is that says which environment it is."),
+    ] = None,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+    output: Annotated[Format, typer.Option("--format", help="How --plan is written.")] = Format.TEXT,
+) -> None:
+    """Destroy the environment: what goes, what stays and costs, then its name typed, then its stacks in order.
+
+    Termination protection is lifted stack by stack, each right before its deletion. What is retained stays. Failed or
+    interrupted, the next one goes on from what stands. Exit code 1 where something is in the way or nobody confirms.
+    """
+    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.run import Destruction  # noqa: PLC0415 - as above
+
+    if output is Format.JSON and not only_plan:
+        usage("--format json is for --plan")
+    root = root_of(project, runs_extensions=False)
+    with (
+        assembly_errors(),
+        aws_errors(),
+        synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
+    ):
+        _, new = found
+        run = Destruction(aws=_opened(context, new), head=new, person=_Terminal(is_there=True))
+        if not only_plan:
+            finish(passed=run.run(), strict=False)
+            return
+        planned = run.planned()
+    typer.echo(pages.plan_json(planned) if output is Format.JSON else pages.text(planned), nl=False)
+    finish(passed=not planned.refusals, strict=False)
 
 
 def _opened(context: typer.Context, head: Source) -> Callable[[], Api]:

@@ -13,11 +13,15 @@ from hyperpod_cdk.transitions.model import Action
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """One stack's operation comes before another's: what CloudFormation refuses otherwise, with the reason."""
+    """One stack's operation comes before another's, and why.
+
+    ``is_checked`` says whether CloudFormation refuses the other way round; a service does not, and does harm.
+    """
 
     first: str
     then: str
     why: str
+    is_checked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +48,24 @@ def batches(
     """Give the fewest steps that keep all ``orders``.
 
     ``actions`` are the operations by stack; ``dependencies`` are those of the app, along which ``cdk deploy`` orders
-    the stacks of one call. They are kept among stacks that are deployed too where no order is against it. Stacks are
-    deleted as late as that allows. Raises CircleError.
+    the stacks of one call. They are kept among stacks that are deployed too where no order is against it, and turned
+    round among those that are deleted. Stacks are deleted as late as that allows. Raises CircleError.
     """
     known = [order for order in orders if order.first in actions and order.then in actions]
     then: dict[str, set[str]] = {name: set() for name in actions}
     for order in known:
         then[order.first].add(order.then)
     _refuse_circles(then, known)
-    of_app = {name: {each for each in dependencies.get(name, ()) if actions.get(each) == "deploy"} for name in actions}
+    of_app = {
+        name: {each for each in dependencies.get(name, ()) if actions.get(each) == action}
+        for name, action in actions.items()
+    }
     for name, action in actions.items():
-        for needed in sorted(of_app[name] if action == "deploy" else ()):
-            if not _leads(then, name, needed):
-                then[needed].add(name)
+        for needed in sorted(of_app[name]):
+            # what others depend on is made before them, and goes after them
+            first, last = (needed, name) if action == "deploy" else (name, needed)
+            if not _leads(then, last, first):
+                then[first].add(last)
     return _fewest(actions, then, of_app)
 
 

@@ -14,14 +14,14 @@ from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
 from hyperpod_cdk.review.nouns import count, joined
-from hyperpod_cdk.review.rights.kubernetes import called, objects
+from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import apart, compare
-from hyperpod_cdk.templates.values import resolve
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
+from hyperpod_cdk.transitions.services import POOLS, kubernetes_objects, left_on, orders
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
@@ -30,7 +30,6 @@ _EXPORT: Final = "Export "
 """How the blast radius begins the path of an export among the properties of what it gives."""
 
 _CLAIM: Final = "PersistentVolumeClaim"
-_POOLS: Final = ("NodePool", "HyperpodNodeClass")
 _VOLUME: Final = "PersistentVolume"
 _WORDS: Final = {
     Effect.REPLACED: "replaced",
@@ -62,11 +61,13 @@ def plan(
     """
     base = apart(base, head)
     found = needs(base, head, compare(base, head))
+    found.orders += orders(base, head)
     refusals = [*blockers, *_held(found.held), *_missing(found), *_outsiders(found, importers or {})]
     steps: list[Step] = []
     if not refusals:
         try:
-            ordered = batches(found.actions, found.orders, {stack.name: stack.dependencies for stack in head.stacks})
+            dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
+            ordered = batches(found.actions, found.orders, dependencies)
         except CircleError as circle:
             refusals.append(_circle(circle))
         else:
@@ -99,9 +100,12 @@ def _steps(
     deploys = [number for number, batch in enumerate(ordered) if batch.action == "deploy"]
     for number, batch in enumerate(ordered):
         before = _assembly(base, head, state)
-        emptied = {name: _emptied(state[name]) for name in batch.stacks if batch.action == "delete"}
+        emptied = {name: _emptied(state, batch, name) for name in batch.stacks if batch.action == "delete"}
         new = emptied or {name: head.by_name[name] for name in batch.stacks}
         after = _assembly(base, head, {**state, **new})
+        if emptied:
+            others = tuple(each for each in after.stacks if each.name not in emptied)
+            after = replace(after, stacks=(*emptied.values(), *others))
         changes = compare(before, after)
         radius = blast_radius(before, after, changes)
         refusals += [refusal for each in radius.resources if (refusal := _refused(each)) is not None]
@@ -123,7 +127,7 @@ def _steps(
                 does=tuple(_does(batch, radius, before)),
                 interrupts=tuple(_interrupts(radius)),
                 stays=tuple(_stays(radius)),
-                unknown=tuple(_unknown(radius)),
+                unknown=(*_unknown(radius), *left_on(before, after)),
                 first=tuple(_first(before, radius)),
                 loses=tuple(_loses(before, radius)),
                 back=_back(batch, before, after, radius),
@@ -147,9 +151,11 @@ def _assembly(base: Assembly, head: Assembly, state: Mapping[str, Stack]) -> Ass
     return replace(head, stacks=tuple(state[name] for name in names if name in state))
 
 
-def _emptied(stack: Stack) -> Stack:
-    """Give a stack that is about to be deleted: without its resources, of which each then has its fate."""
-    return replace(stack, template={**stack.template, "Resources": {}, "Outputs": {}})
+def _emptied(state: Mapping[str, Stack], batch: Batch, name: str) -> Stack:
+    """Give a stack that is deleted: without its resources, of which each then has its fate, after those that use it."""
+    users = tuple(each for each in batch.stacks if name in state[each].dependencies)
+    template = {**state[name].template, "Resources": {}, "Outputs": {}}
+    return replace(state[name], template=template, dependencies=users)
 
 
 # what is typed
@@ -192,7 +198,8 @@ def _why(found: Needs, batch: Batch, later: Sequence[Batch]) -> Iterator[str]:
     after = {name for each in later for name in each.stacks}
     for order in found.orders:
         if order.first in batch.stacks and order.then in after:
-            yield f"{order.why}; CloudFormation refuses it the other way round."
+            refused = "; CloudFormation refuses it the other way round" if order.is_checked else ""
+            yield f"{order.why}{refused}."
 
 
 def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
@@ -264,14 +271,14 @@ def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
         resource = before.find(each.stack, each.logical_id)
         if resource is None or each.effect not in (Effect.DELETED, Effect.REPLACED):
             continue
-        for kind, namespace, name in sorted({called(one) for one in _objects(before, resource)}):
+        for kind, namespace, name in sorted({called(one) for one in kubernetes_objects(before, resource)}):
             where = f"{namespace}/{name}" if namespace else name
             if kind == _CLAIM:
                 yield (
                     f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
                     "deployment gives up after 15 minutes."
                 )
-            elif kind in _POOLS:
+            elif kind in POOLS:
                 yield (
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
                     "the deployment gives up after 15 minutes."
@@ -283,7 +290,7 @@ def _is_view(assembly: Assembly, resource: Resource) -> bool:
 
     Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
     """
-    found = list(_objects(assembly, resource))
+    found = list(kubernetes_objects(assembly, resource))
     retained = {
         called(each)[2]
         for each in found
@@ -300,11 +307,6 @@ def _is_view(assembly: Assembly, resource: Resource) -> bool:
 def _spec(each: Mapping[str, Any]) -> Mapping[str, Any]:
     spec = each.get("spec")
     return spec if isinstance(spec, dict) else {}
-
-
-def _objects(assembly: Assembly, resource: Resource) -> Iterator[dict[str, Any]]:
-    if resource.type.startswith("Custom::"):
-        yield from objects(resolve(assembly, resource.stack, resource.properties))
 
 
 def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -13,11 +13,11 @@ from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.review.standing import digest_of, fingerprints
-from hyperpod_cdk.templates.assembly import AssemblyError
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
 from hyperpod_cdk.transitions.model import Plan, Step
 from hyperpod_cdk.transitions.plan import SIDE_BY_SIDE, plan
-from hyperpod_cdk.transitions.standing import POLL_SECONDS, Standing, read_standing, settle
+from hyperpod_cdk.transitions.standing import POLL_SECONDS, Standing, read_standing, read_to_destroy, settle
 
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
@@ -161,7 +161,8 @@ class Deployment:
 
     def _do(self, step: Step) -> bool:
         if step.action == "delete":
-            return all(self._delete(name) for name in step.stacks)
+            deployed = read_standing(self.aws(), self.head.assembly).base
+            return delete_stacks(self.aws(), step.stacks, deployed, say=self.person.say, pause=self.pause)
         folder = self.head.assembly.folder
         if folder is None:
             raise AssemblyError("what is to be deployed lies in no folder")
@@ -173,36 +174,122 @@ class Deployment:
             return False
         return True
 
-    def _delete(self, name: str) -> bool:
-        """Delete a stack that left the app, its protection lifted first."""
-        aws = self.aws()
-        try:
-            (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
-            if stack.get("EnableTerminationProtection"):
-                aws.send(
-                    "cloudformation",
-                    "update_termination_protection",
-                    StackName=name,
-                    EnableTerminationProtection=False,
-                )
-            aws.send("cloudformation", "delete_stack", StackName=stack["StackId"])
-            while (status := self._status(aws, stack["StackId"])) not in (_GONE, _KEPT):
-                self.pause(POLL_SECONDS)
-        except NotAnswered as missing:
-            self.person.say(f"{name} could not be deleted: {missing.sentence}")
-            return False
-        if status == _GONE:
-            self.person.say(f"{name}: deleted")
-            return True
-        for each in _reasons(aws, stack["StackId"]):
-            self.person.say(f"{name}: {each}")
-        self.person.say(f"{name} is {_KEPT}; take away what holds it, and delete it again. Nothing else of it is lost.")
-        return False
 
-    @staticmethod
-    def _status(aws: Api, stack_id: str) -> str:
+@dataclass(frozen=True, kw_only=True)
+class Destruction:
+    """The end of an environment: ``head`` says whose stacks they are and what depends on what."""
+
+    aws: Callable[[], Api]
+    head: Source
+    person: Person
+    pause: Callable[[float], None] = time.sleep
+
+    def planned(self) -> Plan:
+        """Tell what goes and what stays; changes nothing. Raises AssemblyError where AWS does not answer."""
+        return self._planned(read_to_destroy(self.aws(), self.head.assembly))
+
+    def run(self) -> bool:
+        """Show what goes, ask for the environment's name, and delete it; give whether nothing of it is left.
+
+        Raises AssemblyError where AWS does not answer.
+        """
+        name = self.head.assembly.environment
+        settle(self.aws, name, say=self.person.say, pause=self.pause)
+        standing = read_to_destroy(self.aws(), self.head.assembly)
+        shown = self._planned(standing)
+        self.person.show(shown)
+        if shown.refusals:
+            return False
+        for step in shown.steps:
+            if not self.person.types(f"Type {name} to destroy it", name):
+                self.person.say("nothing was changed")
+                return False
+            if fingerprints(read_to_destroy(self.aws(), self.head.assembly).base) != fingerprints(standing.base):
+                self.person.say("what is deployed changed since it was shown; nothing was changed. Destroy it again.")
+                return False
+            if not delete_stacks(self.aws(), step.stacks, standing.base, say=self.person.say, pause=self.pause):
+                self.person.say("What is gone is gone; destroy again, which goes on from what stands.")
+                return False
+        if shown.steps:
+            self.person.say(f"{name}: no stack of it is left.")
+        return True
+
+    def _planned(self, standing: Standing) -> Plan:
+        found = plan(
+            standing.base,
+            standing.head,
+            base_side=Side(label="deployed"),
+            head_side=Side(label="nothing"),
+            notes=standing.notes,
+            importers=standing.importers,
+            blockers=standing.blockers,
+        )
+        return found if standing.base.stacks else found.model_copy(update={"verdict": "Nothing is deployed."})
+
+
+def delete_stacks(
+    aws: Api,
+    names: Sequence[str],
+    deployed: Assembly,
+    *,
+    say: Callable[[str], None],
+    pause: Callable[[float], None],
+) -> bool:
+    """Delete stacks, the protection of each lifted first: each after those that depend on it, else side by side.
+
+    ``names`` are in an order that CloudFormation takes, ``deployed`` says what depends on what. Gives whether all are
+    gone; where one is not, what runs is waited for.
+    """
+    users = {name: _users(name, deployed) & set(names[:place]) for place, name in enumerate(names)}
+    left = list(names)
+    running: dict[str, str] = {}
+    is_whole = True
+    while left or running:
+        waits = {*left, *running}
+        for name in [each for each in left if is_whole and not users[each] & waits]:
+            left.remove(name)
+            try:
+                running[name] = _begin(aws, name)
+            except NotAnswered as missing:
+                say(f"{name} could not be deleted: {missing.sentence}")
+                is_whole = False
+        for name, stack_id in list(running.items()):
+            status = _status(aws, stack_id)
+            if status not in (_GONE, _KEPT):
+                continue
+            del running[name]
+            if status == _GONE:
+                say(f"{name}: deleted")
+                continue
+            is_whole = False
+            for each in _reasons(aws, stack_id):
+                say(f"{name}: {each}")
+            say(f"{name} is {_KEPT}; take away what holds it, and delete it again. Nothing else of it is lost.")
+        if not is_whole and not running:
+            return False
+        if running:
+            pause(POLL_SECONDS)
+    return True
+
+
+def _users(name: str, deployed: Assembly) -> set[str]:
+    return {stack.name for stack in deployed.stacks if name in stack.dependencies}
+
+
+def _begin(aws: Api, name: str) -> str:
+    (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+    if stack.get("EnableTerminationProtection"):
+        aws.send("cloudformation", "update_termination_protection", StackName=name, EnableTerminationProtection=False)
+    aws.send("cloudformation", "delete_stack", StackName=stack["StackId"])
+    return str(stack["StackId"])
+
+
+def _status(aws: Api, stack_id: str) -> str:
+    try:
         (stack,) = aws.send("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
-        return str(stack["StackStatus"])
+    except NotAnswered as missing:
+        raise AssemblyError(f"how far the deletion is cannot be read: {missing.sentence}") from None
+    return str(stack["StackStatus"])
 
 
 def _outline(step: Step) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.quotas.needs import STACKS
@@ -75,7 +75,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     ours = {stack.name for stack in base.stacks}
     going = {} if blockers else needs(base, found.head, compare(base, found.head)).going
     try:
-        importers = {name: tuple(each for each in _importers(aws, name) if each not in ours) for name in going}
+        importers = {name: _others(aws, name, ours) for name in going}
     except NotAnswered as missing:
         raise AssemblyError(f"who imports what would change cannot be read: {missing.sentence}") from None
     return Standing(
@@ -85,6 +85,57 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         blockers=tuple(blockers),
         notes=found.notes,
     )
+
+
+def read_to_destroy(aws: Api, head: Assembly) -> Standing:
+    """Read all that is deployed under the names of the head's environment, whatever state it is in.
+
+    The head of what it gives is an environment without a stack; what depends on what is the file's word and that of the
+    imports. Raises AssemblyError where AWS does not answer.
+    """
+    found = read_deployed(aws, head)
+    stacks = [_as_in_file(each, head.by_name.get(each.name)) for each in found.base.stacks]
+    read = {stack.name for stack in stacks}
+    bare: dict[str, Any] = {"Resources": {}}
+    stacks += [
+        Stack(name=name, template=bare, account=head.account, region=head.region)
+        for name in found.statuses
+        if name not in read
+    ]
+    whole = replace(found.base, stacks=tuple(stacks))
+    blockers = [*_under_way(found.statuses), *_of_others(found.base, found.head)]
+    try:
+        importers = {} if blockers else {name: _others(aws, name, read) for name in whole.exports}
+    except NotAnswered as missing:
+        raise AssemblyError(f"who imports what would go cannot be read: {missing.sentence}") from None
+    return Standing(
+        base=whole,
+        head=replace(head, stacks=()),
+        importers={name: names for name, names in importers.items() if names},
+        blockers=tuple(blockers),
+        notes=found.notes,
+    )
+
+
+def _as_in_file(deployed: Stack, stated: Stack | None) -> Stack:
+    """Give a stack with what only the file tells: what else it depends on, and the names of its constructs."""
+    if stated is None:
+        return deployed
+    dependencies = tuple(dict.fromkeys([*deployed.dependencies, *stated.dependencies]))
+    return replace(deployed, dependencies=dependencies, paths=stated.paths)
+
+
+def _others(aws: Api, export: str, ours: Collection[str]) -> tuple[str, ...]:
+    return tuple(each for each in _importers(aws, export) if each not in ours)
+
+
+def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
+    for name, status in statuses.items():
+        if _is_under_way(status):
+            yield Refusal(
+                why=f"{name} is {status}: CloudFormation works on it.",
+                what_works="Wait until it has ended, then plan again.",
+            )
 
 
 def _importers(aws: Api, export: str) -> list[str]:
@@ -102,14 +153,12 @@ def _is_under_way(status: str) -> bool:
 
 def _unsettled(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]:
     """Say of each stack that takes no deployment what it waits for."""
+    yield from _under_way(statuses)
     for name, status in statuses.items():
         shown = head.by_name[name].shown if name in head.by_name else name
         if _is_under_way(status):
-            yield Refusal(
-                why=f"{name} is {status}: another deployment of it is under way.",
-                what_works="Wait until it has ended, then plan again.",
-            )
-        elif status in ("UPDATE_ROLLBACK_FAILED", "UPDATE_FAILED", "CREATE_FAILED"):
+            continue
+        if status in ("UPDATE_ROLLBACK_FAILED", "UPDATE_FAILED", "CREATE_FAILED"):
             yield Refusal(
                 why=f"{name} is {status}: CloudFormation takes no deployment of it.",
                 what_works=f"'cdk rollback {shown}' takes back what is left of the last one; then plan again.",
@@ -138,7 +187,11 @@ def _of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
         yield Refusal(
             why=(
                 f"{stack.name} is deployed and "
-                + ("belongs to no other stack of this environment" if is_left else "has no resource in common with it")
+                + (
+                    "uses nothing of this environment's stacks, nor they of it"
+                    if is_left
+                    else "has no resource in common with the stack of that name"
+                )
                 + ": it is somebody else's, or of another app."
             ),
             what_works="Give this environment another name, or delete that stack if it is yours.",

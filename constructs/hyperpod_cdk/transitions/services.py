@@ -1,0 +1,70 @@
+"""What AWS's services ask of the order of stacks beside CloudFormation, and what an update leaves on in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hyperpod_cdk.review.rights.kubernetes import called, objects
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.values import resolve
+from hyperpod_cdk.transitions.order import Order
+
+POOLS: Final = ("NodePool", "HyperpodNodeClass")
+"""Kubernetes objects by which Karpenter makes nodes."""
+
+_CLUSTER: Final = "AWS::SageMaker::Cluster"
+_SWITCHES: Final = {
+    "AutoScaling": "autoscaling: disabled",
+    "TieredStorageConfig": "tiered_checkpointing: {enabled: false}",
+}
+"""Parts of a cluster that UpdateCluster leaves as they are where it is told nothing of them, and what turns each off in
+the file. AWS says of neither that leaving it out turns it off (SageMaker API, UpdateCluster)."""
+
+
+def kubernetes_objects(assembly: Assembly, resource: Resource) -> Iterator[dict[str, Any]]:
+    """Give the Kubernetes objects that a custom resource holds, references resolved as far as templates tell."""
+    if resource.type.startswith("Custom::"):
+        yield from objects(resolve(assembly, resource.stack, resource.properties))
+
+
+def orders(base: Assembly, head: Assembly) -> Iterator[Order]:
+    """Give what comes first though CloudFormation would take it the other way round.
+
+    HyperPod's Karpenter drains the nodes of a pool that goes only while it runs, so pools go before it is turned off.
+    """
+    going = _pools(base) - _pools(head)
+    for cluster in base.of_type(_CLUSTER):
+        after = head.find(cluster.stack, cluster.logical_id)
+        if not _is_on(cluster, "AutoScaling") or (after is not None and _is_on(after, "AutoScaling")):
+            continue
+        for stack in sorted({stack for stack, _, _ in going} - {cluster.stack}):
+            names = ", ".join(sorted({name for each, _, name in going if each == stack}))
+            why = f"{stack} drops the Karpenter pools {names}, whose nodes go only while {cluster.stack} has it running"
+            yield Order(first=stack, then=cluster.stack, why=why, is_checked=False)
+
+
+def left_on(before: Assembly, after: Assembly) -> Iterator[str]:
+    """Say what is on, and leaves the template without being turned off."""
+    for cluster in before.of_type(_CLUSTER):
+        now = after.find(cluster.stack, cluster.logical_id)
+        for name, written in _SWITCHES.items():
+            if now is not None and _is_on(cluster, name) and name not in now.properties:
+                yield (
+                    f"{cluster.stack} / {cluster.name}: {name} is on and leaves the template, and AWS may leave it on; "
+                    f"deploy {written} first, and leave it out afterwards."
+                )
+
+
+def _is_on(cluster: Resource, name: str) -> bool:
+    part = cluster.properties.get(name)
+    return isinstance(part, dict) and part.get("Mode") == "Enable"
+
+
+def _pools(assembly: Assembly) -> set[tuple[str, str, str]]:
+    return {
+        (resource.stack, kind, name)
+        for resource in assembly.resources()
+        for kind, _, name in map(called, kubernetes_objects(assembly, resource))
+        if kind in POOLS
+    }

@@ -1,0 +1,63 @@
+"""``destroy`` as users run it, as far as its answers without an AWS; what it deletes: tests/transitions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access
+from tests.cli.test_plan import Nothing, write_assembly
+
+QUEUE = {"Resources": {"It": {"Type": "AWS::SQS::Queue"}}}
+
+
+class Standing(Nothing):
+    """An AWS in which one stack stands, and nothing may be changed."""
+
+    def pages(self, service: str, operation: str, key: str, **_: Any) -> list[Any]:
+        assert (service, operation, key) == ("cloudformation", "describe_stacks", "Stacks")
+        return [{"StackName": "dev-storage", "StackId": "arn:aws:x:y:us-east-1:1:z", "StackStatus": "DELETE_FAILED"}]
+
+    def call(self, service: str, operation: str, **_: Any) -> Any:
+        assert (service, operation) == ("cloudformation", "get_template")
+        return {"TemplateBody": QUEUE}
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Path:
+    return write_assembly(tmp_path / "cdk.out", {"storage": QUEUE}, {})
+
+
+def _run(head: Path, *arguments: str, aws: Any, answers: str = "") -> Result:
+    obj = Access(open=lambda *_: aws)
+    words = ["destroy", "dev", "--head", str(head), *arguments]
+    return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=obj, input=answers)
+
+
+def test_nothing_is_deployed(head: Path) -> None:
+    done = _run(head, aws=Nothing())
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "dev: Nothing is deployed.")
+
+
+def test_a_plan_tells_and_changes_nothing(head: Path) -> None:
+    done = _run(head, "--plan", aws=Standing())
+    assert done.exit_code == 0, done.output
+    assert "  loses: dev-storage / It: " in done.stdout
+    told = json.loads(_run(head, "--plan", "--format", "json", aws=Standing()).stdout)
+    assert [(each["action"], each["stacks"]) for each in told["steps"]] == [("delete", ["dev-storage"])]
+
+
+@pytest.mark.parametrize("answers", ["", "y\n", "dev-storage\n"])
+def test_nothing_goes_without_the_name(answers: str, head: Path) -> None:
+    done = _run(head, aws=Standing(), answers=answers)
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "nothing was changed")
+
+
+def test_json_is_for_a_plan(head: Path) -> None:
+    done = _run(head, "--format", "json", aws=Nothing())
+    assert (done.exit_code, done.stderr) == (2, "--format json is for --plan\n")
