@@ -347,3 +347,20 @@ def test_what_no_template_tells_asks_whatever_the_exceptions_say() -> None:
     )
     found = judged(reasons=(told,), rules=rules, on=DAY)
     assert [each.approvers for each in found.needs_approval] == [("platform",)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"Type": "AWS::SNS::Topic", "Properties": {"Fn::Transform": {"Name": "Ours"}}},
+        {"Type": "AWS::SNS::Topic", "Properties": {"Tags": [{"Fn::Transform": {"Name": "Ours"}}]}},
+        {"Type": "AWS::SNS::Topic", "DeletionPolicy": {"Fn::Transform": {"Name": "Ours"}}},
+        {"Type": "AWS::SNS::Topic", "Metadata": {"Fn::Transform": "Ours"}},
+    ],
+)
+def test_what_a_macro_writes_is_unknown_wherever_it_stands(body: dict[str, Any]) -> None:
+    """Source: CloudFormation user guide, "Fn::Transform": the macro's answer takes the place of the call."""
+    stacks = (Stack(name="prod", template={"Resources": {"It": body}}, account="111122223333", region="us-east-1"),)
+    found = reviewed(side({}), Assembly(environment="", stacks=stacks)).verdict
+    said = "The macro Ours changes the template during the deployment: what becomes of it is unknown."
+    assert said in [each.sentence for each in found.needs_approval]

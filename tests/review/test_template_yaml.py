@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.review.pictures.diagram import diagram
 from hyperpod_cdk.review.sources import sources
-from hyperpod_cdk.templates.assembly import parse_template, read_assembly
+from hyperpod_cdk.templates.assembly import AssemblyError, parse_template, read_assembly
 from hyperpod_cdk.templates.template_yaml import differing_files, environment_yaml, template_yaml, write_files
 from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 
@@ -116,3 +116,22 @@ def test_the_folder_synthesized_is_what_the_environments_make() -> None:
             texts = {**environment_yaml(source.assembly), "diagram.svg": diagram(source.assembly)}
         assert differing_files(PROJECT / "synthesized" / name, texts) == [], "run 'hyperpod-cdk templates'"
     assert sorted(path.name for path in (PROJECT / "synthesized").iterdir()) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("Resources:\n  T: {Type: A::B, Properties: {A: !!binary aGk=}}\n", "t:2: not YAML: could not determine"),
+        ("Resources:\n  T: {Type: A::B, Properties: {A: !!set {a}}}\n", "t:2: not YAML: could not determine"),
+        ("Resources:\n  T: {Type: A::B, Properties: {A: !!timestamp 2027-01-01}}\n", "t:2: not YAML: could not"),
+        (f"Resources: {'[' * 2000}{']' * 2000}\n", "t: nested too deeply for a template"),
+        ("Resources: {T: {Type: A::B, Properties: [1]}}\n", "Resources.T.Properties is no object"),
+        ("Resources: {T: {Type: A::B}}\nOutputs: [1]\n", "t: not a CloudFormation template: Outputs is no object"),
+        ("Resources: {T: {Type: A::B}}\nParameters: 1\n", "t: not a CloudFormation template: Parameters is no object"),
+    ],
+)
+def test_what_no_template_holds_is_one_line(text: str, problem: str) -> None:
+    with pytest.raises(AssemblyError) as caught:
+        parse_template(text, "t")
+    assert problem in str(caught.value)
+    assert "\n" not in str(caught.value)

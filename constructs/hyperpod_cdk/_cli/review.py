@@ -432,9 +432,12 @@ def _rendered(report: Report, kind: str, base: Assembly, head: Assembly) -> str 
         from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - as above
 
         shown, before = (head, base) if head.stacks else (base, None)
-        picture = drawn(shown, before if before and before.stacks else None, numbers=report.capacity)
+        old = before if before and before.stacks else None
         if kind in PICTURES:
-            return _picture(picture, kind)
+            from hyperpod_cdk.review.pages.text import judgement  # noqa: PLC0415 - as above
+
+            return _picture(drawn(shown, old, numbers=report.capacity, judgement=judgement(report)), kind)
+        picture = drawn(shown, old, numbers=report.capacity)
         from hyperpod_cdk.review.pages.html import html  # noqa: PLC0415 - as above
         from hyperpod_cdk.review.pictures.gantt import gantt  # noqa: PLC0415 - as above
 

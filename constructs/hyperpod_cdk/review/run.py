@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -134,13 +134,28 @@ def opaque(base: Assembly, head: Assembly) -> list[Reason]:
     found = []
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
-        macros = [plain(macro) for macro in _listed(stack.template.get("Transform")) if macro != _LANGUAGE_EXTENSIONS]
+        named = [*_listed(stack.template.get("Transform")), *_macros_within(stack.template)]
+        macros = list(dict.fromkeys(plain(macro) for macro in named if macro != _LANGUAGE_EXTENSIONS))
         if macros and (old is None or old.template != stack.template):
             said = (
                 f"The macro {joined(macros)} changes the template during the deployment: what becomes of it is unknown."
             )
             found.append(Reason(kind=ReasonKind.UNKNOWN, resource=stack.name, sentence=said))
     return found
+
+
+def _macros_within(value: Any) -> Iterator[Any]:
+    """Give the names of the macros that a template calls by ``Fn::Transform``, wherever that stands."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            if "Fn::Transform" in item:
+                called = item["Fn::Transform"]
+                yield called.get("Name") if isinstance(called, dict) else called
+            pending += item.values()
+        elif isinstance(item, list):
+            pending += item
 
 
 def _by_records(records: Sequence[str], found: Capacity) -> list[Reason]:

@@ -25,6 +25,9 @@ MOST_BYTES = 16 * 2**20
 """A file that is larger is none of ours: CloudFormation takes templates of 1 MiB, a manifest is some times that."""
 
 MOST_TEMPLATE_BYTES = 2**20
+MOST_DEPTH = 200
+"""A template nested deeper is refused: nothing that CloudFormation takes comes near, and reading it costs time."""
+
 MOST_RESOURCES = 500
 """What CloudFormation takes at most of one template (CloudFormation user guide, quotas: 1 MB, 500 resources)."""
 
@@ -282,15 +285,25 @@ def parse_template(text: str, where: str) -> dict[str, Any]:
     _refuse_endless(document, where)
     if isinstance(document, dict):
         document = with_loops(document, where)
+    _refuse_no_template(document, where)
+    return dict(document)
+
+
+def _refuse_no_template(document: Any, where: str) -> None:
     resources = document.get("Resources") if isinstance(document, dict) else None
+    none = f"{where}: not a CloudFormation template"
     if not isinstance(resources, dict) or not resources:
-        raise AssemblyError(f"{where}: not a CloudFormation template: it has no Resources")
+        raise AssemblyError(f"{none}: it has no Resources")
     if len(resources) > MOST_RESOURCES:
         raise AssemblyError(f"{where}: has {len(resources)} resources; CloudFormation takes at most {MOST_RESOURCES}")
     for logical_id, body in resources.items():
         if not isinstance(body, dict) or not isinstance(body.get("Type"), str):
-            raise AssemblyError(f"{where}: not a CloudFormation template: Resources.{logical_id} has no Type")
-    return dict(document)
+            raise AssemblyError(f"{none}: Resources.{logical_id} has no Type")
+        if not isinstance(body.get("Properties"), dict | None):
+            raise AssemblyError(f"{none}: Resources.{logical_id}.Properties is no object")
+    for section in _SECTIONS:
+        if not isinstance(document.get(section), dict | None):
+            raise AssemblyError(f"{none}: {section} is no object")
 
 
 def with_loops(template: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -322,6 +335,9 @@ def _artifacts(folder: Path) -> dict[str, dict[str, Any]]:
         if not isinstance(properties, dict) or (needed and not isinstance(properties.get(needed), str)):
             raise AssemblyError(f"{file}: not the manifest of a cloud assembly: artifact {name} is not whole")
     return dict(artifacts)
+
+
+_SECTIONS = ("Parameters", "Mappings", "Conditions", "Outputs", "Metadata", "Rules")
 
 
 class _TwiceError(Exception):
@@ -539,6 +555,16 @@ def _belongs(stacks: tuple[Stack, ...], environment: str) -> bool:
 class _TemplateLoader(ShallowLoader):
     """YAML with CloudFormation's short forms; dates stay text, every key is text and stands once."""
 
+    _depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
+            raise RecursionError
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
@@ -568,6 +594,12 @@ def _short_form(loader: _TemplateLoader, suffix: str, node: yaml.Node) -> dict[s
 
 
 _TemplateLoader.add_multi_constructor("!", _short_form)
+_TemplateLoader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in _TemplateLoader.yaml_constructors.items()
+    # what they stand for JSON does not have, and CloudFormation's templates are JSON
+    if tag not in tuple(f"tag:yaml.org,2002:{each}" for each in ("binary", "set", "omap", "pairs", "timestamp"))
+}
 _TemplateLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()

@@ -427,3 +427,14 @@ def test_prod_is_drawn(assemblies: Path) -> None:
     head = read_assembly(assemblies / "prod", "prod")
     assert {"use1-az5", "use1-az4", "h100", "system", "research", "prod", "1 NAT gateway"} <= set(words(head))
     assert list(problems(place(head, None, None))) == []
+
+
+def test_who_must_approve_and_what_it_costs_stand_below_the_title() -> None:
+    long = "Needs approval by " + "; ".join(f"team {number}: {number} gains of access" for number in range(2, 12)) + "."
+    root = place(environment([group("h100", 1)]), None, None, (long, "A month at least: $81"))
+    said = [each.box.words.text for each in root.everything() if each.box.words]
+    first = next(index for index, words_ in enumerate(said) if words_.startswith("Needs approval by"))
+    last = said.index("A month at least: $81")
+    assert 1 < last - first < 5
+    assert " ".join(said[first:last]) == long
+    assert list(problems(root)) == []

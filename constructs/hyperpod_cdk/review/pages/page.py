@@ -64,6 +64,9 @@ FIRST_LOOK = frozenset({Effect.REPLACED, Effect.DELETED, Effect.REFUSED, Effect.
 """Effects that are shown unfolded."""
 
 
+A_MONTH = "A month"
+"""How the title of the figure begins that says what it costs."""
+
 NOTHING_TO_LOOK_AT = "Nothing in particular."
 NOTHING_BESIDES = "Nothing besides what needs approval."
 """What stands in place of an empty list of what to look at: without reasons above it, and below some."""

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from hyperpod_cdk.review.model import Report
 from hyperpod_cdk.review.pages.page import (
+    A_MONTH,
     APPROVAL,
     EXCEPTED,
     LOOK,
@@ -70,6 +71,13 @@ def text(report: Report, console: Console) -> None:
         _print(console, _cell(section.lead))
         for block in section.blocks:
             _block(console, block)
+
+
+def judgement(report: Report) -> tuple[str, ...]:
+    """Give who must approve, and what a month costs, as lines that stand for themselves."""
+    laid_out = page(report)
+    costs = [f"{each.title}: {_cell(each.value).plain}" for each in laid_out.figures if each.title.startswith(A_MONTH)]
+    return laid_out.approval, *costs
 
 
 def _print(console: Console, words: Text, indent: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from hyperpod_cdk.review.figures.capacity import capacity
@@ -31,6 +31,7 @@ ZONES_IN_A_ROW: Final = 4
 
 _MARGIN: Final = 24
 _GAP: Final = 12
+_SAID: Final = 14
 _CONTROL_CARDS: Final = 3
 _RULES: Final = {
     **dict.fromkeys(("frame", "zone", "block", "card"), "stroke:{line};stroke-width:1"),
@@ -43,13 +44,20 @@ _RULES: Final = {
 }
 
 
-def diagram(head: Assembly, base: Assembly | None = None, *, numbers: Capacity | None = None) -> str:
+def diagram(
+    head: Assembly,
+    base: Assembly | None = None,
+    *,
+    numbers: Capacity | None = None,
+    judgement: Sequence[str] = (),
+) -> str:
     """Draw the environment as SVG, 1200 wide; ``viewBox`` lets it scale.
 
     With ``base`` what is added, changed and removed against it is marked, and removed things stand where they were.
-    ``numbers`` are the capacity of the same two assemblies, computed where they are not given.
+    ``numbers`` are the capacity of the same two assemblies, computed where they are not given. ``judgement`` are
+    sentences that stand below the title: who must approve the change, and what a month costs.
     """
-    placed = place(head, base, numbers)
+    placed = place(head, base, numbers, judgement)
     picture = Picture(
         WIDTH, round(placed.height), f"Architecture of {head.environment or 'the template'}", rules=_RULES
     )
@@ -57,13 +65,13 @@ def diagram(head: Assembly, base: Assembly | None = None, *, numbers: Capacity |
     return picture.render()
 
 
-def place(head: Assembly, base: Assembly | None, numbers: Capacity | None) -> Placed:
+def place(head: Assembly, base: Assembly | None, numbers: Capacity | None, judgement: Sequence[str] = ()) -> Placed:
     """Give every box of the picture with its place."""
     known = capacity(base or EMPTY, head) if numbers is None else numbers
-    return lay_out(_page(scene(head, base, known)), WIDTH)
+    return lay_out(_page(scene(head, base, known), judgement), WIDTH)
 
 
-def _page(shown: Scene) -> Box:
+def _page(shown: Scene, judgement: Sequence[str]) -> Box:
     frame: list[Box] = []
     if shown.control:
         frame.append(_control(shown.control))
@@ -76,6 +84,7 @@ def _page(shown: Scene) -> Box:
         frame.append(text("The templates hold nothing that this picture shows.", ink="muted"))
     return column(
         _header(shown),
+        *([_judgement(judgement)] if judgement else []),
         *([_legend()] if shown.is_change else []),
         column(*frame, gap=14, padding=16, kind="frame", radius=14),
         gap=14,
@@ -100,6 +109,26 @@ def _header(shown: Scene) -> Box:
         row(*figures, gap=28, flex_shrink=0),
         gap=24,
     )
+
+
+def _judgement(said: Sequence[str]) -> Box:
+    first, *others = said
+    lines = [text(line, size=_SAID, bold=True) for line in _wrapped(first, bold=True)]
+    lines += [text(line, size=_SAID) for each in others for line in _wrapped(each)]
+    return column(*lines, gap=2, padding=(10, 14, 10, 14), kind="block", radius=8)
+
+
+def _wrapped(words: str, *, bold: bool = False) -> Iterator[str]:
+    """Break a sentence into lines that the width takes; what is one word too long for it gives way."""
+    line = ""
+    for word in words.split():
+        longer = f"{line} {word}".strip()
+        if line and text_width(longer, _SAID, bold=bold) > WIDTH - 2 * _MARGIN - 2 * 14:
+            yield line
+            longer = word
+        line = longer
+    if line:
+        yield line
 
 
 def _legend() -> Box:
