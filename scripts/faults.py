@@ -159,27 +159,36 @@ def run_cases(names: list[str]) -> int:
 
 
 def recorded() -> dict[str, Any]:
-    """Give the counts of the last run of each environment, and every case of the CLI that was run."""
-    found: dict[str, Any] = {"environments": {}, "cli": []}
+    """Give the counts of the last run of each environment, and every case of the CLI; what was not run stays as it was.
+
+    An environment whose run was stopped before its deletions stays as it was, too.
+    """
+    before = json.loads(RECORD.read_text(encoding="utf-8"))
+    environments = dict(before["environments"])
     for file in sorted(RESULTS.glob("*.json")):
         result = json.loads(file.read_text(encoding="utf-8"))
         ran = Counter(each["kind"] for each in result["outcomes"])
         recovered = Counter(each["kind"] for each in result["outcomes"] if each["recovered"])
-        found["environments"][result["environment"]] = {
-            "date": result["date"],
-            "seed": result["seed"],
-            "kinds": {
-                kind: {"possible": result["planned"][kind], "ran": ran[kind], "recovered": recovered[kind]}
-                for kind in dict.fromkeys(KINDS.values())
-            },
-        }
-    for case in cli_faults.CASES.values():
-        file = CLI_RESULTS / f"{case.key}.json"
+        if ran[DELETION]:
+            environments[result["environment"]] = {
+                "date": result["date"],
+                "seed": result["seed"],
+                "kinds": {
+                    kind: {"possible": result["planned"][kind], "ran": ran[kind], "recovered": recovered[kind]}
+                    for kind in dict.fromkeys(KINDS.values())
+                },
+            }
+    cases = {each["case"]: each for each in before["cli"]}
+    for name in cli_faults.CASES:
+        file = CLI_RESULTS / f"{name}.json"
         if file.exists():
-            # what is said of a case is the code's, what came of it is the run's
-            result = json.loads(file.read_text(encoding="utf-8"))
-            found["cli"].append({**result, "happens": case.happens, "todo": case.todo})
-    return found
+            cases[name] = json.loads(file.read_text(encoding="utf-8"))
+    # what is said of a case is the code's, what came of it is the run's
+    said = {case.key: {"happens": case.happens, "todo": case.todo} for case in cli_faults.CASES.values()}
+    return {
+        "environments": dict(sorted(environments.items())),
+        "cli": [{**cases[name], **said[name]} for name in cli_faults.CASES if name in cases],
+    }
 
 
 def _today() -> str:
