@@ -51,9 +51,9 @@ examples: export DEPLOYED := $(or $(DEPLOYED),5)
 examples: $(READY) ## the tests that 'make test' leaves out: every other example's life, the pipelines, files drawn at random (ACCEPTED=N synthesized, default 40; DEPLOYED=N deployed, default 5)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m examples
 
-faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
+faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each; RESUME=1: what the last run did not settle), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
 ifneq ($(SAMPLE),0)
-	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE))
+	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(RESUME),--resume)
 endif
 	$(BIN)/python scripts/faults.py --cli
 
