@@ -538,8 +538,9 @@ def test_a_way_out_that_the_file_denies(run: Run, network: Answers) -> None:
     assert everything(run, egress="closed") == [
         (
             f"warning: network.existing.node_subnet_ids.use1-az6: should have no way out with network.egress: closed,"
-            f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; remove the route, or"
-            " set egress: nat; without it there is no interface endpoint with private names for ssm"
+            f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; set egress: nat"
+            " where that is meant, or ask whoever owns the VPC to take the route out; without it there is no interface"
+            " endpoint with private names for ssm"
         )
     ]
     assert everything(run) == []

@@ -36,7 +36,6 @@ PROVEN = {
     "remove kms_key_arn": "a line of the environment file",
     "every node; remove": "a secret in the project's own script",
     "add the file or remove the call": "a line of the project's own script",
-    "remove the route, or set egress": "of a network that the file says is closed; set egress keeps it",
 }
 """Every text that tells to remove something, with what proves that it is the user's own. A new one needs its proof."""
 

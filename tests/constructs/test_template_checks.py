@@ -313,6 +313,7 @@ def test_every_own_rule_has_an_id() -> None:
         "instance-group-complete",
         "efa-security-group",
         "node-role",
+        "policies-fit",
         "lifecycle-bucket",
         "kept-on-delete",
         "node-recovery",

@@ -18,6 +18,14 @@ MINIMUM_BOOTSTRAP_VERSION: int = _DATA["bootstrap"]["minimum_version"]
 """The oldest bootstrap stack that the templates accept; below it CloudFormation refuses them by a rule of their own."""
 
 
+MOST_INLINE_CHARACTERS = 10_240
+"""What all inline policies of a role may have together; white space does not count (IAM user guide, IAM and AWS STS
+quotas, role inline policy size)."""
+
+MOST_MANAGED_CHARACTERS = 6_144
+"""What a managed policy may have; white space does not count (as above, managed policy size)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServiceLinkedRole:
     """A role that a service makes for itself when it is first used, with the rights of whoever uses it.

@@ -613,7 +613,8 @@ def _open(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Fo
     yield warning(
         routed.path,
         f"should have no way out with network.egress: closed, got {routed.ids}, whose route table {routed.name} leads"
-        f" everywhere through {routed.way_elsewhere}; remove the route, or set egress: nat{without if missing else ''}",
+        f" everywhere through {routed.way_elsewhere}; set egress: nat where that is meant, or ask whoever"
+        f" owns the VPC to take the route out{without if missing else ''}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
@@ -214,6 +215,25 @@ def guarded(**properties: Any) -> Change:
     return change
 
 
+def long_document(characters: int) -> dict[str, Any]:
+    """A policy of so many characters as JSON without blanks, and of a token and blanks that do not count."""
+    document = {"Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [""]}]}
+    room = characters - len(json.dumps(document, separators=(",", ":")))
+    document["Statement"][0]["Resource"] = [f"${{AWS::Partition}} {'a' * room}"]
+    return document
+
+
+def with_inline_policy(characters: int) -> Change:
+    """The role with one inline policy beside none."""
+    return setting("Role", Policies=[{"PolicyName": "p", "PolicyDocument": long_document(characters)}])
+
+
+def with_managed_policy(characters: int) -> Change:
+    """A managed policy of nobody."""
+    wide = {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": long_document(characters)}}
+    return lambda resources: resources.update(Wide=wide)
+
+
 def unchecked(resources: Resources) -> None:
     del group(resources)["OnStartDeepHealthChecks"]
 
@@ -227,7 +247,7 @@ def test_a_sound_template_has_nothing_to_say() -> None:
 
 
 def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
-    assert len(RULES) == len(set(RULES)) == 23
+    assert len(RULES) == len(set(RULES)) == 24
     for rule in TABLE:
         assert all(text.strip() for text in (rule.reason, rule.source, rule.fix))
         assert rule.reason.endswith(".")
@@ -286,6 +306,23 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "must have a name that begins with sagemaker-, the only buckets that AWS's policy for nodes reads, got "
             "scripts, and Role has no right of its own to s3:GetObject; rename the bucket or grant the right",
             id="bucket of another name",
+        ),
+        pytest.param(
+            with_inline_policy(10_241),
+            "policies-fit",
+            "Role",
+            "Properties.Policies",
+            "must have inline policies of at most 10,240 characters together, got 10,241 or more; name fewer "
+            "resources, or what they have in common",
+            id="inline policy one character too long",
+        ),
+        pytest.param(
+            with_managed_policy(6_145),
+            "policies-fit",
+            "Wide",
+            "Properties.PolicyDocument",
+            "must have at most 6,144 characters, got 6,145 or more; name fewer resources, or what they have in common",
+            id="managed policy one character too long",
         ),
         pytest.param(
             without("Bucket", "BucketName"),
@@ -587,6 +624,8 @@ def test_a_shortage_of_documented_addresses_is_an_error(
             ),
             id="a right of its own",
         ),
+        # a role of this length has a right of its own to no script: its bucket is named as nodes may read it
+        pytest.param((with_inline_policy(10_240), with_managed_policy(6_144)), id="policies as long as IAM takes"),
     ],
 )
 def test_what_breaks_none(changes: tuple[Change, ...]) -> None:

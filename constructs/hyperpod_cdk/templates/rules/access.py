@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from hyperpod_cdk.catalog import hyperpod, kubernetes
+from hyperpod_cdk.catalog import hyperpod, iam, kubernetes
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.groups import entries
@@ -15,6 +15,8 @@ from hyperpod_cdk.templates.values import Reference, Unknown, plain, resolve
 
 ROLE: Final = "AWS::IAM::Role"
 _BUCKET: Final = "AWS::S3::Bucket"
+_MANAGED_POLICY: Final = "AWS::IAM::ManagedPolicy"
+_TOKEN_OR_BLANK: Final = re.compile(r"\$\{[^}]*\}|\s")
 _ACCESS_ENTRY: Final = "AWS::EKS::AccessEntry"
 _BROAD: Final = re.compile(r":(?:iam::aws:)?policy/(?:[\w-]+/)*(\w+FullAccess|AdministratorAccess|PowerUserAccess)$")
 _SOURCE: Final = re.compile(r"s3://(?:\$\{(?P<id>[^}.]+)\}|(?P<name>[^/]+))")
@@ -38,6 +40,36 @@ def node_role(context: Context) -> Iterator[Spot]:
             whole = [action for action in wide if action == "*" or action.endswith(":*")]
             if whole and any(plain(each) == "*" for each in listed(statement.get("Resource"))):
                 yield Spot(resource=holder, place=place, message=_too_broad(f"{', '.join(whole)} on *"))
+
+
+def policies_fit(context: Context) -> Iterator[Spot]:
+    """Find roles and managed policies with more characters than IAM takes, whatever their tokens become."""
+    for role in context.assembly.of_type(ROLE):
+        documents = [(role, policy.get("PolicyDocument")) for policy in entries(role.properties.get("Policies"))]
+        documents += [
+            (policy, policy.properties.get("PolicyDocument"))
+            for policy in context.policies.get((role.stack, role.logical_id), ())
+            if policy.type != _MANAGED_POLICY
+        ]
+        length = sum(
+            _least_characters(resolve(context.assembly, holder.stack, document)) for holder, document in documents
+        )
+        if length > iam.MOST_INLINE_CHARACTERS:
+            yield Spot(
+                resource=role,
+                place="Properties.Policies",
+                message=f"must have inline policies of at most {iam.MOST_INLINE_CHARACTERS:,} characters together, got"
+                f" {length:,} or more; name fewer resources, or what they have in common",
+            )
+    for policy in context.assembly.of_type(_MANAGED_POLICY):
+        length = _least_characters(context.value(policy, "PolicyDocument"))
+        if length > iam.MOST_MANAGED_CHARACTERS:
+            yield Spot(
+                resource=policy,
+                place="Properties.PolicyDocument",
+                message=f"must have at most {iam.MOST_MANAGED_CHARACTERS:,} characters, got {length:,} or more; name"
+                " fewer resources, or what they have in common",
+            )
 
 
 def lifecycle_bucket(context: Context) -> Iterator[Spot]:
@@ -198,6 +230,17 @@ def _statements(context: Context, role: Resource) -> Iterator[tuple[Resource, st
         for index, statement in enumerate(statements):
             if isinstance(statement, dict) and statement.get("Effect") == "Allow":
                 yield holder, f"{place}.Statement.{index}", statement
+
+
+def _least_characters(value: Any) -> int:
+    """Count the characters of a document as JSON without white space; what only the deployment knows counts none."""
+    if isinstance(value, dict):
+        return 1 + sum(len(str(key)) + 4 + _least_characters(each) for key, each in value.items())
+    if isinstance(value, list):
+        return 1 + sum(1 + _least_characters(each) for each in value)
+    if isinstance(value, str):
+        return 2 + len(_TOKEN_OR_BLANK.sub("", value))
+    return 0
 
 
 def _bucket(context: Context, cluster: Resource, logical_id: str) -> Resource | None:

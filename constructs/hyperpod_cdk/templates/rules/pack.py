@@ -83,6 +83,14 @@ TABLE: tuple[Rule, ...] = (
         check=access.node_role,
     ),
     Rule(
+        id="policies-fit",
+        severity=Severity.ERROR,
+        reason="IAM refuses policies with more characters than it takes, when a deployment makes the role.",
+        source="IAM user guide, IAM and AWS STS quotas",
+        fix="Name fewer resources, or what they have in common.",
+        check=access.policies_fit,
+    ),
+    Rule(
         id="lifecycle-bucket",
         severity=Severity.WARNING,
         reason="Nodes read their scripts from buckets named sagemaker-* only, and run them as root.",
