@@ -159,6 +159,19 @@ class Life:
         assert again.shown[0].steps == ()
         return cdk.ran, person
 
+    def refused(self, edit: Edit) -> Person:
+        """Deploy an edited file that is refused, and put the edit back; give what was shown."""
+        data = copy.deepcopy(self.data)
+        edit(data)
+        file, assembly = self.folder / "refused.yaml", self.folder / "refused"
+        file.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+        self.cdk.synth(file, assembly)
+        person, cdk = Person(), WithPlaceholder(self.cdk, data["name"])
+        before = self.stacks()
+        assert not self.deployment(assembly, person, cdk).run()
+        assert (cdk.ran, self.stacks()) == ([], before)
+        return person
+
     def destroy(self) -> Plan:
         """Destroy it by its name, as 'destroy' does; give what was shown."""
         person, own = Person(), Own(stacks=(), hyperpod_cluster="", eks_cluster="")
@@ -271,6 +284,34 @@ def test_a_destroy_leaves_what_it_says_and_nothing_else(tmp_path: Path, monkeypa
         assert len([each for each in kept if each.kind == "FSx file system"]) == 2
         # the next life needs no step in between
         life.change()
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_file_system_is_replaced_by_the_two_deployments_that_its_refusal_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(data: dict[str, Any]) -> None:
+        data["storage"]["lustre"][1]["availability_zone_id"] = "use1-az4"
+
+    with living(tmp_path, monkeypatch) as life:
+        person = life.refused(moved)
+        (refusal,) = person.shown[0].refusals
+        assert refusal.why.startswith("small-storage would change ")
+        assert "claim: null" in refusal.what_works
+        first = life.there.client("fsx").describe_file_systems()["FileSystems"]
+
+        ran, _ = life.change(lambda data: data["storage"]["lustre"][1].update(claim=None))
+        assert ran == [("small/*",)]
+
+        def claimed(data: dict[str, Any]) -> None:
+            moved(data)
+            data["storage"]["lustre"][1]["claim"] = {"name": "far-2", "namespaces": ["default"]}
+
+        ran, _ = life.change(claimed)
+        assert ran == [("small/*",)]
+        # the old one is retained
+        assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == len(first) + 1
 
 
 @pytest.mark.examples
