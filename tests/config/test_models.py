@@ -118,12 +118,10 @@ class TestNodeBlocks:
         network = network_of("192.168.0.0/16", {"use1-az4": None, "use1-az6": "100.64.0.0/24"})
         assert network.node_cidrs() == {"use1-az4": "100.68.0.0/16", "use1-az6": "100.64.0.0/24"}
 
-    def test_nothing_free(self) -> None:
-        taken = {f"use1-az{n}": f"100.{65 + 10 * i}.0.0/16" for i, n in enumerate((2, 3, 4, 5, 6, 7, 8))}
-        network = network_of("192.168.0.0/16", {"use1-az1": None, **taken})
-        assert network.default_node_cidr("use1-az1") is None
-        with pytest.raises(ValueError, match="no /16 is free for the nodes in use1-az1; state node_cidr"):
-            network.node_cidrs()
+    def test_a_stated_block_moves_no_default(self) -> None:
+        alone = network_of("192.168.0.0/16", {"use1-az1": None, "use1-az2": None})
+        beside = network_of("192.168.0.0/16", {"use1-az1": None, "use1-az2": "100.65.0.0/16"})
+        assert alone.default_node_cidr("use1-az1") == beside.default_node_cidr("use1-az1") == "100.65.0.0/16"
 
     @given(
         numbers=st.lists(st.integers(1, 9), min_size=3, max_size=9, unique=True),

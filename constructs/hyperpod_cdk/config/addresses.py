@@ -104,8 +104,6 @@ def address_budgets(environment: Environment) -> tuple[AddressBudget, ...]:
     goes and its replacement comes is not documented, and a network interface is released late. Software updates add
     nothing: they replace the root volumes of nodes that stay (UpdateClusterSoftware). A file system takes one address
     for each server, more with EFA than AWS documents. Load balancers that are made later come on top.
-
-    Raises ValueError where no default block is free; a loaded environment never does.
     """
     if environment.network.existing is not None:
         return tuple(_existing(environment))
@@ -215,9 +213,9 @@ def free_block(environment: Environment, az_id: str, *, cidr: str, prefix: int) 
     """
     network = environment.network
     others = [
-        block
+        stated.node_cidr or network.default_node_cidr(zone)
         for zone, stated in network.availability_zones.items()
-        if zone != az_id and regions.is_az_id(zone) and (block := stated.node_cidr or network.default_node_cidr(zone))
+        if zone != az_id and regions.is_az_id(zone)
     ]
 
     def fits(block: IPv4Network) -> bool:

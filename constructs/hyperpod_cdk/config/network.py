@@ -274,30 +274,23 @@ class Network(Section):
     def node_cidrs(self) -> dict[str, str]:
         """Give the node block of every zone, stated or default, in the order of the file.
 
-        Raises ValueError where no default block is free, which a loaded environment never does, and for an existing
-        network, whose blocks only AWS knows.
+        Raises ValueError for an existing network, whose blocks only AWS knows.
         """
         if self.existing is not None:
             raise ValueError(f"the node blocks of the existing {self.existing.vpc_id} are not in the file")
-        blocks = {}
-        for az_id, zone in self.availability_zones.items():
-            block = zone.node_cidr or self.default_node_cidr(az_id)
-            if block is None:
-                raise ValueError(f"no /16 is free for the nodes in {az_id}; state node_cidr")
-            blocks[az_id] = block
-        return blocks
+        return {
+            az_id: zone.node_cidr or self.default_node_cidr(az_id) for az_id, zone in self.availability_zones.items()
+        }
 
-    def default_node_cidr(self, az_id: str) -> str | None:
-        """Give the /16 that a zone gets where the file states none, or None where none is free.
+    def default_node_cidr(self, az_id: str) -> str:
+        """Give the /16 that a zone gets where the file states none; raises ValueError for what is no zone's ID.
 
-        It depends on the zone's number, the VPC block and the stated blocks only, never on other defaults: adding a
-        zone cannot move the block of another, which would replace its subnet.
+        It depends on the zone's number and the VPC block only, never on other zones: adding one cannot move the block
+        of another, which would replace its subnet and the HyperPod cluster. A stated block that overlaps it is refused.
         """
-        stated = [zone.node_cidr for zone in self.availability_zones.values() if zone.node_cidr]
-        for candidate in _candidates(int(az_id[-1]), IPv4Network(rules.secondary_pool(self.vpc_cidr))):
-            if rules.secondary_cidr_problem(candidate, primary=self.vpc_cidr, others=stated) is None:
-                return candidate
-        return None
+        candidates = _candidates(int(az_id[-1]), IPv4Network(rules.secondary_pool(self.vpc_cidr)))
+        # at least five, of which the VPC's own block and what AWS refuses beside it take two at most
+        return next(each for each in candidates if not rules.secondary_cidr_problem(each, primary=self.vpc_cidr))
 
 
 def _candidates(number: int, pool: IPv4Network) -> Iterable[str]:

@@ -261,12 +261,10 @@ def vpc_block_holds_its_subnets(environment: Environment) -> Iterator[Problem]:
 def node_block_fits_the_vpc(
     environment: Environment, path: DataPath, item: tuple[str, AvailabilityZone]
 ) -> Iterator[Problem]:
-    """Refuse blocks that overlap or that AWS does not add to this VPC, and a default where none is free."""
+    """Refuse blocks that overlap others, defaults among them, or that AWS does not add to this VPC."""
     az_id, zone = item
     network = environment.network
     if zone.node_cidr is None:
-        if regions.is_az_id(az_id) and network.default_node_cidr(az_id) is None:
-            yield Problem(path, f"no default block is free for the nodes in {az_id}; state node_cidr")
         return
     block = IPv4Network(zone.node_cidr)
     others, before = [], True
@@ -278,11 +276,29 @@ def node_block_fits_the_vpc(
         if before or not block.overlaps(IPv4Network(other.node_cidr)):
             others.append(other.node_cidr)
     problem = catalog.secondary_cidr_problem(zone.node_cidr, primary=network.vpc_cidr, others=others)
+    if problem is None:
+        problem = _default_of_a_neighbour_problem(environment, az_id, zone.node_cidr)
     if problem:
         yield Problem((*path, "node_cidr"), problem)
     doubt = catalog.cidr_warning(zone.node_cidr)
     if doubt:
         yield warning((*path, "node_cidr"), doubt)
+
+
+def _default_of_a_neighbour_problem(environment: Environment, az_id: str, cidr: str) -> str | None:
+    """Say that a block takes, or keeps AWS from adding, what the nodes of a zone without a block have by default."""
+    network = environment.network
+    for other_id, other in network.availability_zones.items():
+        if other_id == az_id or other.node_cidr is not None or not regions.is_az_id(other_id):
+            continue
+        default = network.default_node_cidr(other_id)
+        problem = catalog.secondary_cidr_problem(cidr, primary=network.vpc_cidr, others=[default])
+        if problem:
+            return (
+                f"{problem.partition('; ')[0]}, which the nodes in {other_id} have by default; state another block for"
+                " that zone of the two which is new, since a change replaces the subnet of one that is deployed"
+            )
+    return None
 
 
 @BOOK.whole
