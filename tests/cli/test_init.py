@@ -161,6 +161,22 @@ def test_usage_is_exit_code_2_without_traceback(run: Run, workspace: Path, argum
     assert [path.name for path in (workspace / "environments").iterdir()] == ["dev.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["--count", "4"], "--count"),
+        (["--capacity", "training_plan", "--training-plan-arn", "x"], "--capacity and --training-plan-arn"),
+    ],
+)
+def test_workers_are_asked_for_by_their_type(run: Run, workspace: Path, arguments: list[str], options: str) -> None:
+    result = run("init", "g", "--region", "us-east-1", "--account", "111122223333", *arguments)
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"{options}: of workers, and none are asked for; add --instance-type, such as ml.p5.48xlarge\n"
+    )
+    assert not (workspace / "environments" / "g.yaml").exists()
+
+
 def test_an_unknown_region_is_one_mistake_and_a_warning_is_none(run: Run) -> None:
     done = run("init", "lab", "--region", "us-west-9", "--account", ACCOUNT)
     said = f'region: must be an AWS region known on {regions.AS_OF}, got "us-west-9"; did you mean us-west-1?\n'

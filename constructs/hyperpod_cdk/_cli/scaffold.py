@@ -70,6 +70,7 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> st
     ``text`` is what they make. Default: ``environment_text``, with blocks that no other environment has.
     """
     path = _path(answers, root)
+    _check_workers(answers)
     text = environment_text(answers, chosen=_free_blocks(answers, root)) if text is None else text
     try:
         load_environment(path, text=text)
@@ -80,6 +81,20 @@ def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> st
             errors = [each for each in errors if not each.path.startswith("network.")]
         raise ScaffoldError("\n".join(f"{each.path}: {each.message}" for each in errors)) from error
     return text
+
+
+def _check_workers(answers: Answers) -> None:
+    """Refuse what describes workers where no type of them is named: it would be left out without a word."""
+    said = {
+        "--count": answers.count != Answers.count,
+        "--capacity": answers.capacity is not None,
+        "--training-plan-arn": answers.training_plan_arn is not None,
+    }
+    if answers.instance_type is None and any(said.values()):
+        options = " and ".join(option for option, is_there in said.items() if is_there)
+        raise ScaffoldError(
+            f"{options}: of workers, and none are asked for; add --instance-type, such as ml.p5.48xlarge"
+        )
 
 
 def _path(answers: Answers, root: Path) -> Path:

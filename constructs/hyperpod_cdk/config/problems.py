@@ -285,7 +285,13 @@ def _list_fix(model: type[BaseModel], path: DataPath, value: object, key: str) -
     if value is None:
         return f"write items below {key}, each after '- '{'' if _is_required(model, path) else f', or remove {key}'}"
     if isinstance(value, dict):
-        return f"write '- ' before the first key of each item of {key}"
+        named = next(iter(value), None)
+        if value and all(isinstance(each, dict | None) for each in value.values()):
+            item = model_of(item_type(type_at(model, path)))
+            if item is None or "name" not in item.model_fields:
+                return f"write each item below {key} after '- ', without {named}: and its like before it"
+            return f"write each item below {key} as one that begins with '- name: {named}' and has its keys below that"
+        return f"write '- ' before the first key of {key} and indent the others as far, or in braces {key}: [{{...}}]"
     items = value.split() if isinstance(value, str) and value.strip() else [value]
     if _refusal(model, path, items) is None:
         return f"set {key}: [{', '.join(_as_yaml(each) for each in items)}]"

@@ -164,13 +164,17 @@ def restricted_dependencies_are_installed(environment: Environment) -> Iterator[
     cluster, own = environment.hyperpod, environment.eks.existing is None
     if not cluster.restricted_instance_groups:
         return
-    way = f"deploy {environment.name}/foundation alone, run it, " if own else "run it on the cluster, "
+    way = (
+        f"leave the restricted groups out, deploy {environment.name}/foundation, run it, put the groups back"
+        if own
+        else "run it on the cluster"
+    )
     if cluster.restricted_dependencies is None:
         yield Problem(
             _GROUPS,
             "needs copies of the VPC CNI and CoreDNS on the EKS cluster before the HyperPod cluster is made, which"
             " HyperPod's install_rig_dependencies.sh makes of the objects that run there, and no stack can; follow"
-            f" docs/restricted-groups.md: {way}then set hyperpod.restricted_dependencies: installed",
+            f" docs/restricted-groups.md: {way}, and set hyperpod.restricted_dependencies: installed",
         )
     elif own:
         yield warning(
