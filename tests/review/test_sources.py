@@ -14,6 +14,7 @@ from hyperpod_cdk.config import UsageError
 from hyperpod_cdk.eks import charts
 from hyperpod_cdk.review.isolation import Limits
 from hyperpod_cdk.review.sources import CHART, CHART_LOCK, Source, SynthesisError, sources
+from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, AssemblyError
 from tests.support.assembly import PROJECT
 
@@ -257,6 +258,15 @@ def test_nobodys_credentials_reach_an_app(project: Path, monkeypatch: pytest.Mon
         "AWS_EC2_METADATA_DISABLED",
         "AWS_SHARED_CREDENTIALS_FILE",
     ]
+
+
+def test_the_librarys_scripts_are_there_for_an_app_that_has_none(project: Path) -> None:
+    script = library_scripts() / "on_create.sh"
+    write(project / "data.txt", "whatever\n")
+    read = f"open({str(script)!r}).read(2)"
+    write(project / "app.py", APP.replace('pathlib.Path("data.txt").read_text()', read))
+    _, head = compared(project, "main")
+    assert properties(head)["Data"] == "#!"
 
 
 def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:

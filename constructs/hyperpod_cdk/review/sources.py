@@ -37,6 +37,7 @@ from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.standing import digest_of
+from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
 
 WORKING_TREE = "working tree"
@@ -269,7 +270,8 @@ class _Tree:
             folder=self.root,
             scratch=self.out,
             variables=_variables(self.root, target, context),
-            readable=readable,
+            # in an installation of a clone the library's scripts lie beside its packages
+            readable=[*readable, library_scripts()],
             # tokens that a checkout keeps stand in its configuration, and hooks beside it
             masked=[each / ".git" for each in readable],
             limits=self.limits,
