@@ -124,7 +124,7 @@ def test_lines() -> None:
         ),
         pytest.param(
             'a: "x\nb: 1\n',
-            "prod.yaml:2: is not YAML: found unexpected end of stream; close the quote that opens before",
+            "prod.yaml:1: is not YAML: found unexpected end of stream; close the quote that opens in this line",
             id="open quote",
         ),
         pytest.param(

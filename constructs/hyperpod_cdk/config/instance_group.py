@@ -81,7 +81,7 @@ class Image(Section):
 
 
 class Batch(Section):
-    """How many nodes are patched at once: a number of instances or a percentage of the group, not both."""
+    """How many nodes at once: a number of instances or a percentage of the group, not both."""
 
     instances: Annotated[int, within(hyperpod.PATCHING_BATCH)] | None = Field(
         default=None, description="Nodes at once."

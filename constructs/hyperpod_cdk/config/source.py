@@ -34,7 +34,7 @@ _SYNTAX_HINTS = (
     ("did not find expected ',' or '}'", "close the {...} that opens before"),
     ("did not find expected ',' or ']'", "close the [...] that opens before"),
     ("did not find expected node content", "close the brackets that open before"),
-    ("unexpected end of stream", "close the quote that opens before"),
+    ("unexpected end of stream", "close the quote that opens in this line"),
     ("cannot start any token", "put the value in quotes"),
     ("expected <document start>", "remove what stands after the end of the mapping"),
 )
@@ -379,6 +379,9 @@ def _reading(tag: str, text: str) -> str | None:
 
 def _syntax_finding(error: yaml.MarkedYAMLError, *, file: str, text: str, last_line: int) -> Finding:
     mark = error.problem_mark or error.context_mark
+    if error.context_mark and "quoted scalar" in (error.context or ""):
+        # the end of the file says nothing about which quote it is
+        mark = error.context_mark
     line = min(mark.line + 1, last_line) if mark else 1
     problem = error.problem or str(error)
     row = text.splitlines()[line - 1] if text.splitlines() else ""

@@ -45,7 +45,9 @@ _READ_BY: Mapping[tuple[str, ...], tuple[Kind, ...]] = {
 def kind_is_stated(context: Context) -> Found:
     """Refuse a job that does not say what to run."""
     if context.job.kind is None:
-        yield Problem(("kind",), f"is missing; add kind: nccl, or another of {listing(KINDS)}, or give --kind")
+        yield Problem(
+            ("kind",), f"is missing; add kind: nccl, or another of {listing(KINDS)}, to the job file, or give --kind"
+        )
 
 
 @BOOK.rule
