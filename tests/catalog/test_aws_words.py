@@ -45,10 +45,10 @@ NO_COUNTERPART: Mapping[str, str] = {
     ),
     "not offered by this library, on a cluster that it makes": (
         "FileSystemTypeVersion RootSquashConfiguration RootSquash NoSquashNids controlPlaneEgressMode"
-        " kubernetesNetworkConfig serviceIpv4Cidr ipFamily elasticLoadBalancing gatewayApi crds logging clusterLogging"
+        " ipFamily elasticLoadBalancing gatewayApi crds logging clusterLogging"
         " outpostConfig outpostArns controlPlaneInstanceType controlPlanePlacement groupName spreadLevel"
-        " etcdInstanceType etcdPlacement upgradePolicy supportType zonalShiftConfig remoteNetworkConfig"
-        " remoteNodeNetworks cidrs remotePodNetworks storageConfig blockStorage controlPlaneScalingConfig tier"
+        " etcdInstanceType etcdPlacement remoteNetworkConfig"
+        " remoteNodeNetworks cidrs remotePodNetworks storageConfig blockStorage tier"
         " kubeApiServerConfig eventTtl serviceNodePortRange minPort maxPort kubeSchedulerConfig nodeResourcesFit"
         " scoringStrategy kubeControllerManagerConfig podGcControllerConfig terminatedPodGcThreshold"
         " horizontalPodAutoscalerControllerConfig horizontalPodAutoscalerSyncPeriod configurationValues namespaceConfig"

@@ -42,7 +42,9 @@ def crowded(*, groups: int, zones: int) -> dict[str, Any]:
         for n in range(groups - 2)
     ]
     changes: dict[str, Any] = {f"hyperpod.instance_groups[{n + 2}]": group for n, group in enumerate(more)}
-    changes.update({f"network.availability_zones.{az_id}": None for az_id in ids[2:]})
+    changes.update(
+        {f"network.availability_zones.{az_id}.node_cidr": f"10.{n}.0.0/16" for n, az_id in enumerate(ids[2:], 11)}
+    )
     return {**changes, "network.nat_gateways": zones}
 
 

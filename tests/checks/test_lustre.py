@@ -258,7 +258,7 @@ def test_file_systems_that_could_not_be_asked(case_of: CaseOf, run_check: RunChe
         # each zone has a file system of its own for the same namespace
         {**two_zones(), **EFA, "storage.lustre[1]": beside()},
         # nobody stands in its zone: validate's to report
-        {f"{SYSTEM}.availability_zone_id": "use1-az1", "network.availability_zones.use1-az1": None},
+        {f"{SYSTEM}.availability_zone_id": "use1-az1", "network.availability_zones.use1-az1.node_cidr": "10.11.0.0/16"},
     ],
 )
 def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Mapping[str, Any]) -> None:

@@ -19,7 +19,18 @@ _SECTION = re.compile(r"(?m)^([a-z_]+):")
 READ_ELSEWHERE = (
     # what one of these says decides what is right in other sections, so that a mistake there is no independent one
     *("account:", "region:", "existing", "use1-az", "availability_zone", "instance_type", "count:", "capacity:"),
-    *("provisioning", "egress", "vpc_cidr", "node_cidr", "instance_groups", "karpenter", "groups", "oidc", "enabled"),
+    *(
+        "provisioning",
+        "egress",
+        "vpc_cidr",
+        "node_cidr",
+        "10.1.",
+        "instance_groups",
+        "karpenter",
+        "groups",
+        "oidc",
+        "enabled",
+    ),
     *("ml.", "admin_role", "member_role", "name:", "<<", "&", "*"),
 )
 """Words of the base file and of rows that other sections read."""

@@ -92,7 +92,7 @@ def living(folder: Path, **sections: Any) -> Iterator[Life]:
         yield Life(Aws(there, folder), folder)
 
 
-@pytest.mark.slow
+@pytest.mark.examples
 def test_keys_are_made_for_what_stood_without(tmp_path: Path) -> None:
     with living(tmp_path) as life:
         life.deploy()
@@ -119,7 +119,7 @@ def test_keys_are_made_for_what_stood_without(tmp_path: Path) -> None:
         assert [each for each in changes["small-hyperpod"] if "Cluster" in each] == ["Modify AWS::SageMaker::Cluster"]
 
 
-@pytest.mark.slow
+@pytest.mark.examples
 def test_what_other_stacks_import_goes_in_one_deployment(tmp_path: Path) -> None:
     """The bucket gives way to one that is there, the OIDC provider goes with its operator: `cdk deploy` alone."""
     hyperpod = yaml.safe_load(SMALL)["hyperpod"]
@@ -144,7 +144,7 @@ def test_what_other_stacks_import_goes_in_one_deployment(tmp_path: Path) -> None
         assert len([each for each in names if each.startswith("sagemaker-small-")]) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.examples
 def test_keys_and_a_bucket_that_stand_are_used_and_stay_as_they_are(tmp_path: Path) -> None:
     sections = {
         "encryption": dict.fromkeys(("eks_secrets", "node_volumes", "file_systems", "logs"), KEY),

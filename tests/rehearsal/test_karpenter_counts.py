@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from rich.console import Console
 
 from hyperpod_cdk.config import load_environment
@@ -18,6 +19,7 @@ from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
 
+@pytest.mark.examples
 def test_an_update_keeps_the_nodes_that_karpenter_has_made(assemblies: Path, tmp_path: Path) -> None:
     synthesized, file = shipped(assemblies, "spot"), PROJECT / ENVIRONMENTS["spot"]
     environment = synthesized.environment

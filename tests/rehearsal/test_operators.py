@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from hyperpod_cdk.config import load_environment
@@ -30,6 +31,7 @@ MADE_FOR_THEM = {
 }
 
 
+@pytest.mark.examples
 def test_switched_off_in_one_deployment(tmp_path: Path) -> None:
     document = yaml.safe_load((PROJECT / "examples/operators.yaml").read_text(encoding="utf-8"))
     all_on, file = document["operators"], tmp_path / "serving.yaml"

@@ -39,7 +39,7 @@ def prod(project: Path) -> Report:
     return rehearse(project / "environments" / "prod.yaml", project=project)
 
 
-@pytest.mark.slow
+@pytest.mark.examples
 @pytest.mark.timeout(900)
 class TestProd:
     def test_every_step_passes(self, prod: Report) -> None:

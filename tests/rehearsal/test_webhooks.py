@@ -19,6 +19,7 @@ MINUTES_OF_AWS = 4
 FOR_EVER = 500
 
 
+@pytest.mark.examples
 def test_prod_waits_for_webhooks_that_are_slow(assemblies: Path, tmp_path: Path) -> None:
     document = {
         **satisfying(shipped(assemblies, "prod").environment),

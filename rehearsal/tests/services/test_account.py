@@ -235,7 +235,7 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, messa
     [
         (b"page_size: 1\n# caf\xe9\n", ":2 is not UTF-8 text: byte 0xe9; save it as UTF-8"),
         ("page_size: 1\n".encode("utf-16"), ":1 is not UTF-8 text: byte 0xff; save it as UTF-8"),
-        (b"[" * 5000, ": cannot be read: maximum recursion depth exceeded"),
+        (b"[" * 5000, ": cannot be read: brackets nest more than 100 deep"),
         (b"page_size: " + b"9" * 5000, ": cannot be read: Exceeds the limit (4300 digits)"),
     ],
     ids=["latin-1", "utf-16", "deep", "long"],
