@@ -94,7 +94,7 @@ def _matcher(pattern: str) -> re.Pattern[str]:
         if mark == "*":
             between.append("")
         else:
-            between[-1] += "." if mark else re.escape(_MARKS[escaped] if escaped in _MARKS else escaped)
+            between[-1] += "." if mark else re.escape(_MARKS.get(str(escaped), str(escaped)))
     if len(between) == 1:
         return re.compile(between[0], re.DOTALL)
     first, *middle, last = between
