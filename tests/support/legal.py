@@ -131,6 +131,7 @@ _BY_PLACE: dict[str, Choice] = {
     "eks.existing.kubectl_role_arn": lambda _: _role_arn("kubectl/"),
     "eks.admin_role_arns[]": lambda _: _role_arn("admins/"),
     "eks.public_access_cidrs[]": lambda _: st.sampled_from(["0.0.0.0/0", *_CALLERS]),
+    "eks.service_ipv4_cidr": lambda _: st.sampled_from(["172.20.0.0/16", "192.168.64.0/20"]),
     "eks.image_registry": lambda shape: st.just(f"{ACCOUNT}.dkr.ecr.{shape.region}.amazonaws.com/mirror"),
     "hyperpod.instance_groups[].name": lambda _: st.sampled_from(_NAMES),
     "hyperpod.karpenter_pools[].instance_groups[]": lambda _: st.sampled_from(_NAMES),
