@@ -57,6 +57,7 @@ ONLY_THE_FILE: Mapping[str, str] = {
     "each_autoscaled_group_has_one_pool": _TWO,
     "control_plane_has_subnets": _TWO,
     "existing_eks_stands_in_an_existing_network": _TWO,
+    "services_have_addresses_of_their_own": "what blocks its IVpc has ControlPlane cannot know",
     "existing_eks_states_its_version": "an argument without default in ExistingControlPlane",
     "existing_file_system_is_only_claimed": _SECTIONS,
     "bucket_key_is_of_a_bucket_to_make": _SECTIONS,
