@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+import typing
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hyperpod_cdk.catalog import kubernetes
+from hyperpod_cdk.config.eks import ScalingTier, SupportType
 
 SAYS = f"must be a Kubernetes version that HyperPod accepts (1.30 to 1.35 on {kubernetes.AS_OF})"
 
@@ -183,3 +187,12 @@ def test_each_version_has_its_extra_and_the_default_comes_along(project: Path) -
     extras = {name: needs for name, needs in package["optional-dependencies"].items() if name.startswith("kubernetes")}
     assert extras == {f"kubernetes-{version}": [layer] for version, layer in layers.items()}
     assert [each for each in package["dependencies"] if "kubectl" in each] == [layers[kubernetes.DEFAULT]]
+
+
+def test_what_the_file_may_say_of_a_control_plane_is_what_the_schema_has(
+    registry_schema: Callable[[str], dict[str, Any]],
+) -> None:
+    schema = registry_schema("AWS::EKS::Cluster")["definitions"]
+    assert list(typing.get_args(ScalingTier)) == schema["ControlPlaneScalingConfig"]["properties"]["Tier"]["enum"]
+    support = [each.upper() for each in typing.get_args(SupportType)]
+    assert sorted(support) == sorted(schema["UpgradePolicy"]["properties"]["SupportType"]["enum"])

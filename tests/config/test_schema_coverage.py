@@ -57,12 +57,7 @@ def test_every_place_in_the_file_exists(resource_type: str) -> None:
 
 @pytest.mark.parametrize("resource_type", COVERAGE)
 def test_every_property_gets_into_some_template(environments: list[Synthesized], resource_type: str) -> None:
-    written = {
-        name
-        for synthesized in environments
-        for node in synthesized.of_type(resource_type)
-        for name in names_in(synthesized.resource(node)["Properties"])
-    }
+    written = written_of(environments, resource_type)
     assert sorted(set(COVERAGE[resource_type]["from"]) - written) == [], "in no template"
     left_out = COVERAGE[resource_type]["left_out"]
     assert sorted(each for each in written if any(is_below(each, name) for name in left_out)) == []
@@ -94,12 +89,7 @@ def test_every_property_of_another_type_is_decided_once(resource_type: str) -> N
 
 @pytest.mark.parametrize("resource_type", OTHERS)
 def test_what_is_said_of_another_type_is_true(environments: list[Synthesized], resource_type: str) -> None:
-    written = {
-        name
-        for synthesized in environments
-        for node in synthesized.of_type(resource_type)
-        for name in names_in(synthesized.resource(node)["Properties"])
-    }
+    written = written_of(environments, resource_type)
     stated = decided(resource_type)
     assert [name for name, how in stated.items() if how != "left_out" and name not in written] == [], "in no template"
     left_out = [name for name, how in stated.items() if how == "left_out"]
@@ -180,6 +170,16 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for each in typing.get_args(annotation):
         yield from _models(each)
+
+
+def written_of(environments: list[Synthesized], resource_type: str) -> set[str]:
+    """The properties of a type that any template states."""
+    return {
+        name
+        for synthesized in environments
+        for node in synthesized.of_type(resource_type)
+        for name in names_in(synthesized.resource(node)["Properties"])
+    }
 
 
 def names_in(value: Any, name: str = "") -> Iterator[str]:

@@ -13,7 +13,7 @@ from hyperpod_cdk.catalog.network import secondary_cidr_problem
 from hyperpod_cdk.checks.together import quotas_together
 from hyperpod_cdk.config import LoadedEnvironment, load_environment
 from hyperpod_cdk.config.recorded_plans import RecordedBlock, RecordedPlan, RecordedPlans
-from hyperpod_cdk.config.several import blocks, found_together, free_blocks
+from hyperpod_cdk.config.several import found_together, free_blocks
 
 TODAY = date(2026, 11, 20)
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
@@ -120,7 +120,7 @@ def test_quotas_of_one_account_and_region_are_added_up(make: Make) -> None:
 
 
 def test_free_blocks_overlap_nothing(make: Make) -> None:
-    taken = list(blocks(make("one").environment).values())
+    taken = list(make("one").environment.network.blocks().values())
     chosen = free_blocks(taken, vpc="10.192.0.0/16", zones=["use1-az5", "use1-az4"])
     assert chosen == ("10.193.0.0/16", {"use1-az5": "10.0.0.0/16", "use1-az4": "10.3.0.0/16"})
 
@@ -142,5 +142,5 @@ def test_free_blocks_are_what_aws_adds_to_one_vpc(taken: list[str], count: int) 
 
 
 def test_no_block_is_free(make: Make) -> None:
-    everything = [next(iter(blocks(make("one").environment).values())).supernet(new_prefix=8)]
+    everything = [next(iter(make("one").environment.network.blocks().values())).supernet(new_prefix=8)]
     assert free_blocks(everything, vpc="10.192.0.0/16", zones=["use1-az5"]) is None

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import typing
-from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import cfnlint
 import pytest
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_kms as kms
 from aws_cdk.assertions import Annotations, Match, Template
 
 from hyperpod_cdk.catalog import addons, kubernetes
-from hyperpod_cdk.config.eks import ScalingTier, SupportType
 from hyperpod_cdk.eks.control_plane import NODE_INDEPENDENT_ADDONS, ControlPlane, _warn_about_version
 from hyperpod_cdk.network.vpc import EfaSecurityGroup, Network
 from tests.support.templates import app, of_type, stack, template_of
@@ -248,16 +243,6 @@ def test_the_cluster_is_what_was_asked_for(options: dict[str, Any], expected: di
     assert changed.keys() == expected.keys()
     for key, value in expected.items():
         assert value.items() <= changed[key].items()
-
-
-def test_tiers_are_those_of_the_schema() -> None:
-    schemas = Path(cfnlint.__file__).parent / "data" / "schemas"
-    provider = json.loads((schemas / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
-    file = schemas / "resources" / f"{provider['AWS::EKS::Cluster']}.json"
-    schema = json.loads(file.read_text(encoding="utf-8"))["definitions"]
-    assert list(typing.get_args(ScalingTier)) == schema["ControlPlaneScalingConfig"]["properties"]["Tier"]["enum"]
-    support = [each.upper() for each in typing.get_args(SupportType)]
-    assert sorted(support) == sorted(schema["UpgradePolicy"]["properties"]["SupportType"]["enum"])
 
 
 def test_kubectl_runs_in_the_private_subnets_with_the_layer_of_the_version() -> None:

@@ -11,7 +11,7 @@ from hyperpod_cdk.catalog import governance, instance_types, kubernetes, regions
 from hyperpod_cdk.config import EnvironmentFileError, environment_files, load_environment
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
 from hyperpod_cdk.config.network import DEFAULT_VPC_CIDR
-from hyperpod_cdk.config.several import blocks, free_blocks
+from hyperpod_cdk.config.several import free_blocks
 from hyperpod_cdk.findings import Severity
 
 SCHEMA = Path("schemas/environment.schema.json")
@@ -156,7 +156,7 @@ def _free_blocks(answers: Answers, root: Path) -> tuple[str, dict[str, str]] | N
     taken: list[IPv4Network] = []
     for file in environment_files(root):
         try:
-            taken += blocks(load_environment(file, with_record=False).environment).values()
+            taken += load_environment(file, with_record=False).environment.network.blocks().values()
         except EnvironmentFileError:
             # validate says what is wrong with it; what its blocks are is not certain
             continue

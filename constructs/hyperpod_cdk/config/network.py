@@ -11,8 +11,10 @@ from pydantic import BeforeValidator, ConfigDict, Field, Strict
 from pydantic.config import JsonDict
 
 from hyperpod_cdk.catalog import network as rules
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import Bound
 from hyperpod_cdk.config.section import Check, Section, counted, entries, within
+from hyperpod_cdk.config.source import DataPath
 
 DEFAULT_VPC_CIDR = "10.192.0.0/16"
 FEWEST_ZONES = 2
@@ -281,6 +283,21 @@ class Network(Section):
         return {
             az_id: zone.node_cidr or self.default_node_cidr(az_id) for az_id, zone in self.availability_zones.items()
         }
+
+    def blocks(self) -> dict[DataPath, IPv4Network]:
+        """Give the blocks that the VPC gets, or says to have, by their places in the file.
+
+        Without those of zones that are neither stated nor follow from a zone's ID: another rule refuses the ID.
+        """
+        if self.existing is not None:
+            stated = enumerate(self.existing.vpc_cidrs)
+            return {("network", "existing", "vpc_cidrs", index): IPv4Network(block) for index, block in stated}
+        own: dict[DataPath, IPv4Network] = {("network", "vpc_cidr"): IPv4Network(self.vpc_cidr)}
+        for az_id, zone in self.availability_zones.items():
+            if zone.node_cidr or regions.is_az_id(az_id):
+                block = zone.node_cidr or self.default_node_cidr(az_id)
+                own["network", "availability_zones", az_id] = IPv4Network(block)
+        return own
 
     def default_node_cidr(self, az_id: str) -> str:
         """Give the /16 that a zone gets where the file states none; raises ValueError for what is no zone's ID.

@@ -26,18 +26,6 @@ def place_of(environment: Environment) -> Place:
     return environment.account, environment.region
 
 
-def blocks(environment: Environment) -> dict[DataPath, IPv4Network]:
-    """Give the address blocks that an environment makes or says that its VPC has, by their places in the file."""
-    network = environment.network
-    if network.existing is not None:
-        stated = enumerate(network.existing.vpc_cidrs)
-        return {("network", "existing", "vpc_cidrs", index): IPv4Network(block) for index, block in stated}
-    own: dict[DataPath, IPv4Network] = {("network", "vpc_cidr"): IPv4Network(network.vpc_cidr)}
-    for az_id, block in network.node_cidrs().items():
-        own["network", "availability_zones", az_id] = IPv4Network(block)
-    return own
-
-
 def free_blocks(taken: Sequence[IPv4Network], *, vpc: str, zones: Sequence[str]) -> tuple[str, dict[str, str]] | None:
     """Give a VPC block and a node block for each zone that overlap nothing that is ``taken``; None where none is left.
 
@@ -120,7 +108,7 @@ def _overlaps(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
     """Warn of blocks of two environments of one place that overlap: such VPCs can never be joined."""
     before: list[tuple[LoadedEnvironment, dict[DataPath, IPv4Network]]] = []
     for each in loaded:
-        own = blocks(each.environment)
+        own = each.environment.network.blocks()
         found = next(
             (
                 (path, block, other, there)

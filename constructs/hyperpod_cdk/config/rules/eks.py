@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from ipaddress import IPv4Network
 
-from hyperpod_cdk.catalog import addons, arns, kubernetes, regions
+from hyperpod_cdk.catalog import addons, arns, kubernetes
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.eks import ADDONS, OWNERS_ADDONS
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
-from hyperpod_cdk.config.source import DataPath
+from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.config.suggest import closest
 from hyperpod_cdk.config.wanted_addons import EVERYWHERE, asked_for
 
@@ -87,19 +87,9 @@ def services_have_addresses_of_their_own(environment: Environment) -> Iterator[P
     services = environment.eks.service_ipv4_cidr
     if services is None:
         return
-    network = environment.network
-    if network.existing is not None:
-        blocks = dict.fromkeys(network.existing.vpc_cidrs, "network.existing.vpc_cidrs")
-    else:
-        # a zone whose ID is wrong has no default block, and a rule of its own
-        nodes = {
-            zone.node_cidr or (network.default_node_cidr(az_id) if regions.is_az_id(az_id) else None): az_id
-            for az_id, zone in known(network.availability_zones)
-        }
-        blocks = {network.vpc_cidr: "network.vpc_cidr"}
-        blocks |= {block: f"the nodes in {az_id}" for block, az_id in nodes.items() if block is not None}
-    for block, whose in blocks.items():
-        if IPv4Network(block).overlaps(IPv4Network(services)):
+    for path, block in environment.network.blocks().items():
+        if block.overlaps(IPv4Network(services)):
+            whose = f"the nodes in {path[-1]}" if "availability_zones" in path else render_path(path)
             yield Problem(
                 ("eks", "service_ipv4_cidr"),
                 f"must overlap no block of the VPC, got {services} and {block} of {whose}; choose another private"

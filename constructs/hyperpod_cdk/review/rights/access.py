@@ -226,19 +226,7 @@ class _Sentences:
             for role in sorted(self.power.acts(token) - until_now.get(token, frozenset())):
                 if not self._is_on_both(role[1]):
                     continue
-                name = self._who(role)
-                who = self._as_subject(self.after.name(resource), token)
-                yield self._grant(
-                    change="added",
-                    kind="trust",
-                    sentence=f"{who} acts as {name}",
-                    who=who,
-                    what=("sts:AssumeRole",),
-                    which=(name,),
-                    place=place_of(resource),
-                    width=5,
-                    is_grave=True,
-                )
+                yield self._acts_as(resource, role, width=5)
 
     def acting_as_others(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
         """Tell what newly runs under a role that no template holds: what it may do is not known."""
@@ -251,19 +239,22 @@ class _Sentences:
                 continue
             until_now = elsewhere(self.before, old) if old is not None and is_same else frozenset[Principal]()
             for role in sorted(elsewhere(self.after, resource) - until_now):
-                name = self._who(role)
-                who = self._as_subject(self.after.name(resource), self.after.token(resource))
-                yield self._grant(
-                    change="added",
-                    kind="trust",
-                    sentence=f"{who} acts as {name}, of which no template says what it may do",
-                    who=who,
-                    what=("sts:AssumeRole",),
-                    which=(name,),
-                    place=place_of(resource),
-                    width=4,
-                    is_grave=True,
-                )
+                yield self._acts_as(resource, role, width=4, but=", of which no template says what it may do")
+
+    def _acts_as(self, resource: Resource, role: Principal, *, width: int, but: str = "") -> _Found:
+        name = self._who(role)
+        who = self._as_subject(self.after.name(resource), self.after.token(resource))
+        return self._grant(
+            change="added",
+            kind="trust",
+            sentence=f"{who} acts as {name}{but}",
+            who=who,
+            what=("sts:AssumeRole",),
+            which=(name,),
+            place=place_of(resource),
+            width=width,
+            is_grave=True,
+        )
 
     def code(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
         """Tell what runs other code than it did: whoever decides it does what its identity, or root, may do."""
