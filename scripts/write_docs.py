@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ import yaml
 
 from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
-from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy
+from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
 from hyperpod_cdk.config import environment_schema
+from hyperpod_cdk.living.pages import drift_schema_text, status_schema_text
 from hyperpod_cdk.review.changes.causes import property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
-from hyperpod_cdk.transitions.pages import plan_schema_text
+from hyperpod_cdk.transitions.pages import plan_schema_text, recovery_schema_text
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
@@ -32,7 +34,11 @@ ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
 OTHER_TYPES = ROOT / "tests" / "config" / "other_types.yaml"
+FIXTURES = ("every_property.yaml", "own_bucket_and_type.yaml")
+"""Environments of tests/config that state what no example has a use for."""
 MOST_WORDS = 8
+MOST_LINES = 16
+MOST_COLUMNS = 110
 FAULT_CLASSES = {
     "creation": (
         "`❌ prod-hyperpod failed to deploy`, the stack is in `ROLLBACK_COMPLETE`",
@@ -44,7 +50,7 @@ FAULT_CLASSES = {
     ),
     "rollback of an update": (
         "the stack is in `UPDATE_ROLLBACK_FAILED`, and CloudFormation refuses deployments",
-        "`cdk rollback prod/hyperpod -c env=prod`, deploy again",
+        "`hyperpod-cdk recover prod`, deploy again",
     ),
     "deletion": ("`cdk destroy` fails, the stack is in `DELETE_FAILED`", "destroy again"),
 }
@@ -74,9 +80,13 @@ def main() -> int:
         ),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
+        "docs/living-policy.json": f"{json.dumps(policy_of('drift', 'status'), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
+        "schemas/drift.schema.json": drift_schema_text(),
+        "schemas/status.schema.json": status_schema_text(),
         "schemas/plan.schema.json": plan_schema_text(),
+        "schemas/recovery.schema.json": recovery_schema_text(),
         "schemas/job.schema.json": schema_text(),
         "schemas/job-report.schema.json": job_report_schema_text(),
     }
@@ -176,7 +186,7 @@ def _known(resource_type: str, name: str) -> str:
 
 
 def environment_page(schema: dict[str, Any]) -> str:
-    """Give the reference of every field, section by section, in the order of the file."""
+    """Give the reference of every field, section by section, in the order of the file, with an example of each."""
     return fields_page(
         schema,
         [
@@ -184,7 +194,13 @@ def environment_page(schema: dict[str, Any]) -> str:
             "",
             "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all",
             "mistakes are reported at once, each with file, line, path and the smallest fix. Made by `make docs` from",
-            "the models; an editor reads the same from `schemas/environment.schema.json`.",
+            "the models; an editor reads the same from `schemas/environment.schema.json`. The examples are excerpts of",
+            "files that ship or are tested.",
+        ],
+        [
+            ROOT / "environments" / "prod.yaml",
+            *sorted((ROOT / "examples").glob("*.yaml")),
+            *(ROOT / "tests" / "config" / name for name in FIXTURES),
         ],
     )
 
@@ -204,18 +220,73 @@ def job_page(schema: dict[str, Any]) -> str:
     )
 
 
-def fields_page(schema: dict[str, Any], head: Sequence[str]) -> str:
-    """Give a page of fields, section by section, under ``head``."""
+def fields_page(schema: dict[str, Any], head: Sequence[str], files: Sequence[Path] = ()) -> str:
+    """Give a page of fields, section by section, under ``head``, each as one of ``files`` states it."""
+    documents = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
     lines = [*head, ""]
     for path, section in _sections(schema, schema, ""):
-        lines += [f"## {path or 'top level'}", "", _cell(section.get("description", "")), ""]
+        # Markdown takes what stands between angle brackets for HTML
+        lines += [
+            f"## {path.replace('<', chr(92) + '<') or 'top level'}",
+            "",
+            _cell(section.get("description", "")),
+            "",
+        ]
         lines += ["| field | value | default | |", "|---|---|---|---|"]
         required = section.get("required", [])
         for name, field in section["properties"].items():
             shown = "**required**" if name in required else _default(field)
             lines.append(f"| `{name}` | {_values(schema, field)} | {shown} | {_cell(_description(schema, field))} |")
         lines.append("")
+        if documents:
+            lines += ["```yaml", *example_of(schema, documents, path), "```", ""]
     return "\n".join(lines)
+
+
+def example_of(schema: dict[str, Any], documents: Sequence[Any], path: str) -> list[str]:
+    """Give the lines of the section at ``path`` that states most fields in few lines, alone, with what is around it."""
+    sections = dict(_sections(schema, schema, ""))
+    fields = sections[path]["properties"]
+    # a section within this one has an example of its own
+    plain = {name for name, field in fields.items() if not any(_inner(schema, field))}
+    shown = [
+        (len(plain.intersection(leaf)), _yaml(whole))
+        for document in documents
+        for whole, leaf in _stated(document, path.replace("[]", ".[]").split(".") if path else [], plain)
+    ]
+    short = [each for each in shown if each[1].count("\n") <= MOST_LINES]
+    return max(short or shown, key=itemgetter(0))[1].splitlines()
+
+
+def _yaml(value: Any) -> str:
+    """Write the innermost lists and sections in one line each, where these stay short."""
+    text = str(yaml.safe_dump(value, sort_keys=False, default_flow_style=None, width=float("inf")))
+    if all(len(line) <= MOST_COLUMNS for line in text.splitlines()):
+        return text
+    return str(yaml.safe_dump(value, sort_keys=False, default_flow_style=False, width=float("inf")))
+
+
+def _stated(value: Any, parts: Sequence[str], plain: set[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Give each place at ``parts``: the sections around it with nothing else but names, and what it says itself."""
+    if not parts:
+        if isinstance(value, dict):
+            leaf = {name: each for name, each in value.items() if name in plain} or value
+            yield leaf, leaf
+        return
+    name, *rest = parts
+    inside: list[tuple[Any, Any]] = []
+    if name == "[]" and isinstance(value, list):
+        inside = [([], each) for each in value]
+    elif isinstance(value, dict):
+        inside = [(key, each) for key, each in value.items() if name in (key, "<name>")]
+    for key, each in inside:
+        for whole, leaf in _stated(each, rest, plain):
+            if name != "[]":
+                yield {key: whole}, leaf
+            elif rest and "name" in each:
+                yield [{"name": each["name"], **whole}], leaf
+            else:
+                yield [whole], leaf
 
 
 def cli_page() -> str:
@@ -256,7 +327,9 @@ def checks_page(checks: Sequence[Check]) -> str:
         lines.append(f"| [{area}](#{area}) | {len(members)} | {_how_many(asking, len(members))} |")
     lines += [
         "",
-        "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`; only the first one writes:",
+        "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`. `quotas request`, `deploy`,",
+        "`destroy` and `recover` write, the others read. `deploy` runs the CDK CLI, which assumes CDK's bootstrap",
+        "roles (`cdk-hnb659fds-*`), too. `plan` asks AWS unless it compares with `--base`:",
         "",
         "| verb | IAM actions | where AWS does not answer all of it |",
         "|---|---|---|",
@@ -296,7 +369,7 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
         ),
         "",
         "A creation has recovered once a later deployment made the very resource that had failed, nothing that costs",
-        "by the hour was left over, and every stack that is to be protected is. These are samples, drawn by a seed:",
+        f"by the hour was left over, and every stack that is to be protected is. {_how_drawn(ran)}:",
         "",
         "| environment | " + " | ".join(f"{kind}: tried of all" for kind in FAULT_CLASSES) + " | recovered | run |",
         "|---|" + "---|" * (len(FAULT_CLASSES) + 2),
@@ -328,7 +401,7 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
         "",
         "## What was not tried",
         "",
-        f"- {possible - number} of the {possible} faults that {', '.join(ran)} can meet; deletions were tried whole.",
+        *_left_out(possible - number, possible, ran),
         f"- Any fault in {', '.join(name for name in environments if name not in ran)};",
         f"  of these {_named(recorded)} went through the cases above. All of them are",
         "  deployed, changed and destroyed without faults in the tests.",
@@ -350,6 +423,17 @@ def _statuses(stacks: Mapping[str, str]) -> str:
 
 def _named(recorded: Mapping[str, Any]) -> str:
     return ", ".join(sorted({case["environment"] for case in recorded["cli"]}))
+
+
+def _left_out(number: int, possible: int, ran: Mapping[str, Any]) -> list[str]:
+    if not number:
+        return []
+    return [f"- {number} of the {possible} faults that {', '.join(ran)} can meet; deletions were tried whole."]
+
+
+def _how_drawn(ran: Mapping[str, Any]) -> str:
+    sampled = [name for name, run in ran.items() if run["seed"] is not None]
+    return f"Samples, drawn by a seed, of {', '.join(sampled)}" if sampled else "Every fault that there is was tried"
 
 
 def _environments() -> list[str]:

@@ -17,6 +17,7 @@ from aws_cdk import aws_s3 as s3
 import hyperpod_cdk as hp
 from hyperpod_cdk.governance.teams import QuotaRow
 from hyperpod_cdk.hyperpod.karpenter_pools import Pool
+from hyperpod_cdk.hyperpod.notifications import SlackChannel
 from hyperpod_cdk.quotas.gate import Requirement
 from hyperpod_cdk.storage.lustre import DataRepository
 from hyperpod_cdk.storage.s3_claims import MountedBucket
@@ -93,8 +94,22 @@ class Cluster(cdk.Stack):
             autoscaling=self.autoscaling,
         )
         self.hyperpod.add_dependency(self.chart, self.network.ready, self.efa.rules, self.control_plane.addons)
+        self.notifications = hp.Notifications(
+            self,
+            "Notifications",
+            cluster_name=self.hyperpod.cluster_name,
+            cluster_arn=self.hyperpod.cluster_arn,
+            emails=["on-call@example.com"],
+            slack=SlackChannel(workspace_id="T0123ABCD", channel_id="C0123ABCD"),
+            instance_groups=["system"],
+        )
+        topic_arn: str = self.notifications.topic_arn
         self.events = hp.NodeEvents(
-            self, "Events", cluster_name=self.hyperpod.cluster_name, cluster_arn=self.hyperpod.cluster_arn
+            self,
+            "Events",
+            cluster_name=self.hyperpod.cluster_name,
+            cluster_arn=self.hyperpod.cluster_arn,
+            alarm_actions=[topic_arn],
         )
         self.waiter = hp.NodeWaiter(self, "Waiter")
         self.ready = hp.NodesReady(

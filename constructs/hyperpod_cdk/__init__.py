@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts
     from hyperpod_cdk.hyperpod.node_events import NodeEvents
     from hyperpod_cdk.hyperpod.node_wait import AwaitedGroup, NodesReady, NodeWaiter
+    from hyperpod_cdk.hyperpod.notifications import Notifications
     from hyperpod_cdk.hyperpod.restricted_groups import (
         RestrictedExecutionRole,
         RestrictedGroup,
@@ -75,6 +76,7 @@ __all__ = [
     "NodeExecutionRole",
     "NodeWaiter",
     "NodesReady",
+    "Notifications",
     "ObservabilityAddon",
     "PodRole",
     "PrometheusWorkspace",
@@ -124,6 +126,7 @@ _HOME = {
     "NodeExecutionRole": "hyperpod.execution_role",
     "NodeWaiter": "hyperpod.node_wait",
     "NodesReady": "hyperpod.node_wait",
+    "Notifications": "hyperpod.notifications",
     "ObservabilityAddon": "operators.observability_addon",
     "PodRole": "eks.node_addons",
     "PrometheusWorkspace": "operators.observability_addon",

@@ -16,7 +16,20 @@ from typing import Annotated
 
 import typer
 
-from hyperpod_cdk._cli import bootstrap_policy, image, job, plans, prices, quotas, review, templates, transitions, words
+from hyperpod_cdk._cli import (
+    bootstrap_policy,
+    image,
+    job,
+    living,
+    plans,
+    prices,
+    quotas,
+    recovery,
+    review,
+    templates,
+    transitions,
+    words,
+)
 from hyperpod_cdk._cli.common import (
     FINDINGS,
     USAGE,
@@ -210,12 +223,15 @@ class Forge(StrEnum):
 class Page(StrEnum):
     """What has a JSON Schema."""
 
+    DRIFT = "drift"
     ENVIRONMENT = "environment"
     JOB = "job"
     JOB_REPORT = "job-report"
     PLAN = "plan"
+    RECOVERY = "recovery"
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
+    STATUS = "status"
 
 
 @app.command()
@@ -238,33 +254,28 @@ def schema(
     print(f"wrote {out}", file=sys.stderr)
 
 
+_SCHEMAS = {
+    Page.DRIFT: ("living.pages", "drift_schema_text"),
+    Page.ENVIRONMENT: ("config.schema", "schema_text"),
+    Page.JOB: ("workloads.schema", "schema_text"),
+    Page.JOB_REPORT: ("workloads.report", "report_schema_text"),
+    Page.PLAN: ("transitions.pages", "plan_schema_text"),
+    Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
+    Page.REVIEW: ("review.review_file", "rules_schema_text"),
+    Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
+    Page.STATUS: ("living.pages", "status_schema_text"),
+}
+"""Module and function that give each schema: building the models takes most of the time."""
+
+
 def _schema_text(page: Page) -> str:
-    # building the models takes most of the time
-    if page is Page.JOB:
-        from hyperpod_cdk.workloads.schema import schema_text as job_text  # noqa: PLC0415 - as above
+    from importlib import import_module  # noqa: PLC0415 - as above
 
-        return job_text()
-    if page is Page.JOB_REPORT:
-        from hyperpod_cdk.workloads.report import report_schema_text as job_report_text  # noqa: PLC0415 - as above
-
-        return job_report_text()
-    if page is Page.REVIEW:
-        from hyperpod_cdk.review.review_file import rules_schema_text  # noqa: PLC0415 - as above
-
-        return rules_schema_text()
-    if page is Page.REVIEW_REPORT:
-        from hyperpod_cdk.review.pages.schema import report_schema_text as review_report_text  # noqa: PLC0415 - as above
-
-        return review_report_text()
-    if page is Page.PLAN:
-        from hyperpod_cdk.transitions.pages import plan_schema_text  # noqa: PLC0415 - as above
-
-        return plan_schema_text()
-    from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - as above
-
-    # with the sections of the project's extensions
-    root_of(None)
-    return schema_text()
+    if page is Page.ENVIRONMENT:
+        # with the sections of the project's extensions
+        root_of(None)
+    module, function = _SCHEMAS[page]
+    return str(getattr(import_module(f"hyperpod_cdk.{module}"), function)())
 
 
 ZoneOption = Annotated[
@@ -400,6 +411,8 @@ def init(
         f"hyperpod-cdk validate {name}",
         f"hyperpod-cdk rehearse {name}",
         "hyperpod-cdk charts pull",
+        f"hyperpod-cdk bootstrap-policy {name} --out policy.json",
+        f"hyperpod-cdk preflight {name}",
         f"hyperpod-cdk review {name} --deployed",
         f"hyperpod-cdk cdk deploy '{name}/*' -c env={name} --concurrency 3 --require-approval never",
     ]
@@ -408,8 +421,10 @@ def init(
         return
     print(f"wrote {path}")
     print(f"next: read it, then '{steps[0]}' and '{steps[1]}';")
-    print(f"      for a real deployment '{steps[2]}', '{steps[3]}', and then")
-    print(f"      {steps[4]}")
+    print(f"      for a real deployment '{steps[2]}', and once for each account and region")
+    print(f"      '{steps[3]}', which tells how to bootstrap;")
+    print(f"      then '{steps[4]}', '{steps[5]}', and")
+    print(f"      {steps[6]}")
 
 
 def _administrators() -> list[str]:
@@ -546,6 +561,9 @@ app.command()(review.diagram)
 app.command()(transitions.plan)
 app.command()(transitions.deploy)
 app.command()(transitions.destroy)
+app.command()(living.drift)
+app.command()(living.status)
+app.command()(recovery.recover)
 
 
 @charts.command("images")

@@ -253,7 +253,9 @@ class _Rehearsal:
         assembly = self.scratch / "destroy"
         self.cdk.synth(unprotected, assembly)
         self._deploy(assembly)
-        self.cdk.run(["destroy", "--app", str(assembly), "--force", f"{self.environment.name}/*", *SIDE_BY_SIDE])
+        self.cdk.run(
+            ["destroy", "--app", str(assembly), "--force", _all_of(self.environment.name, assembly), *SIDE_BY_SIDE]
+        )
         self.report.retained = self._retained()
         left = [s for s in self.stacks if self._exists(s)]
         if left:
@@ -374,7 +376,12 @@ def deployment(environment: str, assembly: Path) -> list[str]:
         for stack in _with_parameter(assembly)
         for option in ("--parameters", f"{stack}:{PLACEHOLDER_PARAMETER}=rehearsal")
     ]
-    return [*cdk.deployment(assembly, [f"{environment}/*"], concurrency=AT_ONCE), *chosen]
+    return [*cdk.deployment(assembly, [_all_of(environment, assembly)], concurrency=AT_ONCE), *chosen]
+
+
+def _all_of(environment: str, assembly: Path) -> str:
+    """Give what selects all stacks of an environment, also those inside of a construct."""
+    return cdk.selection(read_assembly(assembly, environment))
 
 
 def _stack_order(assembly: Path) -> list[str]:

@@ -87,6 +87,7 @@ class HyperPodEnvironment(cdk.Stage):
             "observability",
             environment=environment,
             hyperpod=self.hyperpod,
+            storage=self.storage,
             termination_protection=protected,
         )
         self._protect(environment)

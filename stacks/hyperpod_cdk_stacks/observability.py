@@ -5,11 +5,14 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
-from hyperpod_cdk import GrafanaWorkspace, NodeEvents, ObservabilityAddon, PrometheusWorkspace
+from hyperpod_cdk import GrafanaWorkspace, NodeEvents, Notifications, ObservabilityAddon, PrometheusWorkspace
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.operators import CREATE
+from hyperpod_cdk.hyperpod.notifications import SlackChannel
 from hyperpod_cdk_stacks.hyperpod import HyperPodStack
+from hyperpod_cdk_stacks.storage import StorageStack
 
 
 class ObservabilityStack(cdk.Stack):
@@ -22,14 +25,21 @@ class ObservabilityStack(cdk.Stack):
         *,
         environment: Environment,
         hyperpod: HyperPodStack,
+        storage: StorageStack | None,
         termination_protection: bool,
     ) -> None:
         super().__init__(scope, construct_id, termination_protection=termination_protection)
+        notify = environment.notify
+        self.notifications = (
+            None if notify is None else self._notifications(notify, environment, hyperpod=hyperpod, storage=storage)
+        )
+        errors_are_told = notify is not None and "cluster_error" in notify.events
         self.events = NodeEvents(
             self,
             "NodeEvents",
             cluster_name=environment.hyperpod_cluster_name,
             cluster_arn=hyperpod.cluster.cluster_arn,
+            alarm_actions=[self.notifications.topic_arn] if self.notifications and errors_are_told else [],
         )
         if self.has_addon(environment):
             self._addon(environment)
@@ -38,6 +48,32 @@ class ObservabilityStack(cdk.Stack):
     def has_addon(environment: Environment) -> bool:
         """Say whether the add-on is among the resources; its pods need the cluster's DNS, of the platform stack."""
         return environment.operators.observability.enabled and environment.eks.installs(addons.OBSERVABILITY)
+
+    def _notifications(
+        self, notify: Notify, environment: Environment, *, hyperpod: HyperPodStack, storage: StorageStack | None
+    ) -> Notifications:
+        plans = {group.training_plan_arn for group in environment.hyperpod.all_groups}
+        return Notifications(
+            self,
+            "Notifications",
+            cluster_name=environment.hyperpod_cluster_name,
+            cluster_arn=hyperpod.cluster.cluster_arn,
+            environment_name=environment.name,
+            emails=notify.emails,
+            topic_arn=notify.sns_topic_arn,
+            slack=None
+            if notify.slack is None
+            else SlackChannel(workspace_id=notify.slack.workspace_id, channel_id=notify.slack.channel_id),
+            event_bus_arn=notify.event_bus_arn,
+            monthly_budget_usd=notify.monthly_budget_usd,
+            events=notify.events,
+            instance_groups=[group.name for group in environment.hyperpod.all_groups],
+            training_plan_arns=sorted(arn for arn in plans if arn is not None),
+            file_systems=watched_file_systems(environment, storage),
+            nodes_missing_minutes=notify.nodes_missing_minutes,
+            file_system_percent=notify.file_system_percent,
+            storage_target_percent=notify.storage_target_percent,
+        )
 
     def _addon(self, environment: Environment) -> None:
         section, name = environment.operators.observability, environment.name
@@ -62,3 +98,21 @@ class ObservabilityStack(cdk.Stack):
             logs=section.logs,
             addon_version=environment.eks.addon_versions.get(addons.OBSERVABILITY),
         )
+
+
+def watched_file_systems(environment: Environment, storage: StorageStack | None) -> dict[str, str]:
+    """Give name and ID of the file systems with a capacity to fill, which intelligent tiering has not.
+
+    Whether one that exists has a capacity the file does not say; without it FSx reports none, nor does the alarm.
+    """
+    notify = environment.notify
+    if notify is None or "file_system_full" not in notify.events:
+        return {}
+    made = storage.lustre if storage is not None else {}
+    found = {}
+    for system in environment.storage.lustre:
+        if system.existing is not None:
+            found[system.name] = system.existing.file_system_id
+        elif system.storage_type == "ssd":
+            found[system.name] = made[system.name].file_system_id
+    return found

@@ -270,6 +270,10 @@ def test_descriptions_take_what_the_api_takes() -> None:
     assert governance.DESCRIPTION.maximum == 1024
     assert governance.DESCRIPTION.matches("Größe & Fairness: 50 %")
     assert not governance.DESCRIPTION.matches("two\nlines")
+    # EntityDescription of SageMaker (botocore 1.44.5): [\p{L}\p{M}\p{Z}\p{S}\p{N}\p{P}]*, so no category C
+    assert governance.DESCRIPTION.matches("na\u0303o \u2028 \U0001f680 \u2116 1")
+    for mark in ("\u200b", "\u202e", "\u00ad", "\ufeff", "\ue000", "\U000f0000", "\U000e0067", "\u0378"):
+        assert not governance.DESCRIPTION.matches(f"next {mark} model"), hex(ord(mark))
 
 
 def test_every_kubernetes_version_of_hyperpod_is_new_enough_for_task_governance() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -91,10 +93,16 @@ def _looks_at_what_ran(request: pytest.FixtureRequest, shown: dict[tuple[str, st
 
 
 def _changed(text: str, changes: Mapping[str, Any]) -> str:
-    data = yaml.safe_load(text)
+    data = copy.deepcopy(_read(text))
     for path, value in changes.items():
         _set(data, path, value)
-    return yaml.safe_dump(data, sort_keys=False)
+    written: str = yaml.dump(data, Dumper=yaml.CSafeDumper, sort_keys=False)
+    return written
+
+
+@cache
+def _read(text: str) -> Any:
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 def _set(data: Any, path: str, value: object) -> None:

@@ -132,9 +132,8 @@ def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -
             "prod-hyperpod",
             "DELETE_FAILED",
             (
-                "needs prod-hyperpod at rest, got DELETE_FAILED (its deletion failed); see 'aws cloudformation"
-                " describe-stack-events --stack-name prod-hyperpod' for what holds it, then run 'cdk destroy"
-                " prod/hyperpod -c env=prod' again"
+                "needs prod-hyperpod at rest, got DELETE_FAILED (its deletion failed); run 'hyperpod-cdk recover prod',"
+                " which names what holds it and deletes it to its end"
             ),
         ),
         (
@@ -150,9 +149,8 @@ def test_stacks_that_can_be_deployed(run: Run, fake_aws: FakeAws, status: str) -
             "prod-storage",
             "UPDATE_ROLLBACK_FAILED",
             (
-                "needs prod-storage at rest, got UPDATE_ROLLBACK_FAILED (a deployment stopped half way); run 'cdk"
-                " rollback"
-                " prod/storage -c env=prod'"
+                "needs prod-storage at rest, got UPDATE_ROLLBACK_FAILED (a deployment stopped half way); run"
+                " 'hyperpod-cdk recover prod', which names the cause and the way out"
             ),
         ),
     ],
@@ -189,9 +187,7 @@ def test_protection_that_outlived_a_failed_first_deployment(run: Run, fake_aws: 
     assert said(run(STACKS)) == [
         (
             f"error: name: needs prod-platform at rest, got {status} (the remainder of a first deployment that failed,"
-            " with termination protection); run 'aws cloudformation update-termination-protection"
-            " --no-enable-termination-protection --stack-name prod-platform', then deploy: the CDK CLI deletes the"
-            " remainder first"
+            " with termination protection); run 'hyperpod-cdk recover prod', which deletes the remainder, then deploy"
         )
     ]
 

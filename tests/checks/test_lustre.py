@@ -275,7 +275,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put these nodes into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
             ),
         ),
         (
@@ -283,7 +283,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; set availability_zone_id: use1-az4"
+                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
             ),
         ),
         (
@@ -330,7 +330,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put these nodes into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
             ),
         ),
         # a namespace that is no team's: whoever has accelerators may use it
@@ -342,7 +342,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: h100-b in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put these nodes into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
             ),
         ),
         # without accelerators every group may use it
@@ -358,7 +358,7 @@ def test_users_in_the_zone(case_of: CaseOf, run_check: RunCheck, *, changes: Map
             Status.PASSED,
             (
                 f"{SYSTEM}.availability_zone_id: system in use1-az4 uses scratch in use1-az5, and traffic between zones"
-                " is slow and billed; put these nodes into one zone, or make a file system in each"
+                " is slow and billed; put the nodes that use it into one zone, or make a file system in each"
             ),
         ),
     ],

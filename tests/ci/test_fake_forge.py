@@ -105,7 +105,7 @@ class Forge:
                 assert run.github("deploy-environment.yaml", job) == "success", run.said
         else:
             run.matrix = {"ENVIRONMENT": "prod"}
-            for job in ("assemble", "plan"):
+            for job in ("assemble", "tool", "plan"):
                 assert run.gitlab(job) == 0, run.said
         return run
 

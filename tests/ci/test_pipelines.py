@@ -135,8 +135,13 @@ def test_who_takes_a_role_runs_nothing_of_the_commit() -> None:
     pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
     described = {name: job for name, job in pipeline.items() if isinstance(job, dict)}
     assert [name for name, job in described.items() if "id_tokens" in job] == ["plan", ".deploy"]
-    for name in ("synthesize", "assemble"):
+    for name in ("synthesize", "assemble", "tool"):
         assert "environment" not in pipeline[name], name
+    # nobody with a role runs the script that names the judge, or takes a file from the job that runs the commit's code
+    assert [name for name, job in described.items() if "deployed_tool.py" in str(job.get("script"))] == ["tool"]
+    taken = {name: pipeline[name]["dependencies"] for name in ("tool", "plan", ".deploy")}
+    assert taken == {"tool": ["assemble"], "plan": ["tool"], ".deploy": ["plan"]}
+    assert [line for line in pipeline["tool"]["script"] if "make" in line or ".venv" in line] == []
     for name in ("plan", "deploy", "deploy-approved"):
         lines = [line for item in pipeline[name]["script"] for line in (item if isinstance(item, list) else [item])]
         at = next(index for index, line in enumerate(lines) if line.startswith("git checkout --quiet --detach "))
@@ -155,7 +160,7 @@ def test_no_pull_request_reaches_a_role() -> None:
             assert "id-token" not in str(document["jobs"]), workflow.name
             assert not any("environment" in job for job in document["jobs"].values()), workflow.name
     pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
-    for name in ("assemble", "plan", "deploy", "deploy-approved"):
+    for name in ("assemble", "tool", "plan", "deploy", "deploy-approved"):
         (rule,) = pipeline[name]["rules"]
         assert rule["if"] == '$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH && $HYPERPOD_DEPLOY == "true"', name
 

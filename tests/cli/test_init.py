@@ -27,7 +27,9 @@ def test_smallest(run: Run, run_process: Run, workspace: Path) -> None:
     assert done.stdout.splitlines() == [
         f"wrote {workspace / 'environments' / 'lab.yaml'}",
         "next: read it, then 'hyperpod-cdk validate lab' and 'hyperpod-cdk rehearse lab';",
-        "      for a real deployment 'hyperpod-cdk charts pull', 'hyperpod-cdk review lab --deployed', and then",
+        "      for a real deployment 'hyperpod-cdk charts pull', and once for each account and region",
+        "      'hyperpod-cdk bootstrap-policy lab --out policy.json', which tells how to bootstrap;",
+        "      then 'hyperpod-cdk preflight lab', 'hyperpod-cdk review lab --deployed', and",
         "      hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]
     assert run("validate", "lab").returncode == 0
@@ -47,6 +49,8 @@ def test_full(run: Run, workspace: Path) -> None:
         "hyperpod-cdk validate lab",
         "hyperpod-cdk rehearse lab",
         "hyperpod-cdk charts pull",
+        "hyperpod-cdk bootstrap-policy lab --out policy.json",
+        "hyperpod-cdk preflight lab",
         "hyperpod-cdk review lab --deployed",
         "hyperpod-cdk cdk deploy 'lab/*' -c env=lab --concurrency 3 --require-approval never",
     ]

@@ -80,7 +80,7 @@ def complete(run_process: Run, typed: str, **variables: str) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("hyperpod-cdk re", ["rehearse", "review"]),
+        ("hyperpod-cdk re", ["rehearse", "review", "recover"]),
         ("hyperpod-cdk job ", ["render", "admit", "report"]),
         ("hyperpod-cdk rehearse ", ["dev"]),
         ("hyperpod-cdk validate d", ["dev"]),

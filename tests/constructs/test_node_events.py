@@ -87,16 +87,24 @@ def test_eventbridge_writes_by_the_groups_own_policy(resources: dict[str, Any]) 
     # one that is account-wide is one of ten in a region (CloudWatch Logs API reference, PutResourcePolicy)
     assert [each for each in resources.values() if each["Type"] == "AWS::Logs::ResourcePolicy"] == []
     group = resources["EventsLogGroupB009084F"]["Properties"]
-    (statement,) = group["ResourcePolicyDocument"]["Statement"]
-    parts = statement.pop("Resource")["Fn::Join"][1]
-    resource = "".join(part if isinstance(part, str) else "<token>" for part in parts)
+    statements = group["ResourcePolicyDocument"]["Statement"]
+    resources_ = {_text(statement.pop("Resource")) for statement in statements}
+    condition = statements[1].pop("Condition")
 
-    assert statement == {
-        "Effect": "Allow",
-        "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]},
-        "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-    }
-    assert resource == "arn:<token>:logs:<token>:<token>:log-group:/aws/events/prod-hyperpod-<token>:*"
+    # the rule is named where events are written, and nowhere else (aws-samples/serverless-patterns pull request 618)
+    principal = {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]}
+    assert statements == [
+        {"Effect": "Allow", "Principal": principal, "Action": ["logs:CreateLogStream"]},
+        {"Effect": "Allow", "Principal": principal, "Action": ["logs:PutLogEvents"]},
+    ]
+    assert resources_ == {"arn:<token>:logs:<token>:<token>:log-group:/aws/events/prod-hyperpod-<token>:*"}
+    (source,) = condition.pop("ArnEquals").items()
+    assert (source[0], _text(source[1])) == ("aws:SourceArn", "arn:<token>:events:<token>:<token>:rule/prod-hyperpod")
+    assert condition == {}
+
+
+def _text(value: dict[str, Any]) -> str:
+    return "".join(part if isinstance(part, str) else "<token>" for part in value["Fn::Join"][1])
 
 
 def test_info_is_not_counted(resources: dict[str, Any]) -> None:
@@ -127,6 +135,10 @@ def test_one_error_raises_the_alarm(resources: dict[str, Any]) -> None:
                 [
                     "HyperPod cluster prod reports errors or unhealthy nodes; see log group ",
                     {"Ref": "EventsLogGroupB009084F"},
+                    ": aws logs tail ",
+                    {"Ref": "EventsLogGroupB009084F"},
+                    " --since 1h --region ",
+                    {"Ref": "AWS::Region"},
                 ],
             ]
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -67,4 +68,9 @@ def _take_waits_away(template: Path) -> None:
             passed = [other for name in gone & {*each["DependsOn"]} for other in resources[name]["DependsOn"]]
             each["DependsOn"] = sorted({*each["DependsOn"], *passed} - gone)
     document["Resources"] = {name: each for name, each in resources.items() if name not in gone}
+    before = hashlib.sha256(template.read_bytes()).hexdigest()
     template.write_text(json.dumps(document), encoding="utf-8")
+    after = hashlib.sha256(template.read_bytes()).hexdigest()
+    for file in (template.parent / "manifest.json", *template.parent.glob("*.assets.json")):
+        # an assembly whose template is not the one that its manifest names is refused
+        file.write_text(file.read_text(encoding="utf-8").replace(before, after), encoding="utf-8")

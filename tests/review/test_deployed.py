@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -11,6 +13,7 @@ from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.deployed import Deployed, read_deployed
+from hyperpod_cdk.review.mangled import mangled
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk_stacks import environment as stacks_module
@@ -153,3 +156,42 @@ def test_every_kind_of_stack_is_asked_for() -> None:
     code = stacks_module.HyperPodEnvironment.__init__.__code__
     assert sorted(each for each in code.co_consts if each in STACKS) == sorted(STACKS)
     assert len({name for name in code.co_names if name.endswith("Stack")}) == len(STACKS)
+
+
+_TOPIC = {"Resources": {"T": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "Zürich", "TopicName": "a"}}}}
+
+
+def _of_topic(template: dict[str, Any], tags: dict[str, str] | None = None) -> Assembly:
+    stack = Stack(name="dev-network", template=template, region=REGION, account=ACCOUNT, tags=tags or {})
+    return Assembly(environment="dev", stacks=(stack,))
+
+
+def test_letters_that_cloudformation_does_not_tell_are_those_of_the_file() -> None:
+    head = _of_topic(_TOPIC, {"cost-center": "Zürich"})
+    stacks = [described("dev-network", Tags=[{"Key": "cost-center", "Value": "Z?rich"}])]
+    found, _ = deployed(stacks, {"dev-network": json.dumps(mangled(_TOPIC))}, head)
+    assert compare(found.base, found.head) == []
+    assert found.base.by_name["dev-network"] == replace(head.stacks[0], settings=ANY, settings_are_whole=False)
+    (note,) = found.notes
+    assert note == (
+        "CloudFormation tells no letter that is not ASCII, it gives a question mark for each: 2 values of dev-network "
+        "are taken to be what the file says. A change of nothing but such letters is not seen."
+    )
+
+
+def test_names_of_exports_are_those_that_cloudformation_tells() -> None:
+    name = {"Fn::Sub": "${AWS::StackName}-${Stage}-vpc"}
+    template = {
+        "Parameters": {"Stage": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/stage"}},
+        **NETWORK,
+        "Outputs": {"V": {"Value": {"Ref": "Vpc"}, "Export": {"Name": name}}},
+    }
+    head = _of_topic(template)
+    assert head.stacks[0].export_names == {"V": None}
+    told = [described("dev-network", Outputs=[{"OutputKey": "V", "OutputValue": "v", "ExportName": "dev-a-vpc"}])]
+    found, _ = deployed(told, {"dev-network": json.dumps(template)}, head)
+    assert [sorted(side.exports) for side in (found.base, found.head)] == [["dev-a-vpc"], ["dev-a-vpc"]]
+    # another name in the file is not that one
+    other = {**template, "Outputs": {"V": {**template["Outputs"]["V"], "Export": {"Name": "dev-b-vpc"}}}}  # type: ignore[index]  # plain data
+    found, _ = deployed(told, {"dev-network": json.dumps(template)}, _of_topic(other))
+    assert [sorted(side.exports) for side in (found.base, found.head)] == [["dev-a-vpc"], ["dev-b-vpc"]]

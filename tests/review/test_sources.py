@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import venv
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,68 @@ def test_the_librarys_scripts_are_there_for_an_app_that_has_none(project: Path) 
     write(project / "app.py", APP.replace('pathlib.Path("data.txt").read_text()', read))
     _, head = compared(project, "main")
     assert properties(head)["Data"] == "#!"
+
+
+def library(folder: Path, version: str | None) -> Path:
+    """A virtual environment; its library is a module that says which version it is."""
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    if version:
+        (packages / f"hyperpod_cdk-{version}.dist-info").mkdir()
+        write(packages / "hyperpod_cdk.py", f"VERSION = {version!r}\n")
+    return folder
+
+
+def of_another_library(project: Path) -> None:
+    write(project / "cdk.json", json.dumps({"app": ".venv/bin/python app.py"}))
+
+
+def test_the_libraries_of_two_virtual_environments(project: Path, tmp_path: Path) -> None:
+    of_another_library(project)
+    old, new = library(tmp_path / "old", "0.1.0"), library(tmp_path / "new env", "0.2.0")
+    base, head = compared(project, str(old), str(new))
+    assert base
+    assert head
+    assert (properties(base)["Library"], properties(head)["Library"]) == ("0.1.0", "0.2.0")
+    # the files are those that lie there, on both sides
+    assert properties(base)["Data"] == properties(head)["Data"]
+    assert (base.side.label, head.side.label) == (f"hyperpod-cdk 0.1.0 of {old}", f"hyperpod-cdk 0.2.0 of {new}")
+    assert (base.side.environment_file, base.side.commit) == ("environments/dev.yaml", None)
+
+
+def test_the_library_of_a_clone_does_not_come_before_that_of_a_virtual_environment(
+    project: Path, tmp_path: Path
+) -> None:
+    of_another_library(project)
+    write(project / "constructs" / "hyperpod_cdk" / "__init__.py", "VERSION = 'of the clone'")
+    base, _ = compared(project, str(library(tmp_path / "old", "0.1.0")), str(library(tmp_path / "new", "0.2.0")))
+    assert properties(base)["Library"] == "0.1.0"
+
+
+def test_a_virtual_environment_without_the_library(project: Path, tmp_path: Path) -> None:
+    empty = library(tmp_path / "an env", None)
+    assert refusal(project, str(empty)) == (
+        f"--base: the virtual environment {empty} has no hyperpod-cdk; install the version to compare with: "
+        f"'{empty}/bin/pip' install hyperpod-cdk==VERSION"
+    )
+
+
+@pytest.mark.parametrize(
+    ("app", "shown"),
+    [
+        ("node app.js", "'node app.js'"),
+        ("", "''"),
+        ("python app.py | tee log", "'python app.py | tee log'"),
+        ("python $APP", "'python $APP'"),
+    ],
+)
+def test_an_app_that_is_not_run_by_python_alone(project: Path, tmp_path: Path, app: str, shown: str) -> None:
+    write(project / "cdk.json", json.dumps({"app": app}))
+    old = library(tmp_path / "old", "0.1.0")
+    assert refusal(project, str(old)) == (
+        f'hyperpod-cdk 0.1.0 of {old}: "app" in cdk.json must be python with its arguments, got {shown}; '
+        "give the cloud assemblies of both versions in place of the virtual environment"
+    )
 
 
 def test_submodules_and_large_files(project: Path, tmp_path: Path) -> None:

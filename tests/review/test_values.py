@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.values import Reference, Unknown, imports, plain, references, resolve, target
+from hyperpod_cdk.templates.values import (
+    Reference,
+    Unknown,
+    imports,
+    imports_untold,
+    plain,
+    references,
+    resolve,
+    target,
+)
 
 NETWORK = Stack(
     name="dev-network",
@@ -135,7 +145,9 @@ def test_references_and_imports_of_a_value() -> None:
         "C": {"Fn::ImportValue": {"Fn::Sub": "${R}:x"}},
     }
     assert sorted(references(value)) == [("G", "Arn"), ("H", "Arn"), ("R", ""), ("R", ""), ("S", ""), ("T", "Arn")]
-    assert list(imports(value)) == ["i"]
+    stack = Stack(name="s", template={"Resources": {"R": {"Type": "T"}}})
+    assert list(imports(stack, value)) == ["i"]
+    assert imports_untold(replace(stack, template={"Resources": {"R": {"Type": "T"}}, "Outputs": value}))
 
 
 FUNCTIONS = (

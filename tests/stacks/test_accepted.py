@@ -170,7 +170,9 @@ def _violations(report: Path) -> list[str]:
 
 
 def deploys(loaded: LoadedEnvironment) -> None:
-    """Deploy it in an account that has all that it needs."""
+    """Deploy it in an account that has all that it needs, unless its warnings say that a first deployment fails."""
+    if legal.is_warned_to_fail(loaded):
+        return
     environment = loaded.environment
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)

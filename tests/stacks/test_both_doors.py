@@ -52,6 +52,8 @@ ONLY_THE_FILE: Mapping[str, str] = {
     "file_systems_key_has_file_systems": _TWO,
     "model_buckets_are_distinct": "the driver takes a bucket for each of its users, and may be given one twice",
     "group_stands_in_a_listed_zone": _TWO,
+    "somebody_is_notified": "programs may subscribe to the topic that Notifications makes",
+    "thresholds_are_of_events_that_are_told": "an argument left at its default says nothing",
     "pools_go_with_autoscaling": _TWO,
     "pools_name_autoscaled_groups": _TWO,
     "each_autoscaled_group_has_one_pool": _TWO,

@@ -8,7 +8,6 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
 from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.embedded import Embedded
+from tests.support.picomatch import matches
 
 PAUSE_SECONDS = 0.1
 """Between two looks at a stack, at first; each look takes as long as several resources do, so they grow rarer."""
@@ -83,7 +83,8 @@ class InProcessCdk:
         self._ids: dict[str, str] = {}
         self.changes: dict[str, list[str]] = {}
 
-    def synth(self, environment_file: Path, assembly: Path) -> str:
+    @staticmethod
+    def synth(environment_file: Path, assembly: Path) -> str:
         """Write the cloud assembly of one environment file, without the checks of templates."""
         app = new_app(outdir=assembly)
         loaded = load_environment(environment_file)
@@ -101,7 +102,7 @@ class InProcessCdk:
             stacks = _selected(stacks, rest)
             self.deploy(stacks, dict(each.partition(":")[2].split("=", 1) for each in chosen), at_once=at_once)
         elif command == "destroy":
-            wanted = {stack.name for stack in stacks.values() if any(fnmatchcase(stack.path, each) for each in rest)}
+            wanted = {stack.name for stack in stacks.values() if any(matches(stack.path, each) for each in rest)}
             self.destroy({name: stack for name, stack in stacks.items() if name in wanted}, at_once=at_once)
         else:
             raise AssertionError(f"the driver ran 'cdk {command}', which is not played here")
@@ -275,7 +276,7 @@ def _selected(stacks: Mapping[str, Stack], arguments: Sequence[str]) -> dict[str
     """Give the stacks that a deployment names, with those that they depend on unless it is exclusive; all without."""
     given = zip(arguments, ("", *arguments), strict=False)
     patterns = [each for each, before in given if "/" in each and before not in ("--app", "--parameters")]
-    wanted = {name for name, stack in stacks.items() if any(fnmatchcase(stack.path, each) for each in patterns)}
+    wanted = {name for name, stack in stacks.items() if any(matches(stack.path, each) for each in patterns)}
     for name in reversed(list(stacks) if "--exclusively" not in arguments else []):
         wanted |= set(stacks[name].dependencies) if name in wanted else set()
     return {name: stack for name, stack in stacks.items() if name in wanted or not patterns}
@@ -303,21 +304,18 @@ def read_stacks(assembly: Path) -> dict[str, Stack]:
     for manifest in sorted(assembly.rglob("manifest.json")):
         artifacts = json.loads(manifest.read_text(encoding="utf-8"))["artifacts"]
         stacks = {key: each for key, each in artifacts.items() if each["type"] == "aws:cloudformation:stack"}
+        # the manifest leaves out a stack's name that is the artifact's own
+        names = {key: each["properties"].get("stackName", key) for key, each in stacks.items()}
         for key in _ordered(stacks):
-            properties = stacks[key]["properties"]
-            file = manifest.parent / properties["templateFile"]
-            found[properties["stackName"]] = Stack(
-                name=properties["stackName"],
+            file = manifest.parent / stacks[key]["properties"]["templateFile"]
+            found[names[key]] = Stack(
+                name=names[key],
                 path=stacks[key]["displayName"],
                 template=str(file),
-                dependencies=tuple(
-                    stacks[each]["properties"]["stackName"]
-                    for each in stacks[key].get("dependencies", [])
-                    if each in stacks
-                ),
+                dependencies=tuple(names[each] for each in stacks[key].get("dependencies", []) if each in stacks),
                 parameters=tuple(json.loads(file.read_text(encoding="utf-8")).get("Parameters", {})),
-                tags=tuple(sorted(properties.get("tags", {}).items())),
-                is_protected=bool(properties.get("terminationProtection")),
+                tags=tuple(sorted(stacks[key]["properties"].get("tags", {}).items())),
+                is_protected=bool(stacks[key]["properties"].get("terminationProtection")),
             )
     return found
 

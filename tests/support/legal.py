@@ -135,6 +135,9 @@ _BY_PLACE: dict[str, Choice] = {
     "eks.image_registry": lambda shape: st.just(f"{ACCOUNT}.dkr.ecr.{shape.region}.amazonaws.com/mirror"),
     "hyperpod.instance_groups[].name": lambda _: st.sampled_from(_NAMES),
     "hyperpod.karpenter_pools[].instance_groups[]": lambda _: st.sampled_from(_NAMES),
+    "notify.emails[]": lambda _: st.sampled_from(["on-call@example.com", "a.b+c@example.org"]),
+    "notify.event_bus_arn": lambda shape: st.just(shape.arn("events", "event-bus/ml-platform")),
+    "notify.sns_topic_arn": lambda shape: st.just(shape.arn("sns", "on-call")),
     "task_governance.teams[].name": lambda _: st.sampled_from(_NAMES),
     "operators.observability.prometheus_workspace": lambda shape: st.sampled_from(
         ["create", shape.arn("aps", "workspace/ws-1234abcd")]
@@ -225,9 +228,9 @@ def fields_of(value: Any, part: Mapping[str, Any] | None = None, place: str = ""
 
 
 @st.composite
-def files(draw: st.DrawFn, focus: st.SearchStrategy[str] | None = None) -> File:
+def files(draw: st.DrawFn, focus: st.SearchStrategy[str] | None = None, *, region: str | None = None) -> File:
     """A file that is accepted, and tries to hold one field, that of ``focus``, with what stands beside it."""
-    region = draw(st.sampled_from(_REGIONS))
+    region = region or draw(st.sampled_from(_REGIONS))
     refused = regions.eks_control_plane_unsupported_az_ids()
     zones = draw(st.permutations([zone for zone in regions.known_az_ids(region) if zone not in refused]))
     about = draw(st.sampled_from(sorted(fields())) if focus is None else focus)
@@ -253,6 +256,13 @@ def accepted(file: File) -> LoadedEnvironment | None:
     """Give the environment of a file, None for one that is refused."""
     answer = asked(as_text(file))
     return answer if isinstance(answer, LoadedEnvironment) else None
+
+
+def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
+    """Whether its warnings say that a first deployment fails: without a node, webhooks of add-ons answer nobody."""
+    environment = loaded.environment
+    asks = environment.task_governance is not None or environment.operators.need_cert_manager
+    return asks and any("first one fails at" in each.message for each in loaded.warnings)
 
 
 def as_text(file: File) -> str:

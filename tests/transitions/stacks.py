@@ -20,7 +20,7 @@ def stack(
     name: str,
     *,
     exports: Sequence[str] = (),
-    imports: Sequence[str] = (),
+    imports: Sequence[Any] = (),
     after: Sequence[str] = (),
     resources: Mapping[str, Any] | None = None,
     protected: bool = False,

@@ -8,7 +8,7 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 from hyperpod_cdk.transitions.model import Plan
-from hyperpod_cdk.transitions.pages import markdown, plan_json, plan_schema_text, text
+from hyperpod_cdk.transitions.pages import as_json, markdown, plan_schema_text, text
 from tests.transitions.stacks import assembly, planned, stack
 
 OUT = planned(
@@ -30,8 +30,8 @@ def test_committed_schema_is_the_generated_one(project: Path) -> None:
 def test_json_is_as_its_schema_says() -> None:
     validator = Draft202012Validator(json.loads(plan_schema_text()))
     for plan in (OUT, REFUSED):
-        assert [error.message for error in validator.iter_errors(json.loads(plan_json(plan)))] == []
-        assert Plan.model_validate_json(plan_json(plan)) == plan
+        assert [error.message for error in validator.iter_errors(json.loads(as_json(plan)))] == []
+        assert Plan.model_validate_json(as_json(plan)) == plan
 
 
 def test_text() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hyperpod_cdk.review.model import Minutes
-from hyperpod_cdk.templates.assembly import EMPTY, Assembly
+from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Stack
+from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Refusal
+from tests.support.picomatch import matches
 from tests.transitions.stacks import assembly, planned, stack, steps
 
 NETWORK = stack("network", exports=["vpc"])
@@ -182,9 +185,23 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
     refusal = _refused(side("subnet-1"), side("subnet-2"))
     assert refusal.why == (
         "dev-storage would change Scratch while dev-platform uses it, before and afterwards, and CloudFormation "
-        "changes no export that is in use."
+        "changes no export that is in use. What is made anew: Scratch by its SubnetIds."
     )
     assert refusal.what_works.startswith("Two deployments: first a file in which nothing of dev-platform uses Scratch")
+
+
+def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
+    # a VPC whose block changes is replaced (AWS::EC2::VPC, CidrBlock), and every interface in it
+    def side(block: str) -> Assembly:
+        vpc = {"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": block}}
+        exported = stack("network", resources={"Vpc": vpc})
+        template = {**exported.template, "Outputs": {"O": {"Value": {"Ref": "Vpc"}, "Export": {"Name": "vpc"}}}}
+        return assembly(replace(exported, template=template), stack("platform", imports=["vpc"]))
+
+    assert _refused(side("10.0.0.0/16"), side("10.1.0.0/16")).what_works == (
+        "Leave in the file what makes Vpc anew as it is deployed; or make a new environment beside this one, move what "
+        "runs here over, and destroy this one."
+    )
 
 
 def test_a_circle_is_refused() -> None:
@@ -196,6 +213,36 @@ def test_a_circle_is_refused() -> None:
         "dev-platform still uses old, which dev-storage is to drop",
     }
     assert set(refusal.why.removeprefix("No order of stacks works: ").removesuffix(".").split("; ")) == told
+
+
+def test_a_layer_that_is_made_anew_needs_no_person() -> None:
+    # the layer of kubectl is another with every minor of Kubernetes; Lambda API, DeleteLayerVersion: "functions that
+    # already use the version aren't affected"
+    def side(key: str) -> Assembly:
+        content = {"Content": {"S3Bucket": "assets", "S3Key": key}}
+        layer = {"Type": "AWS::Lambda::LayerVersion", "Properties": content}
+        return assembly(stack("foundation", resources={"KubectlLayer": layer}))
+
+    (step,) = planned(side("a.zip"), side("b.zip")).steps
+    assert not step.needs_a_person
+
+
+def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
+    # docs.aws.amazon.com/eks/latest/userguide/update-cluster.html: "you can only update one minor version at a time"
+    def side(version: str) -> Assembly:
+        return assembly(
+            stack("foundation", resources={"Eks": {"Type": "AWS::EKS::Cluster", "Properties": {"Version": version}}})
+        )
+
+    assert planned(side("1.33"), side("1.34")).refusals == ()
+    assert _refused(side("1.32"), side("1.35")) == Refusal(
+        why="dev-foundation / Eks: Version: EKS upgrades one minor version at a time.",
+        what_works=(
+            'One minor version at a time: set eks.kubernetes_version: "1.33", deploy, then "1.34", deploy, then '
+            '"1.35", deploy; add-ons whose versions the file names need versions that fit each.'
+        ),
+    )
+    assert "give it another name" in _refused(side("1.35"), side("1.33")).what_works
 
 
 def test_what_the_service_refuses_is_refused() -> None:
@@ -312,3 +359,127 @@ def test_what_only_leaves_the_template_is_not_known_to_be_off(name: str, on: dic
     )
     assert unknown(**{name: {"Mode": "Disable"}}) == []
     assert unknown(**{name: on}) == []
+
+
+def _of_groups(*groups: tuple[str, int], **of_each: Any) -> Assembly:
+    stated = [
+        {"InstanceGroupName": name, "InstanceType": "ml.p5.48xlarge", "InstanceCount": number, **of_each}
+        for name, number in groups
+    ]
+    cluster = {"Type": "AWS::SageMaker::Cluster", "Properties": {"ClusterName": "dev", "InstanceGroups": stated}}
+    return assembly(stack("hyperpod", resources={"Cluster": cluster}))
+
+
+_H100 = ("h100", 16)
+_FEWER = (
+    "InstanceGroups[h100].InstanceCount 16 -> 15: Nodes are terminated, and AWS decides which; what is on their "
+    "volumes is lost."
+)
+_NOT_KNOWN = (
+    "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, since it is not known: An update that leaves it out resets it; "
+    "what that does to running nodes is not documented (that leaving it out resets it is an observation of others)."
+)
+_GONE = "A group that is left out is deleted with its nodes and all that is on their volumes."
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "loses"),
+    [
+        pytest.param(_of_groups(_H100), _of_groups(_H100), None, id="as it is"),
+        pytest.param(_of_groups(_H100), _of_groups(("h100", 17)), (), id="one node more"),
+        pytest.param(_of_groups(_H100), _of_groups(_H100, ("h200", 1)), (), id="one group more"),
+        pytest.param(
+            _of_groups(_H100),
+            _of_groups(("h100", 15)),
+            (_FEWER,),
+            id="one node less",
+        ),
+        pytest.param(
+            _of_groups(_H100, ("sys", 2)),
+            _of_groups(("sys", 2)),
+            (f"InstanceGroups[h100] 16 x ml.p5.48xlarge: {_GONE}",),
+            id="a group goes",
+        ),
+        pytest.param(_of_groups(("h100", 0), ("sys", 2)), _of_groups(("sys", 2)), (), id="a group without nodes goes"),
+        pytest.param(
+            _of_groups(_H100),
+            _of_groups(("h200", 16)),
+            (f"InstanceGroups[h100] 16 x ml.p5.48xlarge: {_GONE}",),
+            id="a group gets another name",
+        ),
+        pytest.param(
+            _of_groups(_H100, ThreadsPerCore=1),
+            _of_groups(_H100),
+            (_NOT_KNOWN,),
+            id="nobody knows",
+        ),
+    ],
+)
+def test_nodes_that_go_need_a_person(base: Assembly, head: Assembly, loses: tuple[str, ...] | None) -> None:
+    found = planned(base, head)
+    told = [each.removeprefix("dev-hyperpod / Cluster: ") for step in found.steps for each in step.loses]
+    assert told == list(loses or ())
+    assert [step.needs_a_person for step in found.steps] == ([] if loses is None else [bool(loses)])
+
+
+def test_what_comes_back_as_it_was_needs_no_person() -> None:
+    # AWS::FSx::FileSystem: another throughput is no loss
+    def side(mbps: int) -> Assembly:
+        files = {"Type": "AWS::FSx::FileSystem", "Properties": {"FileSystemType": "OPENZFS", "StorageCapacity": 64}}
+        files["Properties"]["OpenZFSConfiguration"] = {"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": mbps}  # type: ignore[index]  # a dictionary
+        return assembly(stack("storage", resources={"Files": files}))
+
+    (step,) = planned(side(64), side(128)).steps
+    assert step.interrupts
+    assert (step.loses, step.needs_a_person) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("shown", "selected"),
+    [
+        # what picomatch takes, as the CDK CLI 2.1148.1 calls it: "*" ends at a slash, "/**" does not
+        (("dev/storage", "dev/platform"), "dev/*"),
+        (("dev/storage", "dev/team/ours"), "dev/**"),
+        (("dev/storage", "dev/team/of/ours"), "dev/**"),
+        (("dev/storage", "other"), "--all"),
+    ],
+)
+def test_all_stacks_are_selected(shown: tuple[str, ...], selected: str) -> None:
+    head = assembly(*(replace(stack(each.replace("/", "-")), shown=each) for each in shown))
+    assert selection(head) == selected
+    if selected != "--all":
+        assert all(matches(each, selected) for each in shown)
+        assert not any(matches(each, selected) for each in ("develop/storage", "other/dev/storage"))
+
+
+def _exports_by(name: Any) -> Stack:
+    made = stack("network")
+    return replace(made, template={**made.template, "Outputs": {"V": {"Value": "v", "Export": {"Name": name}}}})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        {"Fn::Sub": "${AWS::StackName}-vpc"},
+        {"Fn::Join": ["-", [{"Ref": "AWS::StackName"}, "vpc"]]},
+        "dev-network-vpc",
+    ],
+)
+def test_a_name_of_an_export_is_what_it_says_in_any_form(name: Any) -> None:
+    importer = stack("platform", imports=[{"Fn::Sub": "dev-${Always}-vpc"}, {"Fn::Sub": "dev-network-vpc"}])
+    base = assembly(_exports_by(name), importer)
+    assert list(base.exports) == ["dev-network-vpc"]
+    found = planned(base, assembly(stack("network"), stack("platform")))
+    assert steps(found) == [("deploy", "dev-platform", "exclusively"), ("deploy", "dev-network")]
+
+
+def test_a_name_that_only_the_deployment_tells_is_said() -> None:
+    base = assembly(_exports_by({"Fn::Sub": "${Stage}-vpc"}), stack("platform", imports=[{"Ref": "Stage"}]))
+    assert base.exports == {}
+    exports, imports = planned(base, base).notes
+    assert exports == (
+        "dev-network exports V by a name that only the deployment tells: whether another stack imports it is not known."
+    )
+    assert imports == (
+        "dev-platform imports by a name that only the deployment tells: what it needs, and holds, is not known."
+    )

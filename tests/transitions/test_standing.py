@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.model import Refusal
 from hyperpod_cdk.transitions.standing import Standing, read_standing, read_to_destroy
 from tests.support.scripted_aws import WHO, Fails, ScriptedSession
-from tests.transitions.stacks import ACCOUNT, REGION, assembly, stack
+from tests.transitions.stacks import ACCOUNT, REGION, assembly, planned, stack
 
 FOUNDATION = stack("foundation", exports=["vpc"])
 STORAGE = stack("storage", imports=["vpc"])
@@ -29,11 +29,18 @@ def standing(
     deployed: Assembly = HEAD,
     imports: Any = NOT_IMPORTED,
     read: Callable[[Api, Assembly], Standing] = read_standing,
+    protected: Collection[str] = (),
 ) -> Standing:
     templates = {each.name: each.template for each in deployed.stacks}
     arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
     stacks = [
-        {"StackName": name, "StackId": arn.format(name), "StackStatus": status} for name, status in statuses.items()
+        {
+            "StackName": name,
+            "StackId": arn.format(name),
+            "StackStatus": status,
+            "EnableTerminationProtection": name in protected,
+        }
+        for name, status in statuses.items()
     ]
     scripted = ScriptedSession(
         {
@@ -69,17 +76,17 @@ def test_what_stands_is_planned_from() -> None:
         (
             "UPDATE_ROLLBACK_FAILED",
             "dev-storage is UPDATE_ROLLBACK_FAILED: CloudFormation takes no deployment of it.",
-            "'cdk rollback dev/storage' takes back what is left of the last one; then plan again.",
+            "'hyperpod-cdk recover dev' names the cause and takes back what is left of the last one; then plan again.",
         ),
         (
             "DELETE_FAILED",
             "dev-storage is DELETE_FAILED: its destroy has begun, and CloudFormation takes no deployment of it.",
-            "Destroy it to its end, then deploy it anew; its events name what holds it.",
+            "'hyperpod-cdk recover dev' names the cause and deletes it to its end; then deploy it anew.",
         ),
         (
             "IMPORT_ROLLBACK_FAILED",
             "dev-storage is IMPORT_ROLLBACK_FAILED: whether CloudFormation takes a deployment of it is not known.",
-            "Look at its events, and bring it into a state that ends with _COMPLETE.",
+            "'hyperpod-cdk recover dev' names what failed; bring it into a state with _COMPLETE.",
         ),
     ],
 )
@@ -88,11 +95,47 @@ def test_a_stack_that_takes_no_deployment(status: str, why: str, what_works: str
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
 
 
-@pytest.mark.parametrize("status", ["ROLLBACK_FAILED", "ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
 def test_what_was_never_deployed_to_its_end_is_made_anew(status: str) -> None:
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status})
     assert [each.name for each in found.base.stacks] == ["dev-foundation"]
     assert found.blockers == ()
+
+
+@pytest.mark.parametrize("head", [HEAD, assembly(stack("foundation")), assembly(stack("foundation"), stack("storage"))])
+@pytest.mark.parametrize("protected", [[], ["dev-storage"]])
+def test_what_is_left_of_a_creation_is_not_deleted_unnamed(head: Assembly, protected: list[str]) -> None:
+    # the CDK CLI deletes it first (2.1148.1, deployStack); what it imports is held by a stack of ours, not of others
+    held = {
+        "Cluster": {"Type": "AWS::SageMaker::Cluster", "Properties": {}},
+        "Files": {"Type": "AWS::FSx::FileSystem", "Properties": {}},
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {}},
+    }
+    found = standing(
+        {"dev-foundation": "CREATE_COMPLETE", "dev-storage": "ROLLBACK_FAILED"},
+        head=head,
+        deployed=assembly(FOUNDATION, stack("storage", imports=["vpc"], resources=held)),
+        imports={"Imports": ["dev-storage"]},
+        protected=protected,
+    )
+    why = (
+        "dev-storage is ROLLBACK_FAILED: a creation that failed could not be taken back. What is left of it, which can "
+        "be Always, Cluster and Files, would be deleted to make it anew, and holds what it imports."
+    )
+    what_works = "'hyperpod-cdk recover dev' names the cause and what goes, and deletes what is left of it; then plan"
+    assert found.blockers == (Refusal(why=why, what_works=f"{what_works} again."),)
+    assert found.importers == {}
+    plan = planned(found.base, found.head, blockers=found.blockers, importers=found.importers)
+    assert (plan.steps, [each.why for each in plan.refusals]) == ((), [why])
+
+
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE"])
+def test_what_is_protected_is_not_made_anew(status: str) -> None:
+    # the CDK CLI deletes it first (2.1148.1, deployStack), which CloudFormation refuses for a protected one
+    found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}, protected=["dev-storage"])
+    why = f"dev-storage is {status} and protected against deletion, which has to come before it is made anew."
+    what_works = "'hyperpod-cdk recover dev' names the cause and deletes what is left of it; then plan again."
+    assert found.blockers == (Refusal(why=why, what_works=what_works),)
 
 
 def test_a_stack_of_somebody_else_has_our_name() -> None:

@@ -85,7 +85,8 @@ def review(
         typer.Option(
             "--base",
             metavar="REF|DIR|FILE",
-            help="What to compare with: git revision or cloud assembly, with --template a template.",
+            help="What to compare with: git revision, cloud assembly, or virtual environment, whose version of the "
+            "library then synthesizes your files; with --template a template.",
         ),
     ] = None,
     head: HeadOption = None,

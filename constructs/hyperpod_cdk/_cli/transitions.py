@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,7 +94,7 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
     from hyperpod_cdk.transitions.standing import read_standing  # noqa: PLC0415 - as above
 
     with aws_errors(otherwise=", or use --base"):
-        aws = _opened(context, head)()
+        aws = opened(context, head)()
     standing = read_standing(aws, head.assembly)
     return planned(
         standing.base,
@@ -103,6 +104,7 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
         notes=(*standing.notes, *head.notes),
         importers=standing.importers,
         blockers=standing.blockers,
+        takes=standing.takes,
     )
 
 
@@ -154,9 +156,9 @@ def deploy(
     if head is not None and not Path(head).is_dir():
         usage(f"--head: no folder {head}; want a cloud assembly as 'cdk synth --output' writes it")
     loaded = loaded_environment(environment_file(environment, root), output=Format.TEXT)
-    person = _Terminal(is_there=not yes)
+    person = Terminal(is_there=not yes)
     stated = loaded.environment
-    access = _access(context)
+    access = access_of(context)
     with assembly_errors(), aws_errors():
         # checks would take what is being made for what stands in the way
         settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
@@ -171,7 +173,7 @@ def deploy(
         _, new = found
         tools = context.obj if isinstance(context.obj, Deploying) else None
         run = Deployment(
-            aws=_opened(context, new),
+            aws=opened(context, new),
             head=new,
             cdk=tools.cdk(root) if tools else OwnCdk(project=root),
             person=person,
@@ -209,44 +211,51 @@ def destroy(
     Termination protection is lifted stack by stack, each right before its deletion. What is retained stays. Failed or
     interrupted, the next one goes on from what stands. Exit code 1 where something is in the way or nobody confirms.
     """
-    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.run import Destruction  # noqa: PLC0415 - as above
 
     if output is Format.JSON and not only_plan:
         usage("--format json is for --plan")
-    root = root_of(project, runs_extensions=False)
-    with (
-        assembly_errors(),
-        aws_errors(),
-        synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as found,
-    ):
-        _, new = found
-        run = Destruction(aws=_opened(context, new), head=new, person=_Terminal(is_there=True))
+    with head_of(environment, project, head=head, trusted=trusted) as new:
+        run = Destruction(aws=opened(context, new), head=new, person=Terminal(is_there=True))
         if not only_plan:
             finish(passed=run.run(), strict=False)
             return
         planned = run.planned()
-    typer.echo(pages.plan_json(planned) if output is Format.JSON else pages.text(planned), nl=False)
+    typer.echo(pages.as_json(planned) if output is Format.JSON else pages.text(planned), nl=False)
     finish(passed=not planned.refusals, strict=False)
 
 
-def _opened(context: typer.Context, head: Source) -> Callable[[], Api]:
+@contextmanager
+def head_of(environment: str, project: Path | None, *, head: str | None, trusted: bool) -> Iterator[Source]:
+    """Give what the files, or --head, make of the environment, to be compared with AWS; errors of both end the verb."""
+    from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above
+
+    root = root_of(project, runs_extensions=False)
+    with (
+        assembly_errors(),
+        aws_errors(),
+        synthesized(root, environment, base=None, head=head, limits=Limits(is_trusted=trusted)) as (_, new),
+    ):
+        yield new
+
+
+def opened(context: typer.Context, head: Source) -> Callable[[], Api]:
     """Give what opens AWS where the head is deployed, anew each time."""
     if not head.assembly.stacks:
         usage(f"{head.notes[0]} 'plan --base' shows what leaves; 'cdk destroy' of its last revision destroys it.")
     if not head.assembly.region:
         usage("the stacks name no region, so that it is not known where they are deployed")
-    access = _access(context)
+    access = access_of(context)
     return lambda: access.open(head.assembly.region, head.assembly.account)
 
 
-def _access(context: typer.Context) -> Access:
+def access_of(context: typer.Context) -> Access:
     return context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Terminal:
+class Terminal:
     """Asks on the terminal; what is no answer is no."""
 
     is_there: bool
@@ -283,10 +292,10 @@ def _write(planned: Plan, files: list[Path] | tuple[()], output: Format) -> None
 
     for file in files:
         with os_errors(file):
-            write_atomically(file, pages.markdown(planned) if file.suffix == ".md" else pages.plan_json(planned))
+            write_atomically(file, pages.markdown(planned) if file.suffix == ".md" else pages.as_json(planned))
         typer.echo(f"wrote {file}", err=True)
     if output is Format.JSON:
-        typer.echo(pages.plan_json(planned), nl=False)
+        typer.echo(pages.as_json(planned), nl=False)
     elif files:
         typer.echo(f"{planned.environment}: {planned.verdict}")
     else:

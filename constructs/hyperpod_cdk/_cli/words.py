@@ -15,7 +15,22 @@ _LONGEST_FILE = 1_000_000
 
 ORDER: Final = (
     *("new", "init", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
-    *("templates", "review", "diagram", "plan", "deploy", "destroy", "cdk", "image", "job", "prices", "schema"),
+    *(
+        "templates",
+        "review",
+        "diagram",
+        "plan",
+        "deploy",
+        "status",
+        "drift",
+        "recover",
+        "destroy",
+        "cdk",
+        "image",
+        "job",
+        "prices",
+        "schema",
+    ),
 )
 """The verbs in the order in which somebody needs them."""
 
@@ -49,6 +64,9 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "diagram": ("diagram prod --out prod.svg", "diagram prod --base origin/main --out prod.svg"),
     "plan": ("plan prod", "plan prod --base origin/main --out plan.md"),
     "deploy": ("deploy prod", "deploy prod --yes --head cdk.out"),
+    "status": ("status prod", "status prod --strict --format json"),
+    "drift": ("drift prod", "drift prod --strict --format json"),
+    "recover": ("recover prod --plan", "recover prod"),
     "destroy": ("destroy prod --plan", "destroy prod"),
     "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),
     "image render": ("image render prod --group h100 --out image", "image render --accelerator nvidia --out image"),

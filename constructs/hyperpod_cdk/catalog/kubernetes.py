@@ -169,6 +169,14 @@ def _advice(version: str, *, on: date, key: str) -> str:
     return step_to(better, version, key=key)
 
 
+def minors_to(newer: str, version: str) -> list[str]:
+    """Give the minor versions after ``version`` up to ``newer``, in order; none where it is not newer, or neither."""
+    here, there = _number(version), _number(newer)
+    if here is None or there is None or here[0] != there[0]:
+        return []
+    return [f"{here[0]}.{minor}" for minor in range(here[1] + 1, there[1] + 1)]
+
+
 def step_to(better: str, version: str, *, key: str) -> str:
     """Say how to get from a version to a newer one: EKS updates a cluster that stands by one minor at a time."""
     here, there = _number(version), _number(better)

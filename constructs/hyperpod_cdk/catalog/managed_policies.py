@@ -1,4 +1,4 @@
-"""Actions by which an identity can come to have more than its policies say, and AWS's own policies that hold one."""
+"""AWS's own managed policies that hold an action which a person must look at (``catalog.grave_actions``)."""
 
 from __future__ import annotations
 
@@ -11,24 +11,12 @@ AS_OF: date = _data.as_of("managed_policies")
 
 _DATA: Final = _data.load("managed_policies")
 
-ESCALATES: Final[frozenset[str]] = frozenset(_DATA["escalates"])
-"""Actions that do so whatever resource they are allowed on."""
-
-ESCALATES_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["escalates_on_any"])
-"""Actions that do so where they are allowed on a pattern of resources; on a single one they are what is meant."""
-
-HARMS_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["harms_on_any"])
-"""Actions that end the record of what was done, or delete what holds data, where they are allowed on a pattern."""
-
-READS_ON_ANY: Final[frozenset[str]] = frozenset(_DATA["reads_on_any"])
-"""Actions that give data, or a login to it, where they are allowed on all of a kind: every key, bucket or table."""
-
 _GRAVE: Final = frozenset(_DATA["grave"])
 _OTHERS: Final = frozenset(_DATA["others"])
 
 
 def is_grave(arn: str) -> bool:
-    """Whether a managed policy that no template holds allows one of these actions, or may for all that is known.
+    """Whether a managed policy that no template holds allows such an action, or may for all that is known.
 
     ``arn`` is its ARN or name. Of a policy that is not AWS's, or that the table does not have, nobody knows.
     """

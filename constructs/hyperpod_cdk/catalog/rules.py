@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,8 +54,9 @@ class Pattern:
     """What a text must look like: ``regex`` matches all of it, ``maximum`` is its length in characters.
 
     ``describes`` says the same in words; ``example`` is a text that passes, and is only ever shown as one: it names
-    things that nobody has. ``refers`` says that the text names something that stands already (a bucket, a role), so
-    that no other name may be made of it than by taking away what surrounds it.
+    things that nobody has. ``categories`` are the first letters of the Unicode categories that its characters may have,
+    where AWS states those, empty for all. ``refers`` says that the text names something that stands already (a bucket,
+    a role), so that no other name may be made of it than by taking away what surrounds it.
     """
 
     regex: str
@@ -63,12 +65,14 @@ class Pattern:
     example: str
     refers: bool = False
     minimum: int = 1
+    categories: str = ""
     source: str = ""
     unsure: str = ""
 
     def matches(self, text: str) -> bool:
         """Say whether ``text`` is allowed."""
-        return self.minimum <= len(text) <= self.maximum and re.fullmatch(self.regex, text) is not None
+        is_of_them = not self.categories or all(unicodedata.category(each)[0] in self.categories for each in text)
+        return self.minimum <= len(text) <= self.maximum and is_of_them and re.fullmatch(self.regex, text) is not None
 
     def problem(self, text: str, *, key: str) -> str | None:
         """Say what is wrong with ``text`` and what to set ``key`` to, or give None."""

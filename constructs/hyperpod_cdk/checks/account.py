@@ -175,15 +175,13 @@ def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
     """Say what keeps ``cdk deploy`` from deploying over a stack, and what it cannot be told of it."""
     name, status = stack.name, stack.status
     why = f"'aws cloudformation describe-stack-events --stack-name {name}'"
+    recover = f"run 'hyperpod-cdk recover {environment.name}'"
     state = fix = ""
     if status in _FIRST_FAILED:
         # the CDK CLI deletes such a stack first; with termination protection CloudFormation refuses
         if stack.is_protected:
             state = "the remainder of a first deployment that failed, with termination protection"
-            fix = (
-                f"run 'aws cloudformation update-termination-protection --no-enable-termination-protection --stack-name"
-                f" {name}', then deploy: the CDK CLI deletes the remainder first"
-            )
+            fix = f"{recover}, which deletes the remainder, then deploy"
         elif status == "ROLLBACK_FAILED":
             yield warning(
                 "name",
@@ -192,18 +190,13 @@ def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
             )
     elif status == "DELETE_FAILED":
         state = "its deletion failed"
-        fix = f"see {why} for what holds it, then run 'cdk destroy {_path(name, environment)}' again"
+        fix = f"{recover}, which names what holds it and deletes it to its end"
     elif status.endswith("_IN_PROGRESS") and status != _ONLY_PLANNED:
         state, fix = "somebody else's deployment or deletion", "wait until it has come to an end"
     elif status.endswith("_FAILED"):
-        state, fix = "a deployment stopped half way", f"run 'cdk rollback {_path(name, environment)}'"
+        state, fix = "a deployment stopped half way", f"{recover}, which names the cause and the way out"
     if fix:
         yield error("name", f"needs {name} at rest, got {status} ({state}); {fix}")
-
-
-def _path(stack_name: str, environment: Environment) -> str:
-    """Return what the CDK CLI is told to name a stack of this environment."""
-    return f"{environment.name}/{stack_name.removeprefix(f'{environment.name}-')} -c env={environment.name}"
 
 
 def _stands(stack: StackAnswer | None) -> bool:

@@ -23,6 +23,15 @@ class Named(Protocol):
         ...
 
 
+class Refused(NotAnswered):
+    """An error of AWS with its code. A question for which the code is an answer turns it into one."""
+
+    def __init__(self, reason: str, *, action: str = "", said: str = "", code: str = "", message: str = "") -> None:
+        super().__init__(reason, action=action, said=said)
+        self.code = code
+        self.message = message
+
+
 @dataclass(frozen=True, kw_only=True)
 class Undescribed:
     """A member of a list that AWS names and did not describe; ``arn`` and ``status`` only where the list has them."""

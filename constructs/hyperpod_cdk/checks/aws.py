@@ -50,6 +50,7 @@ from hyperpod_cdk.checks.answers import (
     Partial,
     QuotaRequest,
     QuotaValue,
+    Refused,
     RoleAnswer,
     RouteTable,
     SecurityGroupAnswer,
@@ -119,6 +120,7 @@ _ACTIONS = {
     "s3:HeadBucket": "s3:ListBucket",
     "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
 }
 
 _DENIED = re.compile(r"AccessDenied|Unauthorized(Operation|Access)|NotAuthorized|^Forbidden|^403$|AuthorizationError")
@@ -226,15 +228,6 @@ class Call:
     def name(self) -> str:
         """Give the call as IAM names its action: ``ec2:DescribeVpcs``."""
         return f"{self.service}:{self.operation}"
-
-
-class _Refused(NotAnswered):
-    """An error of AWS with its code. A question for which the code is an answer turns it into one."""
-
-    def __init__(self, reason: str, *, action: str = "", said: str = "", code: str = "", message: str = "") -> None:
-        super().__init__(reason, action=action, said=said)
-        self.code = code
-        self.message = message
 
 
 class _OtherAccount(NotAnswered):
@@ -348,7 +341,7 @@ class LiveAws:
         """
         try:
             return cast("Mapping[str, Any]", self._asked(service, operation, params))
-        except _Refused as refused:
+        except Refused as refused:
             if refused.code == "NoSuchResourceException":
                 raise NoSuchQuota(refused.reason) from None
             if service == "sagemaker" and _is_missing_from_sagemaker(refused):
@@ -410,7 +403,7 @@ class LiveAws:
         operation = "list_requested_service_quota_change_history_by_quota"
         try:
             rows = self.pages("service-quotas", operation, "RequestedQuotas", ServiceCode=service, QuotaCode=code)
-        except _Refused as refused:
+        except Refused as refused:
             if refused.code == "NoSuchResourceException":
                 return ()
             raise
@@ -557,7 +550,7 @@ class LiveAws:
         version = {"kubernetesVersion": kubernetes_version} if kubernetes_version else {}
         try:
             rows = self.pages("eks", "describe_addon_versions", "addons", addonName=addon, **version)
-        except _Refused as refused:
+        except Refused as refused:
             if refused.code == "ResourceNotFoundException":
                 return None
             raise
@@ -770,7 +763,7 @@ class LiveAws:
             params = {"ServiceCode": service, "QuotaCode": code, "DesiredValue": desired}
             try:
                 answer = self._send("service-quotas", "request_service_quota_increase", params)
-            except _Refused as refused:
+            except Refused as refused:
                 # another one came first, or this one arrived although its answer was lost
                 open_request = self._open_request(service, code)
                 if refused.code != "ResourceAlreadyExistsException" or open_request is None:
@@ -816,11 +809,11 @@ class LiveAws:
         return _among(values, FILTER_VALUES, ask)
 
     def _found(
-        self, service: str, operation: str, params: Mapping[str, Any], is_missing: Callable[[_Refused], bool]
+        self, service: str, operation: str, params: Mapping[str, Any], is_missing: Callable[[Refused], bool]
     ) -> Any:
         try:
             return self._asked(service, operation, params)
-        except _Refused as refused:
+        except Refused as refused:
             if is_missing(refused):
                 return None
             raise
@@ -1038,7 +1031,7 @@ class LiveAws:
             reason = f"{name} was refused with {shown}" + (f": {message}" if message and message[0] != "<" else "")
         # AWS's own sentence is kept, but a page of HTML is none
         sentence = "" if message in reason or message.startswith("<") else message
-        return _Refused(reason, said=sentence, code=code, message=message)
+        return Refused(reason, said=sentence, code=code, message=message)
 
     def _unreachable(self, error: Exception, name: str) -> str:
         service = name.partition(":")[0]
@@ -1232,7 +1225,7 @@ def _denied(name: str, code: str, message: str) -> NotAnswered:
         how = "explicit deny in" if "explicit deny" in message else "no"
         because = f" ({how} {blamed[1]}{f'; {whose}' if whose else ''})"
     alternative = ", or the bucket is somebody else's" if name == "s3:HeadBucket" else ""
-    return _Refused(
+    return Refused(
         f"no permission for {action}{because}{alternative}", action=action, code=code, message=message, said=message
     )
 
@@ -1243,15 +1236,15 @@ def _newest_first(rows: Iterable[Mapping[str, Any]]) -> tuple[QuotaRequest, ...]
     return tuple(sorted(requests, key=lambda each: each.created.timestamp() if each.created else 0.0, reverse=True))
 
 
-def _is_missing_from_sagemaker(refused: _Refused) -> bool:
+def _is_missing_from_sagemaker(refused: Refused) -> bool:
     return is_gone(refused.code, refused.message)
 
 
-def _is_missing_from_eks(refused: _Refused) -> bool:
+def _is_missing_from_eks(refused: Refused) -> bool:
     return refused.code == "ResourceNotFoundException"
 
 
-def _is_missing_from_iam(refused: _Refused) -> bool:
+def _is_missing_from_iam(refused: Refused) -> bool:
     return refused.code == "NoSuchEntity"
 
 

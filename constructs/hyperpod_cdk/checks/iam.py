@@ -74,6 +74,13 @@ WHEN: Mapping[str, Callable[[Environment], bool]] = {
     "custom_ami": lambda environment: any(
         group.image.ami_id not in (None, "default") for group in environment.hyperpod.instance_groups
     ),
+    "notify": lambda environment: environment.notify is not None,
+    "notify_topic": lambda environment: environment.notify is not None and environment.notify.sns_topic_arn is None,
+    "notify_emails": lambda environment: environment.notify is not None and bool(environment.notify.emails),
+    "notify_slack": lambda environment: environment.notify is not None and environment.notify.slack is not None,
+    "notify_budget": lambda environment: (
+        environment.notify is not None and environment.notify.monthly_budget_usd is not None
+    ),
     "prometheus_workspace": lambda environment: _makes_workspace(environment, "prometheus_workspace"),
     "grafana_workspace": lambda environment: _makes_workspace(environment, "grafana_workspace"),
 }

@@ -33,6 +33,14 @@ class Verb:
         return tuple(sorted({*asked, *self.further}))
 
 
+_STANDING = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "cloudformation:ListImports")
+"""What is asked before a plan is made."""
+_DELETES = (
+    "cloudformation:DeleteStack",
+    "cloudformation:DescribeStackEvents",
+    "cloudformation:UpdateTerminationProtection",
+)
+"""What deletes a stack, and tells why it was not deleted."""
 _NULL = '`"passed": null`, exit code 0, with `--strict` 1'
 VERBS = (
     Verb(name="quotas show", asks=("quota", "usage"), when_unseen=_NULL),
@@ -64,6 +72,91 @@ VERBS = (
         further=("cloudformation:DescribeStacks", "cloudformation:GetTemplate"),
         when_unseen="there is no review, exit code 2 always",
     ),
+    Verb(
+        name="status",
+        asks=(),
+        further=(
+            "fsx:DescribeFileSystems",
+            "sagemaker:DescribeCluster",
+            "sagemaker:DescribeTrainingPlan",
+            "sagemaker:ListClusterEvents",
+            "sagemaker:ListClusterNodes",
+        ),
+        when_unseen=_NULL,
+    ),
+    Verb(
+        name="drift",
+        asks=(),
+        further=(
+            "cloudformation:DescribeStacks",
+            "cloudformation:GetTemplate",
+            "cloudformation:ListStackResources",
+            "ec2:DescribeRouteTables",
+            "ec2:DescribeSecurityGroups",
+            "ec2:DescribeVpcEndpoints",
+            "eks:DescribeAccessEntry",
+            "eks:DescribeAddon",
+            "eks:DescribeCluster",
+            "eks:DescribePodIdentityAssociation",
+            "eks:ListAccessEntries",
+            "eks:ListAddons",
+            "eks:ListAssociatedAccessPolicies",
+            "eks:ListPodIdentityAssociations",
+            "fsx:DescribeFileSystems",
+            "kms:DescribeKey",
+            "kms:GetKeyPolicy",
+            "kms:GetKeyRotationStatus",
+            "s3:GetBucketPolicy",
+            "s3:GetBucketPublicAccessBlock",
+            "s3:GetBucketTagging",
+            "s3:GetBucketVersioning",
+            "s3:GetEncryptionConfiguration",
+            "sagemaker:DescribeCluster",
+            "sagemaker:DescribeClusterSchedulerConfig",
+            "sagemaker:DescribeComputeQuota",
+            "sagemaker:ListClusterOperations",
+            "sagemaker:ListComputeQuotas",
+            "sagemaker:ListTags",
+        ),
+        when_unseen=f"{_NULL}; 2 always where CloudFormation did not answer",
+    ),
+    Verb(
+        name="plan",
+        asks=(),
+        further=(*_STANDING, "sagemaker:DescribeCluster"),
+        when_unseen="there is no plan, exit code 2 always; without DescribeCluster a note",
+    ),
+    Verb(
+        name="deploy",
+        asks=(),
+        # the CDK CLI deploys with CDK's bootstrap roles, which it assumes
+        further=(*_STANDING, *_DELETES, "sagemaker:DescribeCluster"),
+        when_unseen="nothing more is done, exit code 2 always; without DescribeCluster a note",
+    ),
+    Verb(
+        name="destroy",
+        asks=(),
+        further=(*_STANDING, *_DELETES),
+        when_unseen="nothing more is deleted, exit code 2 where it cannot be read, 1 where it cannot be deleted",
+    ),
+    Verb(
+        name="recover",
+        asks=(),
+        further=(
+            "cloudformation:DescribeStacks",
+            "cloudformation:DescribeStackEvents",
+            "cloudformation:GetTemplate",
+            "cloudformation:ListChangeSets",
+            "cloudformation:ListStackResources",
+            "cloudformation:ListStacks",
+            "cloudformation:ContinueUpdateRollback",
+            "cloudformation:DeleteChangeSet",
+            "cloudformation:DeleteStack",
+            "cloudformation:RollbackStack",
+            "cloudformation:UpdateTerminationProtection",
+        ),
+        when_unseen="nothing is done, exit code 2 always; without ListStacks a note, and without another change 1",
+    ),
 )
 """Every verb that asks AWS, beside preflight, whose checks say what they ask."""
 
@@ -84,6 +177,12 @@ def question(ask: str) -> Question:
     return Question(calls=calls_of_kind(kind), actions=calls_of_kind(kind)) if kind else QUESTIONS[name]
 
 
+def policy_of(*names: str) -> dict[str, Any]:
+    """Give the policy document that lets somebody run these verbs; raises KeyError for one that is none of VERBS."""
+    verbs = {verb.name: verb for verb in VERBS}
+    return _document("HyperPodVerbs", {action for name in names for action in verbs[name].actions})
+
+
 def policy(checks: Iterable[Check]) -> dict[str, Any]:
     """Give the policy document that lets somebody run these checks.
 
@@ -91,7 +190,9 @@ def policy(checks: Iterable[Check]) -> dict[str, Any]:
     for depends on the environment file.
     """
     wanted = {action for check in checks for action in actions_of(check)} | set(QUESTIONS[FIRST_QUESTION].actions)
-    return {
-        "Version": "2012-10-17",
-        "Statement": [{"Sid": "HyperPodPreflight", "Effect": "Allow", "Action": sorted(wanted), "Resource": "*"}],
-    }
+    return _document("HyperPodPreflight", wanted)
+
+
+def _document(sid: str, actions: Iterable[str]) -> dict[str, Any]:
+    statement = {"Sid": sid, "Effect": "Allow", "Action": sorted(actions), "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [statement]}

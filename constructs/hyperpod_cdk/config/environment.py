@@ -16,6 +16,7 @@ from hyperpod_cdk.config.encryption import Encryption
 from hyperpod_cdk.config.hyperpod import HyperPod
 from hyperpod_cdk.config.instance_types import StatedInstanceType
 from hyperpod_cdk.config.network import Network
+from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.operators import Operators
 from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.config.section import Check, Section, entries, like
@@ -185,6 +186,11 @@ class Environment(Section):
     )
     storage: Storage = Field(default_factory=Storage, description="File systems beside the nodes.")
     operators: Operators = Field(default_factory=Operators, description="Add-ons that run workloads.")
+    notify: Notify | None = Field(
+        default=None,
+        description="Who is told what happens to the cluster, by e-mail, SNS, Slack or EventBridge. Default: nobody.",
+        examples=[{"emails": ["ml-on-call@example.com"]}],
+    )
     task_governance: TaskGovernance | None = Field(
         default=None, description="Quotas and priorities of teams. Default: off.", examples=[{"teams": []}]
     )

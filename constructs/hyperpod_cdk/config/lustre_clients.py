@@ -48,14 +48,11 @@ def placed(groups: list[InstanceGroup]) -> str:
 
 
 def nearer(environment: Environment, system: Lustre) -> str:
-    """Say where the file system stands beside most of the nodes that use it."""
-    nodes: dict[str, int] = {}
-    for group in users(environment, system):
-        nodes[group.availability_zone_id] = nodes.get(group.availability_zone_id, 0) + group.count
-    best = max(nodes, key=lambda az_id: (nodes[az_id], az_id == system.availability_zone_id))
-    if best == system.availability_zone_id:
-        return "put these nodes into one zone, or make a file system in each"
-    return f"set availability_zone_id: {best}"
+    """Say where ``system`` stands beside all nodes that use it; without such a zone, what else would help."""
+    zones = {group.availability_zone_id for group in users(environment, system) if group.count}
+    if len(zones) == 1:
+        return f"set availability_zone_id: {zones.pop()}"
+    return "put the nodes that use it into one zone, or make a file system in each"
 
 
 def _served(environment: Environment, system: Lustre) -> set[str]:

@@ -31,6 +31,9 @@ GIT_BASE = "https://github.com/"
 PULL_COMMAND = "hyperpod-cdk charts pull"
 
 _PACKAGED_LOCK = Path(__file__).parents[1] / "_charts" / "charts.lock.yaml"
+if not _PACKAGED_LOCK.is_file():
+    # run from a clone, which has it where every project has
+    _PACKAGED_LOCK = Path(__file__).parents[3] / LOCK_FILE
 _FETCH_TIMEOUT_SECONDS = 600
 _RENDER_TIMEOUT_SECONDS = 120
 _LONGEST_LOCK = 100_000

@@ -77,20 +77,21 @@ class NodeEvents(Construct):
         super().__init__(scope, construct_id)
         name = f"{cluster_name}-hyperpod"
         group_name = f"{_LOG_GROUP_PREFIX}{name}-{stack_part()}"
+        # a longer one is left to CloudFormation, which makes its own
+        rule_name = name if len(name) <= _RULE_NAME_LENGTH else None
         self.log_group: logs.CfnLogGroup = logs.CfnLogGroup(
             self,
             "LogGroup",
             log_group_name=group_name,
             retention_in_days=retention_days,
-            resource_policy_document=_log_policy(f"{_log_group_arn(group_name)}:*"),
+            resource_policy_document=_log_policy(f"{_log_group_arn(group_name)}:*", _rule_arn(rule_name or "*")),
         )
         self.log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         acknowledge_log_group(self.log_group)
         self.rule: events.CfnRule = events.CfnRule(
             self,
             "Rule",
-            # a longer one is left to CloudFormation, which makes its own
-            name=name if len(name) <= _RULE_NAME_LENGTH else None,
+            name=rule_name,
             description=f"HyperPod events of {cluster_name}",
             event_pattern={
                 "source": ["aws.sagemaker"],
@@ -115,12 +116,14 @@ class NodeEvents(Construct):
             )
             for metric, pattern in _PATTERNS.items()
         }
+        # whom it calls has to be told more than what stands beside the log group in the console
+        look = f": aws logs tail {self.log_group.ref} --since 1h --region {cdk.Aws.REGION}" if alarm_actions else ""
         self.alarm: cloudwatch.CfnAlarm = cloudwatch.CfnAlarm(
             self,
             "Alarm",
             alarm_name=f"{name}-events",
             alarm_description=f"HyperPod cluster {cluster_name} reports errors or unhealthy nodes; "
-            f"see log group {self.log_group.ref}",
+            f"see log group {self.log_group.ref}{look}",
             namespace=namespace,
             metric_name=ERRORS,
             statistic="Sum",
@@ -147,17 +150,26 @@ def _log_group_arn(name: str) -> str:
     return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
 
 
-def _log_policy(resource: str) -> dict[str, Any]:
-    # the two principals that EventBridge writes through (EventBridge user guide, "CloudWatch Logs permissions")
+def _rule_arn(name: str) -> str:
+    return f"arn:{cdk.Aws.PARTITION}:events:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:rule/{name}"
+
+
+def _log_policy(resource: str, rule_arn: str) -> dict[str, Any]:
+    # The two principals that EventBridge writes through (EventBridge user guide, "CloudWatch Logs permissions"), for no
+    # other rule than the own: a service acts for whomever it is asked by (IAM user guide, "The confused deputy
+    # problem"). With CreateLogStream, which makes an empty stream, no rule is named
+    # (github.com/aws-samples/serverless-patterns/pull/618, github.com/hashicorp/terraform-provider-aws/issues/26628).
+    of_eventbridge = {
+        "Effect": "Allow",
+        "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]},
+        "Resource": resource,
+    }
+    own_rule = {"ArnEquals": {"aws:SourceArn": rule_arn}}
     return {
         "Version": "2012-10-17",
         "Statement": [
-            {
-                "Effect": "Allow",
-                "Principal": {"Service": ["events.amazonaws.com", "delivery.logs.amazonaws.com"]},
-                "Action": ["logs:CreateLogStream", "logs:PutLogEvents"],
-                "Resource": resource,
-            }
+            {**of_eventbridge, "Action": ["logs:CreateLogStream"]},
+            {**of_eventbridge, "Action": ["logs:PutLogEvents"], "Condition": own_rule},
         ],
     }
 

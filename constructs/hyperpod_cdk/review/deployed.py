@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.quotas.needs import STACKS
+from hyperpod_cdk.review.mangled import restored
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
 from hyperpod_cdk.templates.values import imports
 
@@ -25,6 +27,11 @@ SETTLED = frozenset(
 
 _HIDDEN = "****"
 """What CloudFormation gives for the value of a parameter with NoEcho."""
+
+_MANGLED = (
+    "CloudFormation tells no letter that is not ASCII, it gives a question mark for each: {values} of {stack} are "
+    "taken to be what the file says. A change of nothing but such letters is not seen."
+)
 
 
 class Api(Protocol):
@@ -48,13 +55,15 @@ class Deployed:
     """What is deployed, and the head as it would be deployed there.
 
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
-    of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name.
+    of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
+    the names of those with termination protection.
     """
 
     base: Assembly
     head: Assembly
     notes: tuple[str, ...] = ()
     statuses: Mapping[str, str] = field(default_factory=dict)
+    protected: frozenset[str] = frozenset()
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -70,12 +79,24 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
         found = [described[name] for name in names if name in described]
         notes = [note for each in found for note in _notes(each)]
-        stacks = [_stack(aws, each, head) for each in found if each["StackStatus"] not in WITHOUT_RESOURCES]
+        read = [_stack(aws, each, head) for each in found if each["StackStatus"] not in WITHOUT_RESOURCES]
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
+    stacks = []
+    for stack in read:
+        whole, number = _restored(stack, head.by_name.get(stack.name))
+        stacks.append(whole)
+        if number:
+            notes.append(_MANGLED.format(stack=stack.name, values=count(number, "value")))
     base = Assembly(environment=head.environment, stacks=_in_order(stacks))
     statuses = {str(each["StackName"]): str(each["StackStatus"]) for each in found}
-    return Deployed(base=base, head=_with_parameters(head, found), notes=tuple(notes), statuses=statuses)
+    return Deployed(
+        base=base,
+        head=_with_exports(_with_parameters(head, found), base),
+        notes=tuple(notes),
+        statuses=statuses,
+        protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
+    )
 
 
 def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
@@ -92,6 +113,11 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
         account=account or head.account,
         region=region or head.region,
         termination_protection=bool(described.get("EnableTerminationProtection")),
+        exported={
+            str(each["OutputKey"]): str(each["ExportName"])
+            for each in described.get("Outputs", ())
+            if each.get("ExportName")
+        },
         tags={str(tag["Key"]): str(tag["Value"]) for tag in described.get("Tags", ())},
         settings={
             "cloudFormationExecutionRoleArn": str(described.get("RoleARN", "")),
@@ -99,6 +125,15 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
         },
         settings_are_whole=False,
     )
+
+
+def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
+    """Give a deployed stack with the letters that CloudFormation does not tell, and how many values have such."""
+    if stated is None:
+        return stack, 0
+    template, number = restored(dict(stack.template), dict(stated.template))
+    tags, number_of_tags = restored(dict(stack.tags), dict(stated.tags))
+    return replace(stack, template=template, tags=tags), number + number_of_tags
 
 
 def _notes(described: Mapping[str, Any]) -> list[str]:
@@ -123,6 +158,21 @@ def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
         for stack in head.stacks
     )
     return replace(head, stacks=tuple(stacks))
+
+
+def _with_exports(head: Assembly, base: Assembly) -> Assembly:
+    """Give the head with the names that CloudFormation tells of exports which it states as they are deployed."""
+
+    def stated(stack: Stack, key: str) -> Any:
+        return (stack.outputs.get(key) or {}).get("Export")
+
+    def told(stack: Stack) -> Stack:
+        old = base.by_name.get(stack.name)
+        names = {} if old is None else old.exported
+        same = {key: name for key, name in names.items() if old and stated(old, key) == stated(stack, key)}
+        return replace(stack, exported=same) if same else stack
+
+    return replace(head, stacks=tuple(told(stack) for stack in head.stacks))
 
 
 def _with_values(template: Mapping[str, Any], described: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -156,7 +206,7 @@ def _in_order(stacks: list[Stack]) -> tuple[Stack, ...]:
             sorted(
                 {
                     exports[name][0].name
-                    for name in imports(dict(stack.template))
+                    for name in imports(stack)
                     if name in exports and exports[name][0].name != stack.name
                 }
             )

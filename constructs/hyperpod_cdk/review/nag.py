@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,12 +43,19 @@ class NagViolation:
 
 def nag_violations(template: Mapping[str, Any]) -> list[NagViolation]:
     """Give what AwsSolutions says of a template, in the order of ids and rules. Raises NagError."""
+    try:
+        text = json.dumps(template)
+    except (TypeError, ValueError) as error:
+        raise NagError(f"the template holds what JSON cannot: {error}") from None
+    return list(_violations_in(text))
+
+
+# a program that reviews one template against many (each way to deploy it, each branch) starts CDK once for it
+@lru_cache(maxsize=16)
+def _violations_in(text: str) -> tuple[NagViolation, ...]:
     with tempfile.TemporaryDirectory() as folder:
         given, answer = Path(folder, "template.json"), Path(folder, "answer.json")
-        try:
-            given.write_text(json.dumps(template), encoding="utf-8")
-        except (TypeError, ValueError) as error:
-            raise NagError(f"the template holds what JSON cannot: {error}") from None
+        given.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "hyperpod_cdk.review.nag", str(given), str(answer)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, cwd=folder)
@@ -57,7 +65,7 @@ def nag_violations(template: Mapping[str, Any]) -> list[NagViolation]:
             raise NagError(f"CDK cannot read the template: {_last_words(done.stderr)}")
         rows = json.loads(answer.read_text(encoding="utf-8"))
     found = [NagViolation(**{**row, "severity": Severity(row["severity"])}) for row in rows]
-    return sorted(found, key=lambda each: (each.logical_id, each.rule))
+    return tuple(sorted(found, key=lambda each: (each.logical_id, each.rule)))
 
 
 def _last_words(output: str) -> str:

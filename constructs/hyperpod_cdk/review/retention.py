@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -91,8 +92,24 @@ _KEYS: Final = frozenset(
 _LOGS: Final = frozenset({"EnableCloudwatchLogsExports", "EnabledTypes", "LogExports", "EnabledCloudwatchLogsExports"})
 """Lists, of whatever type, of what is logged; one that is shorter records less."""
 
-_LIMITS: Final[dict[tuple[str, str], str]] = {("BudgetLimit", "Amount"): "the budget warns from"}
-"""Numbers that warn, or stop something, from so much on; more is later."""
+_LIMITS: Final[dict[tuple[str, str], str]] = {
+    ("BudgetLimit", "Amount"): "the budget warns from",
+    ("MetadataOptions", "HttpPutResponseHopLimit"): "hops to which instances hand their role's credentials:",
+}
+"""Numbers that warn, or stop something, from so much on; more is later, or further.
+
+Source of the hops: EC2 user guide, "Instance metadata options": with two, containers reach the instance's credentials.
+"""
+
+_GUARDS: Final[dict[tuple[str, str], str]] = {
+    ("", "CodeSigningConfigArn"): "code is no longer checked for who signed it",
+    ("LoggingConfiguration", "DestinationBucketName"): "requests are no longer logged",
+    ("LoggingProperties", "BucketName"): "connections are no longer logged",
+}
+"""Properties, by the key above them, that guard by being there at all, and what no longer happens without."""
+
+_FILTERS: Final = {"DefaultAction": "Block", "Action": "Block", "OverrideAction": "None"}
+"""What lets a web ACL stop requests; the last one counts the rules of a group in."""
 
 _DELETES: Final[dict[str, tuple[str, ...]]] = {
     "DeleteAutomatedBackups": ("true",),
@@ -105,8 +122,11 @@ _DELETES: Final[dict[str, tuple[str, ...]]] = {
 def lifted(change: PropertyChange) -> Iterator[tuple[str, Any, Any, str]]:
     """Give the places below a changed property where protection is lifted: path, before, after, and a clause."""
     yield from _logged_no_more(change)
-    if _blocks(change, change.before) and not _blocks(change, change.after):
+    was, will = (_filters(change.steps, each) for each in (change.before, change.after))
+    if was["DefaultAction"] > will["DefaultAction"]:
         yield change.path, "Block", MISSING, "the default action no longer blocks"
+    elif was.total() > will.total():
+        yield change.path, MISSING, MISSING, "fewer of its rules block"
     for steps, before, after in _leaves(change.steps, change.before, change.after):
         said = _said(steps, before, after)
         if said:
@@ -118,6 +138,8 @@ def _said(steps: tuple[str, ...], before: Any, after: Any) -> str:
     name, above = names[-1], names[-2] if len(names) > 1 else ""
     if name in _KEYS or (above, name) in _LIMITS:
         return _loosened(above, name, before, after)
+    if guard := _GUARDS.get((above, name)):
+        return guard if after is MISSING else ""
     on = _SWITCHES.get(name) or _STATES.get((above, name))
     if on is None and name == "Value" and "deletion_protection" in "".join(steps):
         on = ("true",)
@@ -178,11 +200,22 @@ def _loosened(above: str, name: str, before: Any, after: Any) -> str:
     return f"{_LIMITS[above, name]} {plain(after)}, until now {plain(before)}"
 
 
-def _blocks(change: PropertyChange, value: Any) -> bool:
-    """Whether it is, or holds, a default action that blocks: an empty object named Block."""
-    if change.steps[-2:] == ("DefaultAction", "Block"):
-        return value is not MISSING
-    return change.steps[-1] == "DefaultAction" and isinstance(value, dict) and "Block" in value
+def _filters(steps: tuple[str, ...], value: Any) -> Counter[str]:
+    """Count what stops requests in and around a changed value: an empty object with the name of what it does."""
+    found: Counter[str] = Counter()
+    names = [step for step in steps if not step.startswith("[")]
+    if value is not MISSING and len(names) > 1 and _FILTERS.get(names[-2]) == names[-1]:
+        found[names[-2]] += 1
+    pending = [(names[-1], value)]
+    while pending:
+        name, item = pending.pop()
+        if isinstance(item, list):
+            pending += [(name, each) for each in item]
+        elif isinstance(item, dict):
+            if _FILTERS.get(name) in item:
+                found[name] += 1
+            pending += [(str(key), each) for key, each in item.items()]
+    return found
 
 
 def _amount(value: Any) -> float | None:

@@ -1,5 +1,8 @@
 """Where the two sides of a review come from: a cloud assembly, a git revision, or the files as they lie there.
 
+The files as they lie there can also be synthesized by the library of another virtual environment, so that a review
+shows what another version of it makes of the same environment.
+
 A revision is taken out of git into a temporary folder, and its own app is run there with its own library, isolated from
 what the user has (review/isolation.py). Nothing is left behind in the repository.
 """
@@ -9,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -96,10 +100,11 @@ def sources(
 ) -> Iterator[tuple[Source | None, Source]]:
     """Give both sides, base first, for as long as the context lasts; their files are gone after it.
 
-    ``base`` and ``head`` are folders of cloud assemblies or git revisions. No head is the project as it lies there, no
-    base gives None for it. ``environment`` is a name or a file; only between assemblies of one environment each can it
-    be left out. ``head_revision`` is what the assembly ``head`` was made from: its environment file explains changes,
-    and its app is not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment
+    ``base`` and ``head`` are folders of cloud assemblies, git revisions, or virtual environments, whose library then
+    synthesizes the project as it lies there. No head is the project as it lies there, no base gives None for it.
+    ``environment`` is a name or a file; only between assemblies of one environment each can it be left out.
+    ``head_revision`` is what the assembly ``head`` was made from: its environment file explains changes, and its app is
+    not run. ``context`` is given to the apps beside their own, ``limits`` are theirs. An environment
     that is new at the head has a base without stacks, and the other way round. Raises AssemblyError, SynthesisError
     where an app fails, UsageError where no side has the environment.
     """
@@ -208,6 +213,20 @@ class _Tree:
         """Give what the app may read: the checkout that the project is in."""
         return [_checkout(self.root)]
 
+    def command(self, command: str | list[str]) -> str | list[str]:
+        """Give the app's command, as cdk.json has it."""
+        return command
+
+    def library_variables(self) -> dict[str, str]:
+        """Give the variables by which the app finds its library and its programs."""
+        roots = {"constructs": "hyperpod_cdk", "stacks": "hyperpod_cdk_stacks"}
+        found = [self.root / name for name, package in roots.items() if (self.root / name / package).is_dir()]
+        if not found:
+            return node_variables()
+        # a revision that carries the library is synthesized with it, any other with the one that is installed
+        paths = [*(str(each.resolve()) for each in found), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {**node_variables(), "PYTHONPATH": os.pathsep.join(paths)}
+
     def check_out(self) -> None:
         """Put the files there; those of the project are."""
 
@@ -255,6 +274,7 @@ class _Tree:
                     f'{self.label}: holds neither an "app" in cdk.json nor an app.py, so there is nothing to run'
                 )
             command = [sys.executable, "app.py"]
+        command = self.command(command)
         path = PurePosixPath(file)
         is_named = path.parent == PurePosixPath(FOLDER) and path.suffix == SUFFIX
         context = {
@@ -269,7 +289,7 @@ class _Tree:
             command,
             folder=self.root,
             scratch=self.out,
-            variables=_variables(self.root, target, context),
+            variables={**self.library_variables(), **_variables(target, context)},
             # in an installation of a clone the library's scripts lie beside its packages
             readable=[*readable, library_scripts()],
             # tokens that a checkout keeps stand in its configuration, and hooks beside it
@@ -373,12 +393,64 @@ class _Revision(_Tree):
             )
 
 
+@dataclass(kw_only=True)
+class _ByLibrary(_Tree):
+    """The project as it lies there, synthesized by the library that a virtual environment has."""
+
+    library: Path
+
+    def readable(self) -> list[Path]:
+        """Give what the app may read: the checkout, the virtual environment, and what that is made from."""
+        python = (self.library / "bin" / "python").resolve()
+        linked = [
+            Path(line)
+            for file in self.library.glob("lib/python3*/site-packages/*.pth")
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.startswith("/")
+        ]
+        is_of_its_own = any((python.parents[1] / "lib").glob("python3*/os.py"))
+        return [*super().readable(), self.library, *([python.parents[1]] if is_of_its_own else []), *linked]
+
+    def command(self, command: str | list[str]) -> list[str]:
+        """Give the app's command with this environment's Python; raises AssemblyError for one that is no Python's."""
+        words = shlex.split(command) if isinstance(command, str) else command
+        program = PurePosixPath(words[0]).name if words else ""
+        # a shell would do more with these than hand them over
+        is_plain = isinstance(command, list) or not re.search(r"[|&;<>$`()*?~]", command)
+        if not is_plain or not re.fullmatch(r"python3?(\.\d+)?", program):
+            shown = command if isinstance(command, str) else shlex.join(command)
+            raise AssemblyError(
+                f'{self.label}: "app" in cdk.json must be python with its arguments, got {shown!r}; '
+                "give the cloud assemblies of both versions in place of the virtual environment"
+            )
+        return [str(self.library / "bin" / "python"), *words[1:]]
+
+    def library_variables(self) -> dict[str, str]:
+        """Give the variables that name this environment's programs first, and no library that a clone carries."""
+        own = node_variables()
+        return {**own, "PATH": os.pathsep.join([str(self.library / "bin"), own["PATH"]]), "PYTHONPATH": ""}
+
+
+def _by_library(project: Path, given: str, out: Path, option: str) -> _ByLibrary:
+    library = Path(given).absolute()
+    found = sorted(library.glob("lib/python3*/site-packages/hyperpod_cdk-*.dist-info"))
+    if not found:
+        raise AssemblyError(
+            f"{option}: the virtual environment {given} has no hyperpod-cdk; install the version to compare with: "
+            f"{shlex.quote(str(Path(given, 'bin', 'pip')))} install hyperpod-cdk==VERSION"
+        )
+    version = found[0].name.removeprefix("hyperpod_cdk-").removesuffix(".dist-info")
+    return _ByLibrary(root=project, label=f"hyperpod-cdk {version} of {given}", out=out, library=library)
+
+
 def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tree:
     wanted = "want the folder of a cloud assembly or a git revision"
     if not given or given.startswith("-") or "\0" in given or "\n" in given:
         raise AssemblyError(f"{option}: {wanted}, got {given!r}")
     if os.path.isfile(os.path.join(given, "manifest.json")):  # noqa: PTH113, PTH118 - Path raises for an overlong name
         return _Folder(folder=Path(given), label=given)
+    if os.path.isfile(os.path.join(given, "pyvenv.cfg")):  # noqa: PTH113, PTH118 - as above
+        return _by_library(project, given, out, option)
     is_there = os.path.exists(given)  # noqa: PTH110 - as above
     try:
         top, prefix = _git(project, "rev-parse", "--show-toplevel", "--show-prefix").split("\n")[:2]
@@ -550,13 +622,8 @@ def _context_of_cli(settings: Mapping[str, Any]) -> dict[str, Any]:
     return added
 
 
-def _variables(root: Path, target: Path, context: Mapping[str, Any]) -> dict[str, str]:
-    roots = {"constructs": "hyperpod_cdk", "stacks": "hyperpod_cdk_stacks"}
-    paths = [str((root / name).resolve()) for name, package in roots.items() if (root / name / package).is_dir()]
+def _variables(target: Path, context: Mapping[str, Any]) -> dict[str, str]:
     return {
-        **node_variables(),
-        # a revision that carries the library is synthesized with it, any other with the one that is installed
-        **({"PYTHONPATH": os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])} if paths else {}),
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",

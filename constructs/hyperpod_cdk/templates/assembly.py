@@ -16,6 +16,7 @@ import yaml
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import TooManyError, expanded
+from hyperpod_cdk.templates.values import export_name
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
@@ -108,7 +109,8 @@ class Stack:
     ``account`` and ``region`` are empty where the assembly leaves them to the deployment. ``paths`` are the construct
     paths by logical id, where the template's own metadata has none. ``settings`` are what 'cdk deploy' takes beside the
     template (``templates.deployment``); what is deployed tells some of them, and then ``settings_are_whole`` is False.
-    ``shown`` is the name by which the CDK CLI selects it, empty where it is in no assembly.
+    ``shown`` is the name by which the CDK CLI selects it, empty where it is in no assembly. ``exported`` are the names
+    of exports by output, where CloudFormation has told them.
     """
 
     name: str
@@ -124,6 +126,16 @@ class Stack:
     settings_are_whole: bool = True
     told: frozenset[str] = frozenset()
     shown: str = ""
+    exported: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def export_names(self) -> dict[str, str | None]:
+        """The names of its exports by output, None where only the deployment knows one."""
+        return {
+            key: self.exported.get(key) or export_name(self, export.get("Name"))
+            for key, output in self.outputs.items()
+            if isinstance(output, dict) and isinstance(export := output.get("Export"), dict)
+        }
 
     @cached_property
     def resources(self) -> dict[str, Resource]:
@@ -182,12 +194,10 @@ class Assembly:
     def exports(self) -> dict[str, tuple[Stack, Any]]:
         """What other stacks may import: the exporting stack and the value, by the export's name."""
         return {
-            name: (stack, output.get("Value"))
+            name: (stack, stack.outputs[key].get("Value"))
             for stack in self.stacks
-            for output in stack.outputs.values()
-            if isinstance(output, dict)
-            and isinstance(export := output.get("Export"), dict)
-            and isinstance(name := export.get("Name"), str)
+            for key, name in stack.export_names.items()
+            if name is not None
         }
 
     @property

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+if TYPE_CHECKING:
+    # an assembly reads the names of its exports by this module
+    from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _DEPTH = 100
@@ -85,16 +87,31 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
             pending += item.values()
 
 
-def imports(value: Any) -> Iterator[str]:
-    """Give the name of every export that one template's value imports, where the name is plain text."""
-    pending: list[Any] = [value]
+def imports(stack: Stack, value: Any = None) -> Iterator[str]:
+    """Give the name of every export that a stack, or ``value`` of its template, imports, as far as it is told."""
+    yield from (name for name in _imported(stack, value) if name is not None)
+
+
+def imports_untold(stack: Stack) -> bool:
+    """Whether a stack imports something by a name that only the deployment knows."""
+    return any(name is None for name in _imported(stack, None))
+
+
+def export_name(stack: Stack, stated: Any) -> str | None:
+    """Give the name of an export as a stack's template states it, None where only the deployment knows it."""
+    name = _Resolver(None).resolve(stack, stated, 0)
+    return name if isinstance(name, str) and _is_told(name) else None
+
+
+def _imported(stack: Stack, value: Any) -> Iterator[str | None]:
+    pending: list[Any] = [dict(stack.template) if value is None else value]
     while pending:
         item = pending.pop()
         if isinstance(item, list):
             pending += item
         elif isinstance(item, dict):
-            if isinstance(item.get("Fn::ImportValue"), str):
-                yield item["Fn::ImportValue"]
+            if "Fn::ImportValue" in item:
+                yield export_name(stack, item["Fn::ImportValue"])
             pending += item.values()
 
 
@@ -108,7 +125,7 @@ def _attribute(value: Any) -> tuple[str, str] | None:
 
 
 class _Resolver:
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly | None) -> None:
         self.assembly = assembly
         self._importing: set[str] = set()
 
@@ -153,7 +170,7 @@ class _Resolver:
 
     def _import(self, stack: Stack, argument: Any, depth: int) -> Any:
         name = self.resolve(stack, argument, depth)
-        exported = self.assembly.exports.get(name) if isinstance(name, str) else None
+        exported = self.assembly.exports.get(name) if self.assembly is not None and isinstance(name, str) else None
         if exported is None:
             return Unknown(f"{{import {plain(name)}}}")
         if name in self._importing:

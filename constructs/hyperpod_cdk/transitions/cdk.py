@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hyperpod_cdk.packaged_node import cdk_command, node_variables
+from hyperpod_cdk.templates.assembly import Assembly
 
 
 class CdkFailedError(RuntimeError):
@@ -45,6 +46,15 @@ class OwnCdk:
         )
         if done.returncode:
             raise CdkFailedError(" ".join(arguments), done.returncode, "")
+
+
+def selection(head: Assembly) -> str:
+    """Give what the CDK CLI is told to deploy all stacks of an assembly."""
+    name = head.environment
+    if not name or not all(each.shown.startswith(f"{name}/") for each in head.stacks):
+        return "--all"
+    # the CLI's "*" ends at a slash, and so passes over a stack inside of a construct
+    return f"{name}/**" if any(each.shown.count("/") > 1 for each in head.stacks) else f"{name}/*"
 
 
 def deployment(assembly: Path, selected: Sequence[str], *, concurrency: int, is_exclusive: bool = False) -> list[str]:

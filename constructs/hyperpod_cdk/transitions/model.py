@@ -1,12 +1,13 @@
-"""A plan as data: what ``plan --format json`` writes and what every rendering reads. Its schema is published."""
+"""Plans and recoveries as data: what ``--format json`` writes and renderings read. Their schemas are published."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import Field
 
-from hyperpod_cdk.review.model import Minutes, Model, Side
+from hyperpod_cdk.review.model import Cause, Minutes, Model, Side
 
 Action = Literal["deploy", "delete"]
 
@@ -36,7 +37,7 @@ class Step(Model):
     first: tuple[str, ...]
     """What a person has to do or to see to before it; nothing looks whether it is done."""
     loses: tuple[str, ...]
-    """What holds data, nodes, an address or a key and is deleted or replaced in it without being kept."""
+    """What holds data, nodes, an address or a key and is not kept in it: deleted, replaced, or not known to stay."""
     back: str
     """How to go back after it."""
     lasts: Minutes
@@ -68,5 +69,84 @@ class Plan(Model):
     refusals: tuple[Refusal, ...] = ()
     total: Minutes = Minutes(low=0, high=0)
     """All steps one after another, without what a person does between them."""
+    takes: tuple[str, ...] = ()
+    """Nodes that it takes away and that no deployment made: of groups that were scaled, or made, beside the file."""
+    notes: tuple[str, ...] = Field(default=())
+    """What could not be told."""
+
+
+class Way(StrEnum):
+    """What leads a stack out of the state in which it stands."""
+
+    NONE_NEEDED = "none_needed"
+    WAIT = "wait"
+    DEPLOY = "deploy"
+    """``cdk deploy`` does it by itself."""
+    DELETE_NEVER_MADE = "delete_never_made"
+    """Delete a change set that was never executed, and the stack that it has begun."""
+    ROLL_BACK = "roll_back"
+    CONTINUE_ROLLBACK = "continue_rollback"
+    DELETE = "delete"
+    NONE_KNOWN = "none_known"
+
+
+class Stuck(Model):
+    """One stack that something has happened to, and what leads out of it."""
+
+    stack: str
+    status: str
+    cause: str | None
+    """The first failure of what was done last, in one sentence; None where CloudFormation tells none."""
+    blame: Cause | None
+    """The line of the environment file that it is about, None where none is known to be."""
+    in_the_way: str | None
+    """What stays of an earlier life and takes the place of what was to be made, with what to do; None where nothing."""
+    held: tuple[str, ...]
+    """What could not be rolled back or deleted, and why."""
+    way: Way
+    does: str
+    """What the way does, one sentence."""
+    commands: tuple[str, ...]
+    """What does it by hand; empty where there is nothing to do here."""
+    loses: tuple[str, ...]
+    """What holds data, nodes, an address or a key and is deleted by it, and protection that it takes away."""
+
+    @property
+    def is_done_here(self) -> bool:
+        """Whether ``recover`` itself does the way."""
+        return self.way in (Way.DELETE_NEVER_MADE, Way.ROLL_BACK, Way.CONTINUE_ROLLBACK, Way.DELETE)
+
+
+class OpenChangeSet(Model):
+    """A change set that nobody has executed."""
+
+    stack: str
+    name: str
+    status: str
+    is_of_cdk: bool
+    """Whether the CDK CLI gave it its name: such ones are deleted, others are somebody's."""
+    command: str
+
+
+class Kept(Model):
+    """What a deleted stack has left in the account."""
+
+    stack: str
+    logical_id: str
+    type: str
+    physical_id: str
+
+
+class Recovery(Model):
+    """What of an environment stands in a state of its own, and the ways out."""
+
+    environment: str
+    verdict: str
+    """One sentence: how many ways there are to go, that nothing stands in the way, or that it is refused."""
+    stacks: tuple[Stuck, ...] = ()
+    change_sets: tuple[OpenChangeSet, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    """What was retained by stacks that are gone, of the last 90 days: CloudFormation tells no longer."""
+    refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = Field(default=())
     """What could not be told."""

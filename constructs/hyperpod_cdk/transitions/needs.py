@@ -29,6 +29,8 @@ class Held:
     exporter: str
     importer: str
     gives: tuple[str, ...]
+    types: frozenset[str] = frozenset()
+    """The types of the resources behind them."""
 
 
 @dataclass(kw_only=True)
@@ -68,6 +70,7 @@ class _Exports:
         self.before, self.after = _importers(base), _importers(head)
         # what one stack uses of another, by both: the one that comes first stands first
         self.held: dict[tuple[str, str], list[str]] = {}
+        self.types: dict[str, set[str]] = {}
         self.released: dict[tuple[str, str, str], list[str]] = {}
         self.needed: dict[tuple[str, str], list[str]] = {}
 
@@ -76,10 +79,12 @@ class _Exports:
             word = self.words.get(name) if exporter.name in self.head.by_name else "goes"
             if word is not None:
                 self.found.going[name] = exporter.name
-                self._going(name, exporter.name, word, _given(self.base, exporter.name, value))
+                given, kind = _given(self.base, exporter.name, value)
+                self.types.setdefault(given, set()).add(kind)
+                self._going(name, exporter.name, word, given)
         for name, (exporter, value) in self.head.exports.items():
             if name not in self.base.exports or self.base.exports[name][0].name != exporter.name:
-                self._new(name, exporter.name, _given(self.head, exporter.name, value))
+                self._new(name, exporter.name, _given(self.head, exporter.name, value)[0])
         for name in self.after.keys() - self.head.exports.keys() - self.base.exports.keys():
             for importer in self.after[name]:
                 self.found.foreign.setdefault(importer, []).append(name)
@@ -115,7 +120,9 @@ class _Exports:
             why = f"{importer} needs {_listed(gives)}, which is new in {exporter}"
             self.found.orders.append(Order(first=exporter, then=importer, why=why))
         for (exporter, importer), gives in self.held.items():
-            self.found.held.append(Held(exporter=exporter, importer=importer, gives=tuple(dict.fromkeys(gives))))
+            named = tuple(dict.fromkeys(gives))
+            types = frozenset(kind for each in named for kind in self.types[each])
+            self.found.held.append(Held(exporter=exporter, importer=importer, gives=named, types=types))
 
 
 def _listed(gives: Sequence[str]) -> str:
@@ -125,13 +132,13 @@ def _listed(gives: Sequence[str]) -> str:
 def _importers(assembly: Assembly) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for stack in assembly.stacks:
-        for name in dict.fromkeys(imports(dict(stack.template))):
+        for name in dict.fromkeys(imports(stack)):
             found.setdefault(name, []).append(stack.name)
     return found
 
 
-def _given(assembly: Assembly, stack: str, value: object) -> str:
-    """Give what an export gives as a reader knows it: the construct behind it, else its value."""
+def _given(assembly: Assembly, stack: str, value: object) -> tuple[str, str]:
+    """Give what an export gives as a reader knows it, the construct behind it or else its value, and its type."""
     found = resolve(assembly, stack, value)
     resource = assembly.find(found.stack, found.logical_id) if isinstance(found, Reference) else None
-    return resource.name if resource is not None else plain(found)
+    return (resource.name, resource.type) if resource is not None else (plain(found), "")

@@ -1,18 +1,22 @@
-"""A plan as text, Markdown and JSON, and the JSON Schema of the last."""
+"""Plans as text, Markdown and JSON, recoveries as text and JSON, and the JSON Schemas of the last."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.pages.markdown import code, prose
 from hyperpod_cdk.review.pages.wording import span, visible
-from hyperpod_cdk.transitions.model import Plan, Step
+from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck
+
+_TAKES: Final = "takes nodes away that no deployment made"
 
 
 def text(plan: Plan) -> str:
     """Give the plan for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
     lines = [f"{plan.environment}: {plan.verdict}{f' {_lasting(plan)}' if plan.steps else ''}"]
+    lines += [f"{_TAKES}: {each}" for each in plan.takes]
     lines.append(f"From {plan.base.label} to {plan.head.label}.")
     for refusal in plan.refusals:
         lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
@@ -31,6 +35,7 @@ def markdown(plan: Plan) -> str:
         "",
         prose(f"{plan.verdict} {_lasting(plan) if plan.steps else ''}"),
     ]
+    lines += [line for each in plan.takes for line in ("", f"**{_TAKES}**: {prose(each)}")]
     lines += ["", prose(f"From {plan.base.label} to {plan.head.label}.")]
     for refusal in plan.refusals:
         lines += ["", f"- **refused**: {prose(refusal.why)}", f"  **What works**: {prose(refusal.what_works)}"]
@@ -42,15 +47,53 @@ def markdown(plan: Plan) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def plan_json(plan: Plan) -> str:
-    """Give the plan as JSON: keys in the model's order, a newline at its end."""
+def as_json(told: Plan | Recovery) -> str:
+    """Give a plan or a recovery as JSON: keys in the model's order, a newline at its end."""
     # a template may hold half of a surrogate pair, which no file can but as JSON's own escape
-    return plan.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    return told.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def plan_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``plan_json`` writes, as the text of its file."""
+    """Give the JSON Schema (2020-12) of a plan, as the text of its file."""
     return as_text(schema_of_report(Plan, title="hyperpod-cdk plan"))
+
+
+def recovery_text(recovery: Recovery) -> str:
+    """Give a recovery for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
+    lines = [f"{recovery.environment}: {recovery.verdict}"]
+    for refusal in recovery.refusals:
+        lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
+    for stuck in recovery.stacks:
+        lines += ["", f"{stuck.stack} is {stuck.status}"]
+        lines += [f"  {word}: {said}" for word, said in _told(stuck)]
+        lines += [f"  $ {command}" for command in stuck.commands]
+    for each in recovery.change_sets:
+        what = "deletes it" if each.is_of_cdk else "left alone: the CDK CLI has not made it"
+        lines += ["", f"{each.stack} has the change set {each.name} open ({each.status})", f"  does: {what}"]
+        lines += [f"  $ {each.command}"] if each.is_of_cdk else []
+    if recovery.kept:
+        lines += ["", "stays in the account of stacks that are gone:"]
+        lines += [f"  {each.stack} / {each.logical_id}: {each.physical_id} ({each.type})" for each in recovery.kept]
+    lines += ["", *(f"note: {note}" for note in recovery.notes)] if recovery.notes else []
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def recovery_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of a recovery, as the text of its file."""
+    return as_text(schema_of_report(Recovery, title="hyperpod-cdk recover"))
+
+
+def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:
+    if stuck.cause:
+        yield "cause", stuck.cause
+    if stuck.blame:
+        line = f":{stuck.blame.line}" if stuck.blame.line else ""
+        yield "file", f"{stuck.blame.file}{line} ({stuck.blame.path})"
+    if stuck.in_the_way:
+        yield "in the way", stuck.in_the_way
+    yield from (("held", each) for each in stuck.held if each != stuck.cause)
+    yield "does", stuck.does
+    yield from (("loses", each) for each in stuck.loses)
 
 
 def _lasting(plan: Plan) -> str:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
-from hyperpod_cdk.review.changes.blast_radius import EXPORT, blast_radius
+from hyperpod_cdk.review.changes.blast_radius import BLOCKS, EXPORT, blast_radius
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST
 from hyperpod_cdk.review.figures.timeline import timeline
 from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffect, ResourceEffect, Side
@@ -18,6 +19,8 @@ from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.values import imports_untold
+from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
@@ -42,6 +45,16 @@ _WORDS: Final = {
     Effect.ADDED: "added",
 }
 _MOST_NAMED: Final = 5
+_CONTROL_PLANE: Final = "AWS::EKS::Cluster"
+_FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
+_OTHER_BLOCK: Final = (
+    "A block that overlaps none of the old ones; or two deployments: first a file without what takes the old block (a "
+    "zone goes with its groups and its file systems), then this one."
+)
+_LEAVE_IT: Final = (
+    "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it cannot have "
+    "another name, make a new environment beside this one."
+)
 
 
 def plan(
@@ -53,16 +66,20 @@ def plan(
     notes: Sequence[str] = (),
     importers: Mapping[str, Sequence[str]] | None = None,
     blockers: Sequence[Refusal] = (),
+    takes: Sequence[str] = (),
 ) -> Plan:
     """Give the fewest steps from ``base``, which is deployed, to ``head``.
 
     ``importers`` are the stacks that AWS names for exports that go or change (``needs.going``), None where it was not
-    asked, ``blockers`` what else refuses it. Parameters have in both assemblies the values of the deployed stacks.
+    asked, ``blockers`` what else refuses it, ``takes`` the nodes that go and that no deployment made.
+    Parameters have in both assemblies the values of the deployed stacks.
     """
     base = apart(base, head)
-    found = needs(base, head, compare(base, head))
+    changes = compare(base, head)
+    found = needs(base, head, changes)
     found.orders += orders(base, head)
-    refusals = [*blockers, *_held(found.held), *_missing(found), *_outsiders(found, importers or {})]
+    causes = _replacing(blast_radius(base, head, changes)) if found.held else {}
+    refusals = [*blockers, *_held(found.held, causes), *_missing(found), *_outsiders(found, importers or {})]
     steps: list[Step] = []
     if not refusals:
         try:
@@ -81,14 +98,13 @@ def plan(
         steps=() if refusals else tuple(steps),
         refusals=tuple(refusals),
         total=_total(() if refusals else steps),
-        notes=tuple(dict.fromkeys([*notes, *untold(base, head), *_unstated(head), *_doubts(found, importers)])),
+        takes=tuple(takes) if steps and not refusals else (),
+        notes=tuple(
+            dict.fromkeys(
+                [*notes, *untold(base, head), *_unstated(head), *_unnamed(base, head), *_doubts(found, importers)]
+            )
+        ),
     )
-
-
-def selection(head: Assembly) -> str:
-    """Give what the CDK CLI is told to deploy all stacks of an assembly."""
-    name = head.environment
-    return f"{name}/*" if name and all(each.shown.startswith(f"{name}/") for each in head.stacks) else "--all"
 
 
 def _steps(
@@ -255,14 +271,33 @@ def _stays(radius: BlastRadius) -> Iterator[str]:
 
 
 def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
+    """Say what is not kept of what holds something: all of a resource, what goes inside of it, what nobody knows of."""
     kept = {(each.stack, each.logical_id) for each in radius.left_behind}
     for each in radius.resources:
-        is_gone = each.effect in (Effect.REPLACED, Effect.DELETED)
         resource = before.find(each.stack, each.logical_id)
-        if resource is not None and _is_view(before, resource):
+        if resource is None or not each.stateful or is_view(before, resource):
             continue
-        if is_gone and each.stateful and (each.stack, each.logical_id) not in kept:
+        if updates.is_made_anew_without_harm(each.type):
+            continue
+        if each.effect not in (Effect.REPLACED, Effect.DELETED):
+            yield from _lost_inside(each)
+        elif (each.stack, each.logical_id) not in kept:
             yield f"{_named(each)}: {each.summary}"
+
+
+def _lost_inside(each: ResourceEffect) -> Iterator[str]:
+    """Say what a resource that stays loses: groups with their nodes, nodes of a group, and what is not known."""
+    ends_nodes = updates.kind_of(each.type) == "nodes" or each.type == _CONTROL_PLANE
+    for change in each.properties:
+        is_lost = change.effect in (Effect.REPLACED, Effect.DELETED)
+        # a file system or an address that is interrupted comes back as it was, a node without its volumes
+        is_lost |= change.effect is Effect.INTERRUPTED and ends_nodes
+        is_unknown = change.effect is Effect.UNKNOWN and not _is_export(change)
+        if is_lost or is_unknown:
+            sides = [side for side in (change.before, change.after) if side is not None]
+            told = f" {' -> '.join(sides)}" if sides else ""
+            doubt = "Perhaps, since it is not known: " if is_unknown else ""
+            yield f"{_named(each)}: {change.path}{told}: {doubt}{change.reason}"
 
 
 def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
@@ -285,7 +320,7 @@ def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
                 )
 
 
-def _is_view(assembly: Assembly, resource: Resource) -> bool:
+def is_view(assembly: Assembly, resource: Resource) -> bool:
     """Whether it is nothing but claims with volumes of their own that leave alone what they lead to.
 
     Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
@@ -351,25 +386,56 @@ def _refused(each: ResourceEffect) -> Refusal | None:
     told = "; ".join(f"{change.path}: {change.reason.rstrip('.')}" for change in refused)
     return Refusal(
         why=f"{_named(each)}: {told}." if told else f"{_named(each)}: {each.summary}",
-        what_works=(
-            "Leave it in the file as it is deployed, or give it another name, so that a new one is made; where it "
-            "cannot have another name, make a new environment beside this one."
-        ),
+        what_works=_minor_by_minor(each, refused) or (_OTHER_BLOCK if each.type in BLOCKS else _LEAVE_IT),
     )
 
 
-def _held(held: Sequence[Held]) -> Iterator[Refusal]:
+def _minor_by_minor(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> str:
+    """Say how a cluster gets to a Kubernetes version that it does not take at once, nothing where that is not all."""
+    if each.type != _CONTROL_PLANE or [change.path for change in refused] != ["Version"]:
+        return ""
+    (version,) = refused
+    minors = kubernetes.minors_to(version.after or "", version.before or "")
+    if not minors:
+        return ""
+    first, *others = minors
+    told = ", then ".join(f'"{minor}", deploy' for minor in others)
+    return (
+        f'One minor version at a time: set eks.kubernetes_version: "{first}", deploy, then {told}; '
+        "add-ons whose versions the file names need versions that fit each."
+    )
+
+
+def _replacing(radius: BlastRadius) -> dict[tuple[str, str], str]:
+    """Give by which of its properties a resource is made anew, by its stack and name."""
+    return {
+        (each.stack, each.name): joined(list(dict.fromkeys(paths)))
+        for each in radius.resources
+        if (paths := [change.path for change in each.properties if change.effect is Effect.REPLACED])
+    }
+
+
+def _held(held: Sequence[Held], causes: Mapping[tuple[str, str], str]) -> Iterator[Refusal]:
     for each in held:
         given = joined(each.gives)
+        anew = [f"{name} by its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
+        if each.types <= {_FILE_SYSTEM}:
+            works = (
+                f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
+                "this one; or a new one under another name beside it, and the old one out later."
+            )
+        else:
+            works = (
+                f"Leave in the file what makes {given} anew as it is deployed; or make a new environment beside this "
+                "one, move what runs here over, and destroy this one."
+            )
         yield Refusal(
             why=(
                 f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
                 "CloudFormation changes no export that is in use."
+                + (f" What is made anew: {'; '.join(anew)}." if anew else "")
             ),
-            what_works=(
-                f"Two deployments: first a file in which nothing of {each.importer} uses {given} (for a file system: "
-                "claim: null), then this one; or a new one under another name beside it, and the old one out later."
-            ),
+            what_works=works,
         )
 
 
@@ -406,6 +472,22 @@ def _unstated(head: Assembly) -> Iterator[str]:
             if isinstance(stated, dict) and "Default" not in stated and name not in stack.told:
                 said = f": {stated['Description']}" if isinstance(stated.get("Description"), str) else "."
                 yield f"{stack.name} has no value for its parameter {name}, and is not deployed without one{said}"
+
+
+def _unnamed(base: Assembly, head: Assembly) -> Iterator[str]:
+    """Say which exports and imports have names that no template tells: no order, and no refusal, follows from them."""
+    for stack in (*base.stacks, *head.stacks):
+        for output, name in stack.export_names.items():
+            if name is None:
+                yield (
+                    f"{stack.name} exports {output} by a name that only the deployment tells: whether another stack "
+                    "imports it is not known."
+                )
+        if imports_untold(stack):
+            yield (
+                f"{stack.name} imports by a name that only the deployment tells: what it needs, and holds, is not "
+                "known."
+            )
 
 
 def _doubts(found: Needs, importers: Mapping[str, Sequence[str]] | None) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +16,26 @@ from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.review.standing import digest_of, fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
-from hyperpod_cdk.transitions.model import Plan, Step
+from hyperpod_cdk.transitions.failures import held_back, plain_reason
+from hyperpod_cdk.transitions.model import Plan, Step, Way
 from hyperpod_cdk.transitions.plan import SIDE_BY_SIDE, plan
-from hyperpod_cdk.transitions.standing import POLL_SECONDS, Standing, read_standing, read_to_destroy, settle
+from hyperpod_cdk.transitions.standing import (
+    POLL_SECONDS,
+    Standing,
+    read_standing,
+    read_to_destroy,
+    recovers,
+    settle,
+    way_of,
+)
 
 _GONE: Final = "DELETE_COMPLETE"
 _KEPT: Final = "DELETE_FAILED"
+_LISTS: Final = "The following resource(s) failed to delete"
+"""How the reason of a stack in that status begins where its events tell more."""
+
+LOOKS: Final = 6
+"""How many looks that tell nothing new are an answer: CloudFormation is eventually consistent."""
 
 
 class Person(Protocol):
@@ -80,7 +95,7 @@ class Deployment:
                 self.person.say(f"stopped before step {number + 1}; the next deployment goes on here")
                 return False
             done = {name for each in shown.steps[:number] for name in each.stacks}
-            if changed := self._differences(shown.steps[number:], before, done):
+            if changed := self._differences(shown, number, before, done):
                 what = f"stopped before step {number + 1}" if number else "nothing was changed"
                 self.person.say(f"{changed}; {what}. Deploy again to see the plan from there.")
                 return False
@@ -107,11 +122,13 @@ class Deployment:
             notes=(*standing.notes, *self.head.notes),
             importers=standing.importers,
             blockers=standing.blockers,
+            takes=standing.takes,
         )
 
     def _settled(self) -> Standing:
         """Read what stands once CloudFormation works on none of it: a deployment that was interrupted goes on there."""
-        settle(self.aws, self.head.assembly.environment, say=self.person.say, pause=self.pause)
+        head = self.head.assembly
+        settle(self.aws, head.environment, others=tuple(head.by_name), say=self.person.say, pause=self.pause)
         return read_standing(self.aws(), self.head.assembly)
 
     def _is_agreed(self, shown: Plan) -> bool:
@@ -120,7 +137,12 @@ class Deployment:
             if by_hand:
                 steps = f"step{'s' if len(by_hand) > 1 else ''} {joined([str(each) for each in by_hand])}"
                 self.person.say(f"{steps} of the plan needs a person; nothing was changed. Deploy it from a terminal.")
-            return not by_hand
+            elif shown.takes:
+                self.person.say(
+                    "the plan takes nodes away that no deployment made; nothing was changed. Write what AWS has into"
+                    " the file, or deploy it from a terminal."
+                )
+            return not by_hand and not shown.takes
         if self.person.agrees("Do these steps?"):
             return True
         self.person.say("nothing was changed")
@@ -138,7 +160,7 @@ class Deployment:
             f"What it loses does not come back. Type {environment} to let it go", environment
         )
 
-    def _differences(self, expected: tuple[Step, ...], before: Mapping[str, str], done: set[str]) -> str:
+    def _differences(self, shown: Plan, number: int, before: Mapping[str, str], done: set[str]) -> str:
         """Say what is another by now than what was shown, nothing where it stands as it was left."""
         if self.head.side.assembly not in (None, self._digest()):
             return f"the files of {self.head.side.label} changed since the plan was shown"
@@ -151,7 +173,9 @@ class Deployment:
         again = self._plan(standing)
         if again.refusals:
             return again.refusals[0].why.rstrip(".")
-        if [_outline(each) for each in again.steps] != [_outline(each) for each in expected]:
+        if not set(again.takes) <= set(shown.takes):
+            return "instance groups were scaled since the plan was shown"
+        if [_outline(each) for each in again.steps] != [_outline(each) for each in shown.steps[number:]]:
             return "what is left to do is not what was shown"
         return ""
 
@@ -194,7 +218,8 @@ class Destruction:
         Raises AssemblyError where AWS does not answer.
         """
         name = self.head.assembly.environment
-        settle(self.aws, name, say=self.person.say, pause=self.pause)
+        others = tuple(self.head.assembly.by_name)
+        settle(self.aws, name, others=others, say=self.person.say, pause=self.pause)
         standing = read_to_destroy(self.aws(), self.head.assembly)
         shown = self._planned(standing)
         self.person.show(shown)
@@ -204,15 +229,30 @@ class Destruction:
             if not self.person.types(f"Type {name} to destroy it", name):
                 self.person.say("nothing was changed")
                 return False
-            if fingerprints(read_to_destroy(self.aws(), self.head.assembly).base) != fingerprints(standing.base):
-                self.person.say("what is deployed changed since it was shown; nothing was changed. Destroy it again.")
+            if changed := self._differences(standing, shown):
+                self.person.say(f"{changed}; nothing was changed. Destroy it again.")
                 return False
             if not delete_stacks(self.aws(), step.stacks, standing.base, say=self.person.say, pause=self.pause):
-                self.person.say("What is gone is gone; destroy again, which goes on from what stands.")
+                self.person.say(
+                    f"What is gone is gone; destroy again, which goes on from what stands. '{recovers(name)}' can "
+                    "leave behind what cannot be deleted."
+                )
                 return False
         if shown.steps:
-            self.person.say(f"{name}: no stack of it is left.")
+            gone = joined([each for step in shown.steps for each in step.stacks])
+            where = f" in {self.head.assembly.region}" if self.head.assembly.region else ""
+            self.person.say(f"{name}: deleted{where}: {gone}.")
+            self.person.say("Stacks in other regions, and stacks that an extension had and the file has no more, stay.")
         return True
+
+    def _differences(self, before: Standing, shown: Plan) -> str:
+        """Say what is another by now than what was shown, nothing where it stands as it did."""
+        standing = read_to_destroy(self.aws(), self.head.assembly)
+        again = self._planned(standing)
+        if again.refusals:
+            return f"since it was shown, {again.refusals[0].why.rstrip('.')}"
+        is_same = fingerprints(standing.base) == fingerprints(before.base) and standing.statuses == before.statuses
+        return "" if is_same and again == shown else "what is deployed changed since it was shown"
 
     def _planned(self, standing: Standing) -> Plan:
         found = plan(
@@ -227,6 +267,24 @@ class Destruction:
         return found if standing.base.stacks else found.model_copy(update={"verdict": "Nothing is deployed."})
 
 
+@dataclass(kw_only=True)
+class _Deletion:
+    """A deletion that was asked for; ``before`` is the status and reason of the stack right before that."""
+
+    name: str
+    stack_id: str
+    before: tuple[str, str]
+    is_lifted: bool = False
+    """Whether its protection against deletion was lifted for it."""
+    has_begun: bool = False
+    looks: int = 0
+    """How often in a row the stack looked as before, or could not be looked at."""
+
+
+class _LeftAloneError(Exception):
+    """A stack is not what was shown any more, so that it is not deleted."""
+
+
 def delete_stacks(
     aws: Api,
     names: Sequence[str],
@@ -237,34 +295,31 @@ def delete_stacks(
 ) -> bool:
     """Delete stacks, the protection of each lifted first: each after those that depend on it, else side by side.
 
-    ``names`` are in an order that CloudFormation takes, ``deployed`` says what depends on what. Gives whether all are
-    gone; where one is not, what runs is waited for.
+    ``names`` are in an order that CloudFormation takes, ``deployed`` says what depends on what, and what was shown as
+    protected. Gives whether all are gone; where one is not, its protection is put back, and what runs is waited for.
     """
     users = {name: _users(name, deployed) & set(names[:place]) for place, name in enumerate(names)}
     left = list(names)
-    running: dict[str, str] = {}
+    running: list[_Deletion] = []
     is_whole = True
     while left or running:
-        waits = {*left, *running}
+        waits = {*left, *(each.name for each in running)}
         for name in [each for each in left if is_whole and not users[each] & waits]:
             left.remove(name)
+            shown = deployed.by_name.get(name)
             try:
-                running[name] = _begin(aws, name)
+                running.append(_begin(aws, name, say=say, was_protected=shown is None or shown.termination_protection))
             except NotAnswered as missing:
                 say(f"{name} could not be deleted: {missing.sentence}")
                 is_whole = False
-        for name, stack_id in list(running.items()):
-            status = _status(aws, stack_id)
-            if status not in (_GONE, _KEPT):
-                continue
-            del running[name]
-            if status == _GONE:
-                say(f"{name}: deleted")
-                continue
-            is_whole = False
-            for each in _reasons(aws, stack_id):
-                say(f"{name}: {each}")
-            say(f"{name} is {_KEPT}; take away what holds it, and delete it again. Nothing else of it is lost.")
+            except _LeftAloneError as changed:
+                say(f"{changed}; it was not deleted")
+                is_whole = False
+        for each in list(running):
+            is_gone = _look(aws, each, say)
+            if is_gone is not None:
+                running.remove(each)
+                is_whole = is_whole and is_gone
         if not is_whole and not running:
             return False
         if running:
@@ -276,35 +331,116 @@ def _users(name: str, deployed: Assembly) -> set[str]:
     return {stack.name for stack in deployed.stacks if name in stack.dependencies}
 
 
-def _begin(aws: Api, name: str) -> str:
+def _begin(aws: Api, name: str, *, say: Callable[[str], None], was_protected: bool) -> _Deletion:
     (stack,) = aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+    status = str(stack["StackStatus"])
+    found = _Deletion(
+        name=name, stack_id=str(stack["StackId"]), before=(status, str(stack.get("StackStatusReason") or ""))
+    )
+    if way_of(status) is Way.WAIT:
+        raise _LeftAloneError(f"{name} is {status} since it was shown: CloudFormation works on it")
     if stack.get("EnableTerminationProtection"):
-        aws.send("cloudformation", "update_termination_protection", StackName=name, EnableTerminationProtection=False)
-    aws.send("cloudformation", "delete_stack", StackName=stack["StackId"])
-    return str(stack["StackId"])
-
-
-def _status(aws: Api, stack_id: str) -> str:
+        if not was_protected:
+            raise _LeftAloneError(f"{name} is protected against deletion since it was shown")
+        lift(aws, found.stack_id)
+        found.is_lifted = True
     try:
-        (stack,) = aws.send("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
+        aws.send("cloudformation", "delete_stack", StackName=found.stack_id)
+    except NotAnswered:
+        _put_back(aws, found, say)
+        raise
+    return found
+
+
+def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | None:
+    """Look how far a deletion is: whether the stack is gone, None where that is not settled.
+
+    CloudFormation takes the call and lets the stack be as it was where an export of it is in use, so that every status
+    in which nothing is under way is an end (botocore, waiter StackDeleteComplete; aws-cdk issue 604). It may still tell
+    of before at the first looks.
+    """
+    name = deletion.name
+    try:
+        (stack,) = aws.send("cloudformation", "describe_stacks", StackName=deletion.stack_id)["Stacks"]
     except NotAnswered as missing:
-        raise AssemblyError(f"how far the deletion is cannot be read: {missing.sentence}") from None
-    return str(stack["StackStatus"])
+        deletion.looks += 1
+        if deletion.looks < LOOKS:
+            return None
+        say(f"{name}: how far its deletion is cannot be read: {missing.sentence}")
+        _put_back(aws, deletion, say)
+        return False
+    status, reason = str(stack["StackStatus"]), str(stack.get("StackStatusReason") or "")
+    if status == _GONE:
+        say(f"{name}: deleted")
+        return True
+    if way_of(status) is Way.WAIT:
+        deletion.has_begun, deletion.looks = True, 0
+        return None
+    if not deletion.has_begun and (status, reason) == deletion.before:
+        deletion.looks += 1
+        if deletion.looks < LOOKS:
+            return None
+    for each in _reasons(aws, deletion.stack_id, status, reason):
+        say(f"{name}: {each}")
+    if status == _KEPT:
+        say(f"{name} is {_KEPT}; take away what holds it, and delete it again. Nothing else of it is lost.")
+    else:
+        say(f"{name} was not deleted and is {status}; take away what holds it, and delete it again.")
+    _put_back(aws, deletion, say)
+    return False
+
+
+def lift(aws: Api, stack_id: str) -> None:
+    """Lift the protection of a stack against deletion. Raises NotAnswered."""
+    aws.send("cloudformation", "update_termination_protection", StackName=stack_id, EnableTerminationProtection=False)
+
+
+def put_back(aws: Api, name: str, stack_id: str, say: Callable[[str], None]) -> None:
+    """Protect a stack again that was not deleted, or say that it is not protected and what protects it.
+
+    CloudFormation takes that in every status but those of a deletion that goes on or has ended (user guide, "Protect
+    CloudFormation stacks from being deleted").
+    """
+    try:
+        aws.send(
+            "cloudformation", "update_termination_protection", StackName=stack_id, EnableTerminationProtection=True
+        )
+    except NotAnswered as missing:
+        region = (stack_id.split(":") + [""] * 4)[3]
+        where = ["--stack-name", name, *(["--region", region] if region else [])]
+        command = ["aws", "cloudformation", "update-termination-protection", "--enable-termination-protection", *where]
+        say(
+            f"{name}: its termination protection was lifted and could not be put back: {missing.sentence}. Where it is "
+            f"not deleted, '{shlex.join(command)}' protects it again."
+        )
+    else:
+        say(f"{name}: its termination protection is on again")
+
+
+def _put_back(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> None:
+    if deletion.is_lifted:
+        put_back(aws, deletion.name, deletion.stack_id, say)
 
 
 def _outline(step: Step) -> tuple[Any, ...]:
-    """Give what a person has agreed to of a step; durations and words may differ."""
-    return (step.action, step.stacks, step.selected, step.first, step.loses)
+    """Give what a person has agreed to of a step; durations and words may differ.
+
+    The commands of a deletion say which protection is lifted.
+    """
+    lifted = step.commands if step.action == "delete" else ()
+    return (step.action, step.stacks, step.selected, step.first, step.loses, lifted)
 
 
-def _reasons(aws: Api, stack_id: str) -> list[str]:
-    """Give what could not be deleted and why, as CloudFormation says it."""
-    events = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id)
-    told = [
-        f"{each['LogicalResourceId']} ({each['ResourceType']}): {each['ResourceStatusReason']}"
-        for each in events
-        if each["ResourceStatus"] == _KEPT
-        and each.get("ResourceStatusReason")
-        and each.get("PhysicalResourceId") != stack_id
-    ]
-    return list(dict.fromkeys(told))
+def _reasons(aws: Api, stack_id: str, status: str, reason: str) -> list[str]:
+    """Give what the last deletion failed at and why, as CloudFormation says it, else why the stack is as it is."""
+    told: list[str] = []
+    if status == _KEPT:
+        try:
+            events = aws.pages("cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id)
+        except NotAnswered as missing:
+            told.append(f"what could not be deleted cannot be read: {missing.sentence}")
+        else:
+            told += [f"{each.logical_id} ({each.type}): {each.reason}" for each in held_back(events, status)]
+    if reason and not (told and reason.startswith(_LISTS)):
+        told.append(plain_reason(reason))
+    return told or ["CloudFormation gives no reason"]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.living.taken import Taken, taken
 from hyperpod_cdk.quotas.needs import STACKS
-from hyperpod_cdk.review.deployed import SETTLED, WITHOUT_RESOURCES, Api, read_deployed
+from hyperpod_cdk.review.changes.blast_radius import is_stateful
+from hyperpod_cdk.review.deployed import Api, Deployed, read_deployed
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
-from hyperpod_cdk.transitions.model import Refusal
+from hyperpod_cdk.transitions.model import Refusal, Way
 from hyperpod_cdk.transitions.needs import needs
 
 POLL_SECONDS: Final = 10.0
@@ -22,8 +24,36 @@ POLL_SECONDS: Final = 10.0
 _NOT_IMPORTED: Final = "is not imported by any stack"
 """How CloudFormation answers ListImports where nobody imports an export."""
 
-_MADE_ANEW: Final = "ROLLBACK_FAILED"
-"""A first deployment that could not be taken back: ``cdk deploy`` deletes what is left of it and makes it anew."""
+WAYS: Final[Mapping[str, Way]] = {
+    **dict.fromkeys(("CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE"), Way.NONE_NEEDED),
+    **dict.fromkeys(("IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"), Way.NONE_NEEDED),
+    **dict.fromkeys(("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS"), Way.WAIT),
+    **dict.fromkeys(("ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"), Way.WAIT),
+    **dict.fromkeys(("IMPORT_IN_PROGRESS", "IMPORT_ROLLBACK_IN_PROGRESS"), Way.WAIT),
+    "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": Way.WAIT,
+    "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS": Way.WAIT,
+    "UPDATE_ROLLBACK_COMPLETE": Way.DEPLOY,
+    "ROLLBACK_COMPLETE": Way.DEPLOY,
+    "ROLLBACK_FAILED": Way.DEPLOY,
+    "REVIEW_IN_PROGRESS": Way.DELETE_NEVER_MADE,
+    "CREATE_FAILED": Way.ROLL_BACK,
+    "UPDATE_FAILED": Way.ROLL_BACK,
+    "UPDATE_ROLLBACK_FAILED": Way.CONTINUE_ROLLBACK,
+    "DELETE_FAILED": Way.DELETE,
+    "IMPORT_ROLLBACK_FAILED": Way.NONE_KNOWN,
+}
+"""What leads out of each status of a stack.
+
+Sources: CloudFormation user guide, "Stack status codes", "Continue rolling back an update" and "Stack failure options";
+API reference, ContinueUpdateRollback, RollbackStack, DeleteStack; what the CDK CLI 2.1148.1 does by itself: its
+``StackStatus`` (``isCreationFailure``, ``rollbackChoice``) and ``deployStack``.
+"""
+
+MADE_ANEW: Final = frozenset({"ROLLBACK_COMPLETE", "ROLLBACK_FAILED"})
+"""A first deployment that failed: ``cdk deploy`` deletes what is left of it and makes it anew."""
+
+WITH_REMAINS: Final = "ROLLBACK_FAILED"
+"""One of these that could not be taken back, so that something of it is left."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +64,36 @@ class Standing:
     head: Assembly
     importers: Mapping[str, tuple[str, ...]]
     blockers: tuple[Refusal, ...] = ()
+    takes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    """Of all stacks that were found, by name."""
+
+
+def way_of(status: str) -> Way:
+    """Give what leads out of a status of a stack; of one that is newer than ``WAYS`` nothing is known."""
+    return WAYS.get(status, Way.NONE_KNOWN)
+
+
+def recovers(environment: str) -> str:
+    """Give the command that leads out of what takes no deployment."""
+    return f"hyperpod-cdk recover {environment}"
 
 
 def settle(
-    opened: Callable[[], Api], environment: str, *, say: Callable[[str], None], pause: Callable[[float], None]
+    opened: Callable[[], Api],
+    environment: str,
+    *,
+    others: Collection[str] = (),
+    say: Callable[[str], None],
+    pause: Callable[[float], None],
 ) -> None:
     """Wait until CloudFormation works on no stack of an environment: what was interrupted goes on there by itself.
 
-    ``opened`` opens AWS anew. Raises AssemblyError where AWS does not answer.
+    ``opened`` opens AWS anew, ``others`` are the names of stacks that the app has beside the library's. Raises
+    AssemblyError where AWS does not answer.
     """
-    names = {f"{environment}-{stack}" for stack in STACKS}
+    names = {*others, *(f"{environment}-{stack}" for stack in STACKS)}
     told: list[str] = []
     while busy := _busy(opened(), names):
         if busy != told:
@@ -61,7 +110,7 @@ def _busy(aws: Api, names: Collection[str]) -> list[str]:
     return sorted(
         str(each["StackName"])
         for each in described
-        if each["StackName"] in names and _is_under_way(str(each["StackStatus"]))
+        if each["StackName"] in names and way_of(str(each["StackStatus"])) is Way.WAIT
     )
 
 
@@ -69,21 +118,24 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     """Read what is deployed of the head's environment. Raises AssemblyError where AWS does not answer."""
     found = read_deployed(aws, head)
     base = replace(
-        found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != _MADE_ANEW)
+        found.base, stacks=tuple(each for each in found.base.stacks if found.statuses[each.name] != WITH_REMAINS)
     )
-    blockers = [*_unsettled(found.statuses, head), *_of_others(base, found.head)]
+    blockers = [*_unsettled(found, head), *of_others(base, found.head)]
     ours = {stack.name for stack in base.stacks}
     going = {} if blockers else needs(base, found.head, compare(base, found.head)).going
     try:
         importers = {name: _others(aws, name, ours) for name in going}
     except NotAnswered as missing:
         raise AssemblyError(f"who imports what would change cannot be read: {missing.sentence}") from None
+    beside = Taken() if blockers else taken(aws, base, found.head)
     return Standing(
         base=base,
         head=found.head,
         importers={name: names for name, names in importers.items() if names},
         blockers=tuple(blockers),
-        notes=found.notes,
+        takes=beside.sentences,
+        notes=(*found.notes, *beside.unseen),
+        statuses=found.statuses,
     )
 
 
@@ -98,12 +150,18 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
     read = {stack.name for stack in stacks}
     bare: dict[str, Any] = {"Resources": {}}
     stacks += [
-        Stack(name=name, template=bare, account=head.account, region=head.region)
+        Stack(
+            name=name,
+            template=bare,
+            account=head.account,
+            region=head.region,
+            termination_protection=name in found.protected,
+        )
         for name in found.statuses
         if name not in read
     ]
     whole = replace(found.base, stacks=tuple(stacks))
-    blockers = [*_under_way(found.statuses), *_of_others(found.base, found.head)]
+    blockers = [*_under_way(found.statuses), *of_others(found.base, found.head)]
     try:
         importers = {} if blockers else {name: _others(aws, name, read) for name in whole.exports}
     except NotAnswered as missing:
@@ -114,6 +172,7 @@ def read_to_destroy(aws: Api, head: Assembly) -> Standing:
         importers={name: names for name, names in importers.items() if names},
         blockers=tuple(blockers),
         notes=found.notes,
+        statuses=found.statuses,
     )
 
 
@@ -131,7 +190,7 @@ def _others(aws: Api, export: str, ours: Collection[str]) -> tuple[str, ...]:
 
 def _under_way(statuses: Mapping[str, str]) -> Iterator[Refusal]:
     for name, status in statuses.items():
-        if _is_under_way(status):
+        if way_of(status) is Way.WAIT:
             yield Refusal(
                 why=f"{name} is {status}: CloudFormation works on it.",
                 what_works="Wait until it has ended, then plan again.",
@@ -147,37 +206,52 @@ def _importers(aws: Api, export: str) -> list[str]:
         raise
 
 
-def _is_under_way(status: str) -> bool:
-    return status.endswith("_IN_PROGRESS") and status not in WITHOUT_RESOURCES
-
-
-def _unsettled(statuses: Mapping[str, str], head: Assembly) -> Iterator[Refusal]:
+def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
     """Say of each stack that takes no deployment what it waits for."""
-    yield from _under_way(statuses)
-    for name, status in statuses.items():
-        shown = head.by_name[name].shown if name in head.by_name else name
-        if _is_under_way(status):
-            continue
-        if status in ("UPDATE_ROLLBACK_FAILED", "UPDATE_FAILED", "CREATE_FAILED"):
+    yield from _under_way(found.statuses)
+    recover = f"'{recovers(head.environment)}' names the cause and"
+    for name, status in found.statuses.items():
+        way = way_of(status)
+        if way in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK):
             yield Refusal(
                 why=f"{name} is {status}: CloudFormation takes no deployment of it.",
-                what_works=f"'cdk rollback {shown}' takes back what is left of the last one; then plan again.",
+                what_works=f"{recover} takes back what is left of the last one; then plan again.",
             )
-        elif status == "DELETE_FAILED":
+        elif way is Way.DELETE:
             yield Refusal(
-                why=f"{name} is DELETE_FAILED: its destroy has begun, and CloudFormation takes no deployment of it.",
-                what_works="Destroy it to its end, then deploy it anew; its events name what holds it.",
+                why=f"{name} is {status}: its destroy has begun, and CloudFormation takes no deployment of it.",
+                what_works=f"{recover} deletes it to its end; then deploy it anew.",
             )
-        elif status not in SETTLED | WITHOUT_RESOURCES | {_MADE_ANEW}:
+        elif way is Way.NONE_KNOWN:
             yield Refusal(
                 why=f"{name} is {status}: whether CloudFormation takes a deployment of it is not known.",
-                what_works="Look at its events, and bring it into a state that ends with _COMPLETE.",
+                what_works=f"'{recovers(head.environment)}' names what failed; bring it into a state with _COMPLETE.",
+            )
+        elif status == WITH_REMAINS:
+            yield Refusal(
+                why=(
+                    f"{name} is {status}: a creation that failed could not be taken back. What is left of it"
+                    f"{_remains(found.base, name)} would be deleted to make it anew, and holds what it imports."
+                ),
+                what_works=f"{recover} what goes, and deletes what is left of it; then plan again.",
+            )
+        elif status in MADE_ANEW and name in found.protected and name in head.by_name:
+            yield Refusal(
+                why=f"{name} is {status} and protected against deletion, which has to come before it is made anew.",
+                what_works=f"{recover} deletes what is left of it; then plan again.",
             )
 
 
-def _of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
+def _remains(base: Assembly, name: str) -> str:
+    """Name what can be left of a stack and holds something; which of it AWS has, ``recover`` reads."""
+    resources = base.by_name[name].resources.values() if name in base.by_name else ()
+    held = [each.name for each in resources if is_stateful(each)]
+    return f", which can be {joined(held)}," if held else ""
+
+
+def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
     """Name the stacks that have a name of this environment and nothing in common with it."""
-    own = {stack.name for stack in base.stacks if (new := head.by_name.get(stack.name)) and _is_alike(stack, new)}
+    own = {stack.name for stack in base.stacks if (new := head.by_name.get(stack.name)) and is_alike(stack, new)}
     for stack in base.stacks:
         if stack.name in own:
             continue
@@ -198,7 +272,8 @@ def _of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
         )
 
 
-def _is_alike(one: Stack, other: Stack) -> bool:
+def is_alike(one: Stack, other: Stack) -> bool:
+    """Whether two stacks have a resource in common: the same type by the same logical id."""
     resources = {name: each.type for name, each in other.resources.items()}
     return any(resources.get(name) == each.type for name, each in one.resources.items())
 
@@ -207,5 +282,5 @@ def _is_joined(stack: Stack, base: Assembly, own: set[str]) -> bool:
     """Whether it imports from stacks that are certainly of this environment, or they from it."""
     of_own = {name for name, (exporter, _) in base.exports.items() if exporter.name in own}
     of_it = {name for name, (exporter, _) in base.exports.items() if exporter.name == stack.name}
-    used = {name for each in base.stacks if each.name in own for name in imports(dict(each.template))}
-    return bool(of_own & set(imports(dict(stack.template))) or of_it & used)
+    used = {name for each in base.stacks if each.name in own for name in imports(each)}
+    return bool(of_own & set(imports(stack)) or of_it & used)

@@ -25,7 +25,10 @@ def record(context: Context, *, resource_type: str, logical_id: str, stack_name:
 
 
 def inspect(context: Context) -> dict[str, Any]:
-    """Give custom resources that ran or were played, resources only recorded, and what Kubernetes was told."""
+    """Give custom resources that ran or were played, resources only recorded, and what Kubernetes was told.
+
+    ``kubernetes`` has a line for each release and object, ``manifests`` and ``releases`` have them whole, by cluster.
+    """
     # resources import this module to note what they record
     from hyperpod_cdk_rehearsal.embedded.resources.custom import executions  # noqa: PLC0415
     from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store as kubernetes  # noqa: PLC0415
@@ -42,6 +45,10 @@ def inspect(context: Context) -> dict[str, Any]:
                 *(_name(each) for each in kubernetes.objects(context, cluster)),
             )
         ],
+        "manifests": {cluster: kubernetes.objects(context, cluster) for cluster in clusters},
+        "releases": {
+            cluster: [dict(vars(each)) for each in kubernetes.releases(context, cluster)] for cluster in clusters
+        },
     }
 
 

@@ -277,6 +277,13 @@ class TestShown:
         ]
         assert json.loads(cloud.ask("GetTemplate", StackName="net")["TemplateBody"]) == template
 
+    def test_letters_that_are_not_ascii_come_back_as_question_marks(self, cloud: Any, parameter: Resource) -> None:
+        template = {"Description": "Zürich 漢😀", "Resources": {"A": parameter("a")}}
+        cloud.ask("CreateStack", StackName="net", TemplateBody=json.dumps(template, ensure_ascii=False))
+        told = json.loads(cloud.ask("GetTemplate", StackName="net")["TemplateBody"])
+        assert told == {**template, "Description": "Z?rich ??"}
+        assert cloud.ask("DescribeStacks", StackName="net")["Stacks"][0]["Description"] == "Zürich 漢😀"
+
     def test_resources_and_events(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", json.loads(body(A={**parameter("a"), "Metadata": {"path": "x"}})))
         assert cloud.ask("DescribeStackResources", PhysicalResourceId="A-1")["StackResources"][0]["StackName"] == "net"

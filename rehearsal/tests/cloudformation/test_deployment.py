@@ -137,7 +137,11 @@ class TestCreate:
         template = stack(A=parameter("x"), B=parameter({"Ref": "A"}))
         assert cloud.deploy("net", template, DisableRollback=True) == "CREATE_FAILED"
         assert list(cloud.handler.existing) == ["A-1"]
-        assert cloud.deploy("net", template) == "UPDATE_COMPLETE"
+        # AWS's own words, aws-cdk-cli's tests and reports of users have them
+        assert "currently in a non-terminal [CREATE_FAILED] state" in cloud.refused(
+            "UpdateStack", StackName="net", TemplateBody=_json(template)
+        )
+        assert cloud.deploy("net", template, DisableRollback=True) == "UPDATE_COMPLETE"
         assert cloud.handler.calls == [("create", "B")]
 
     def test_on_failure_delete(self, cloud: Any, parameter: Resource) -> None:
@@ -354,6 +358,33 @@ class TestUpdateRollback:
         cloud.ask("ContinueUpdateRollback", StackName="net", ResourcesToSkip=["A"])
         assert cloud.settled("net") == "UPDATE_ROLLBACK_COMPLETE"
         assert cloud.reason("net", "A") == "Resource skipped during UpdateRollback"
+        # it is taken for what the template says, so that the next update is a change of it
+        assert cloud.deploy("net", stack(A=parameter("b"))) == "UPDATE_COMPLETE"
+        assert cloud.handler.calls == [("update", "A")]
+
+    def test_only_what_a_rollback_failed_at_can_be_skipped(self, cloud: Any, parameter: Resource) -> None:
+        cloud.deploy("net", stack(A=parameter("a"), B=parameter("b")))
+        failure = HandlerError("GeneralServiceException", "no luck")
+        cloud.handler.fail("update", "A", failure, failure)
+        assert cloud.deploy("net", stack(A=parameter("c"), B=parameter("b"))) == "UPDATE_ROLLBACK_FAILED"
+        assert cloud.refused("ContinueUpdateRollback", StackName="net", ResourcesToSkip=["A", "B"]).endswith(
+            "because a rollback failed, got [B]"
+        )
+        both = {"ResourcesToSkip": ["A"], "ForceRollback": True}
+        assert cloud.refused("ContinueUpdateRollback", StackName="net", **both).endswith("mutually exclusive")
+        cloud.ask("ContinueUpdateRollback", StackName="net", ForceRollback=True)
+        assert cloud.settled("net") == "UPDATE_ROLLBACK_COMPLETE"
+
+    @pytest.mark.parametrize(("asked", "left"), [({}, True), ({"RetainExceptOnCreate": True}, False)])
+    def test_a_creation_rolled_back_on_demand_retains_unless_asked(
+        self, cloud: Any, parameter: Resource, asked: dict[str, Any], *, left: bool
+    ) -> None:
+        cloud.handler.fail("create", "B")
+        template = stack(A={**parameter("a"), "DeletionPolicy": "Retain"}, B={**parameter("b"), "DependsOn": "A"})
+        assert cloud.deploy("net", template, DisableRollback=True) == "CREATE_FAILED"
+        cloud.ask("RollbackStack", StackName="net", **asked)
+        assert cloud.settled("net") == "ROLLBACK_COMPLETE"
+        assert bool(cloud.handler.existing) is left
 
     def test_rollback_on_demand_over_two_failed_updates(self, cloud: Any, parameter: Resource) -> None:
         cloud.deploy("net", stack(A=parameter("a"), B=parameter("b")))

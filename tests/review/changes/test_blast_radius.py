@@ -757,6 +757,49 @@ def test_eks_stays_in_its_zones(name: str, zones: tuple[Any, ...], effect: Effec
     assert effects(of("S0", "S1"), of("S0", "S1", "S2")) == {"s/A": effect}
 
 
+VPC_BLOCK = "AWS::EC2::VPCCidrBlock"
+
+
+@pytest.mark.parametrize("taker", [VPC_BLOCK, SUBNET])
+@pytest.mark.parametrize(
+    ("before", "after", "effect"),
+    [
+        # VPC user guide, "IPv4 CIDR block association restrictions"; API CreateSubnet: "must not overlap the CIDR block
+        # of an existing subnet in the VPC"
+        ("10.2.0.0/24", "10.2.0.0/16", Effect.REFUSED),
+        ("10.2.0.0/16", "10.2.255.0/24", Effect.REFUSED),
+        ("10.2.0.0/24", "10.2.1.0/24", Effect.REPLACED),
+        ("10.2.0.0/16", "10.3.0.0/16", Effect.REPLACED),
+    ],
+)
+def test_a_block_is_not_made_anew_within_the_old_one(taker: str, before: str, after: str, effect: Effect) -> None:
+    changed = updated(taker, {"VpcId": "vpc-1", "CidrBlock": before}, {"VpcId": "vpc-1", "CidrBlock": after})
+    assert changed.effect is Effect.REPLACED
+    assert {each.effect for each in changed.properties} == {Effect.REPLACED, effect}
+    if effect is Effect.REFUSED:
+        assert changed.properties[-1].reason == (
+            "EC2 takes no block that overlaps another one of the VPC, and CloudFormation makes the new one before it "
+            f"deletes the old one: its own, {before}."
+        )
+
+
+def test_a_block_is_not_made_within_one_that_goes() -> None:
+    def of(name: str, block: str, vpc: str = "vpc-1") -> Assembly:
+        return one({name: resource(VPC_BLOCK, VpcId=vpc, CidrBlock=block)})
+
+    assert effects(of("Old", "10.2.0.0/24"), of("New", "10.2.0.0/16"))["s/New"] is Effect.REFUSED
+    assert effects(of("Old", "10.2.0.0/24"), of("New", "10.3.0.0/16"))["s/New"] is Effect.ADDED
+    assert effects(of("Old", "10.2.0.0/24"), of("New", "10.2.0.0/16", "vpc-2"))["s/New"] is Effect.ADDED
+    # by a stack that is deployed earlier it is gone
+    block = {"Old": resource(VPC_BLOCK, VpcId="vpc-1", CidrBlock="10.2.0.0/24")}
+    later = {"New": resource(VPC_BLOCK, VpcId="vpc-1", CidrBlock="10.2.0.0/16")}
+    base = assembly(stack("a", {**block, "Q": resource("AWS::SQS::Queue")}), stack("b", {}))
+    assert (
+        effects(base, assembly(stack("a", {"Q": resource("AWS::SQS::Queue")}), stack("b", later)))["b/New"]
+        is Effect.ADDED
+    )
+
+
 def test_an_attribute_that_stays_takes_nothing_with_it() -> None:
     base, head = network("10.0.0.0/16", Ipv4IpamPoolId="a"), network("10.0.0.0/16", Ipv4IpamPoolId="b")
     assert "net/Parameter" not in effects(base, head)

@@ -811,3 +811,24 @@ def test_hundreds_of_roles_are_compared_one_by_one() -> None:
     changes = compare(base, head)
     found = access(base, head, changes)
     assert len(found.grants) == 400
+
+
+@pytest.mark.parametrize(
+    ("properties", "changed"),
+    [
+        ({"Code": {"S3Bucket": "b", "S3Key": "k2"}}, "Code"),
+        ({"Handler": "index.other"}, "Handler"),
+        ({"Description": "of no weight"}, None),
+    ],
+)
+def test_other_code_is_named_with_its_role_though_it_can_do_little(
+    properties: dict[str, Any], changed: str | None
+) -> None:
+    function = {"Role": {"Fn::GetAtt": ["Role", "Arn"]}, "Code": {"S3Bucket": "b", "S3Key": "k"}, "Handler": "index.on"}
+    before, after = (
+        {"Role": role(), "F": {"Type": "AWS::Lambda::Function", "Properties": {**function, **each}}}
+        for each in ({}, properties)
+    )
+    found = judged(*sides(before, after)).grants
+    said = f"function F (prod-hyperpod) runs other code ({changed} changes) as {ROLE}"
+    assert [(each.sentence, each.is_grave) for each in found] == ([(said, False)] if changed else [])

@@ -74,7 +74,7 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
         yield warning(
             (*path, "availability_zone_id"),
             f"no instance group stands in {system.availability_zone_id}, so every read and write crosses zones, which"
-            f" is slow and billed; set availability_zone_id: {listing(sorted(zones))}",
+            f" is slow and billed; {nearer(environment, system)}",
         )
     away = far_users(environment, system)
     if away:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import create_only, updates
@@ -39,6 +40,9 @@ _DYNAMIC: Final = re.compile(r"\{\{resolve:(?:ssm|ssm-secure):([^:}]+)\}\}|\{\{r
 _VERSION: Final = re.compile(r":SecretString:[^:]*:[^:]*:[^:]+$")
 """How a dynamic reference to a secret ends that names a version by its ID."""
 _NESTED: Final = "AWS::CloudFormation::Stack"
+_BLOCK: Final = "CidrBlock"
+BLOCKS: Final = frozenset({"AWS::EC2::VPCCidrBlock", "AWS::EC2::Subnet"})
+"""What takes a block of a VPC's addresses, of which no two of a type overlap."""
 Giving = Literal["all", "perhaps", "updated"]
 """Which of the values that a resource gives to others are new ones."""
 _GIVES: Final[dict[Giving, str]] = {
@@ -157,6 +161,7 @@ class _Review:
         for entry in list(self.entries.values()):
             self._check_name(entry)
         self._check_moved()
+        self._check_blocks()
         self._check_exports()
         for entry in self.entries.values():
             self._check_kept(entry)
@@ -445,6 +450,50 @@ class _Review:
             entry.findings.append(_Finding(paths[0], None, name[0], Judged(Effect.REFUSED, reason, shape.source)))
             entry.fate = None
 
+    def _check_blocks(self) -> None:
+        """A block of addresses that is taken while another that it overlaps, which goes, is still there."""
+        gone = (Effect.DELETED, Effect.LEFT_BEHIND, Effect.REPLACED)
+        going = list(self._blocks(self.base, gone))
+        for new, vpc, block in list(self._blocks(self.head, (Effect.ADDED, Effect.REPLACED))):
+            if any(each.judged.effect is Effect.REFUSED for each in new.findings):
+                continue
+            for old, same, taken in going:
+                is_held = new.resource.type == old.resource.type and vpc == same and block.overlaps(taken)
+                if not is_held or self._is_gone_before(old, new):
+                    continue
+                shape = updates.SHAPES["block"]
+                whose = "its own" if old is new else f"that of {old.resource.logical_id} of {old.resource.stack}"
+                judged = Judged(Effect.REFUSED, f"{shape.sentence}: {whose}, {taken}", shape.source)
+                before = str(taken) if old is new else None
+                new.findings.append(_Finding((_BLOCK,), before, str(block), judged))
+                new.fate = None
+                break
+
+    def _blocks(self, assembly: Assembly, effects: Sequence[Effect]) -> Iterator[tuple[_Entry, Key | str, IPv4Network]]:
+        """The blocks of addresses of what has one of these effects, and the VPC in which each is taken."""
+        for entry in self.entries.values():
+            resource = entry.before if assembly is self.base else entry.after
+            found = self._block(assembly, resource) if resource is not None and entry.effect in effects else None
+            if found is not None:
+                yield entry, *found
+
+    def _block(self, assembly: Assembly, resource: Resource) -> tuple[Key | str, IPv4Network] | None:
+        """The VPC and the block of addresses that a resource takes in it, None where the template does not tell."""
+        if resource.type not in BLOCKS:
+            return None
+        vpc, block = (resolve(assembly, resource.stack, resource.properties.get(each)) for each in ("VpcId", _BLOCK))
+        if isinstance(vpc, Reference):
+            made = self.entries.get((vpc.stack, vpc.logical_id))
+            # in a VPC that is made anew no block is taken
+            if made is not None and made.effect is Effect.REPLACED:
+                return None
+        try:
+            return ((vpc.stack, vpc.logical_id) if isinstance(vpc, Reference) else plain(vpc)), IPv4Network(
+                plain(block)
+            )
+        except ValueError:
+            return None
+
     def _is_gone_before(self, old: _Entry, new: _Entry) -> bool:
         """Whether the old one is deleted before the new one is made: by a stack that is deployed earlier."""
         if old.fate is not Effect.DELETED:
@@ -480,9 +529,9 @@ class _Review:
         """Exports that change or go while a stack that is deployed imports them."""
         importers: dict[str, list[str]] = {}
         for stack in self.base.stacks:
-            for name in dict.fromkeys(imports(stack.template)):
+            for name in dict.fromkeys(imports(stack)):
                 importers.setdefault(name, []).append(stack.name)
-        still = {(stack.name, name) for stack in self.head.stacks for name in imports(stack.template)}
+        still = {(stack.name, name) for stack in self.head.stacks for name in imports(stack)}
         for name, (stack, value) in self.base.exports.items():
             if stack.name not in self.head.by_name:
                 continue

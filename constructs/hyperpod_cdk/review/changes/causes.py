@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.review.model import BlastRadius, Cause, Effect, PropertyEffect, ResourceEffect
 from hyperpod_cdk.script_files import ENVIRONMENT
-from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING
 from hyperpod_cdk.templates.values import resolve
 
@@ -126,6 +126,78 @@ def changed_scripts(base: Assembly, head: Assembly) -> tuple[Cause, ...]:
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     )
+
+
+def line_of_failure(resource: Resource | None, reason: str, environment: LoadedEnvironment) -> Cause | None:
+    """Give the line of the environment file that a failed resource is about, None where none is known to be.
+
+    It is the line whose path the reason states; else the only one whose value the reason repeats, a version or an ARN;
+    else the item of a list that the resource was made of. A wrong line is worse than none.
+    """
+    from hyperpod_cdk.config.source import parse_path, render_path  # noqa: PLC0415 - as below
+
+    data = environment.as_written
+    paths = [path for each in _PATH.findall(reason) if (path := parse_path(each)) is not None]
+    # of a key that is left out, what it would stand in
+    stated = [path for path in paths if _leads(data, path[:-1])][:1]
+    if not stated:
+        stated = [
+            path
+            for path, value in _scalars((), data)
+            if isinstance(value, str)
+            and _TELLS.search(value)
+            and path[0] not in _IDENTITY
+            and _stands_in(value, reason)
+        ]
+    if not stated and resource is not None:
+        places, item = _construct_places(resource.name)
+        stated = [path for place in places for path in _items_called(data, place, item)]
+    if len(stated) != 1:
+        return None
+    shown = render_path(stated[0])
+    return Cause(file=environment.file, line=environment.line_of(shown), path=shown)
+
+
+_PATH: Final = re.compile(r"(?<![\w.])[a-z_]+(?:\.[\w-]+|\[\d+\])+")
+"""How a reason states a place of the environment file: ``hyperpod.instance_groups[1].count``."""
+
+_TELLS: Final = re.compile(r"(?=.*\d)(?=.*[./:-]).{6,}")
+"""A value that says which one is meant: a number and a sign in it, so no word that a reason may have of its own."""
+
+
+def _leads(data: object, path: tuple[str | int, ...]) -> bool:
+    """Whether a path leads to something in the file's data."""
+    for step in path:
+        is_item = isinstance(data, list) and isinstance(step, int) and step < len(data)
+        if not is_item and not (isinstance(data, dict) and step in data):
+            return False
+        data = data[step]  # type: ignore[index]  # a list or a mapping, by the line above
+    return bool(path)
+
+
+def _stands_in(value: str, text: str) -> bool:
+    return re.search(rf"(?<![\w./:-]){re.escape(value)}(?![\w/-]|[.:]\w)", text) is not None
+
+
+def _scalars(where: tuple[str | int, ...], value: object) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _scalars((*where, str(key)), each)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _scalars((*where, index), each)
+    elif where:
+        yield where, value
+
+
+def _items_called(data: object, place: str, item: str) -> Iterator[tuple[str | int, ...]]:
+    """Give the paths of the items of a list that have a name, by the keys that lead to it: ``storage.lustre``."""
+    keys = tuple(place.split("."))
+    for key in keys:
+        data = data.get(key) if isinstance(data, dict) else None
+    for index, each in enumerate(_listed(data)):
+        if isinstance(each, dict) and each.get("name") == item:
+            yield (*keys, index)
 
 
 def _explained(resource: ResourceEffect, lines: list[LineChange], scripts: tuple[Cause, ...]) -> ResourceEffect:

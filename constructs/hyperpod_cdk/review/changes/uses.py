@@ -45,7 +45,7 @@ class Uses:
         for logical_id, attribute in references(value):
             if logical_id in stack.resources:
                 yield Reference(stack.name, logical_id, attribute)
-        for name in imports(value):
+        for name in imports(stack, value):
             exported = self.assembly.exports.get(name)
             if exported is not None and exported[0] is not stack:
                 yield from self._referred(*exported)

@@ -155,6 +155,9 @@ def lay_out(root: Box, width: float) -> Placed:
     return _Layout().lay_out(root, width)
 
 
+_STYLES: Final[dict[str, Any]] = {}
+
+
 class _Layout:
     def __init__(self) -> None:
         # not at the module's top: importing it takes 40 ms, which a report without a picture need not wait for
@@ -168,7 +171,6 @@ class _Layout:
         self._words: Mapping[str, Any] = {"flex_direction": style.FlexDirection, "align_items": style.AlignItems}
         self._lengths = {"auto": style.AUTO, "100%": 100 * style.PCT}
         self._plain = style.Style()
-        self._styles: dict[str, Any] = {}
         self._flows: list[tuple[Box, Any]] = []
         self._levels: dict[str, list[Any]] = {}
 
@@ -197,16 +199,19 @@ class _Layout:
         return made
 
     def _style(self, box: Box) -> Any:
-        # stretchable takes a millisecond for a style from nothing, and most boxes differ in nothing but their size
+        # stretchable takes a millisecond for a style from nothing: most boxes differ in nothing but their size, and of
+        # sizes there are few; a style never changes, so the next picture has it, too
         rest = {name: value for name, value in box.style.items() if name != "size"}
         key = repr(rest)
-        if key not in self._styles:
+        if key not in _STYLES:
             values = {name: self._converted(name, value) for name, value in rest.items()}
-            self._styles[key] = self._evolved(self._plain, **values)
-        shared = self._styles[key]
+            _STYLES[key] = self._evolved(self._plain, **values)
         if "size" not in box.style:
-            return shared
-        return self._evolved(shared, size=self._converted("size", box.style["size"]))
+            return _STYLES[key]
+        sized = f"{key} {box.style['size']!r}"
+        if sized not in _STYLES:
+            _STYLES[sized] = self._evolved(_STYLES[key], size=self._converted("size", box.style["size"]))
+        return _STYLES[sized]
 
     def _converted(self, name: str, value: Any) -> Any:
         if name in self._words:

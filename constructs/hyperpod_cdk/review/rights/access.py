@@ -138,7 +138,7 @@ class _Sentences:
                 bare = heading._replace(condition="")
                 wider = [*others.get(heading, ()), *(others.get(bare, ()) if heading.condition else ())]
                 for block, place in _grouped(atoms):
-                    is_covered = heading.effect == "Allow" and is_covered_by(block, wider)
+                    is_covered = is_covered_by(block, wider)
                     yield self._statement(
                         change,
                         heading,
@@ -260,16 +260,17 @@ class _Sentences:
         """Tell what runs other code than it did: whoever decides it does what its identity, or root, may do."""
         for found in other_code(self.before, self.after, changes, self.power):
             roles = [self._who(each) for each in found.roles]
+            by = ": " if found.is_grave else " as "
             yield self._grant(
                 change="added",
-                kind="trust",
-                sentence=f"{found.sentence}: {words.listed(roles, 'roles')}" if roles else found.sentence,
+                kind="trust" if found.is_grave else "permission",
+                sentence=f"{found.sentence}{by}{words.listed(roles, 'roles')}" if roles else found.sentence,
                 who=found.subject,
                 what=("other code",),
                 which=roles,
                 place=found.place,
-                width=5,
-                is_grave=True,
+                width=5 if found.is_grave else 0,
+                is_grave=found.is_grave,
             )
 
     def addons(self, changes: Sequence[ResourceChange]) -> Iterator[_Found]:
@@ -403,7 +404,12 @@ class _Sentences:
                 for group in sorted(groups):
                     sentence = f"{name} {_said(change, 'is', 'is no longer')} in {self._token(group, 'security group')}"
                     is_open = change == "added" and group in open_groups
-                    yield _reach(change, sentence, place_of(each.after), is_world=is_open, is_grave=is_open)
+                    is_untold = change == "added" and not TOKEN.search(group)
+                    if is_untold:
+                        sentence += ", of which no template says what it lets in"
+                    yield _reach(
+                        change, sentence, place_of(each.after), is_world=is_open, is_grave=is_open or is_untold
+                    )
 
     def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell of buckets whose block of public access leaves the template: S3 has it by default for new ones only."""
@@ -512,7 +518,10 @@ class _Sentences:
         ):
             sentence = f"{sentence}, for whoever asks the service: no aws:SourceArn or aws:SourceAccount limits it"
         if is_covered:
-            sentence = f"{sentence}; a wider statement {_said(change, 'allowed that already', 'still allows that')}"
+            does = ("allowed", "allows") if heading.effect == "Allow" else ("denied", "denies")
+            sentence = (
+                f"{sentence}; a wider statement {_said(change, f'{does[0]} that already', f'still {does[1]} that')}"
+            )
         return self._grant(
             change=change,
             kind=heading.kind,

@@ -20,6 +20,7 @@ from hyperpod_cdk.templates.assembly import Resource
 from hyperpod_cdk.templates.difference import ResourceChange
 
 _UPLOAD: Final = "Custom::CDKBucketDeployment"
+_ALIAS: Final = "AWS::Lambda::Alias"
 _LAYER: Final = "AWS::Lambda::LayerVersion"
 _OF_AWS: Final = "aws/codebuild/"
 """CodeBuild's own images; ``images`` tells of those that are somebody else's."""
@@ -59,6 +60,7 @@ _AS_ROLE: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     ),
     "AWS::Glue::Job": {"Command": _ALL, "DefaultArguments": _ALL, "NonOverridableArguments": _ALL},
     "AWS::KinesisAnalyticsV2::Application": {"ApplicationConfiguration": frozenset({"CodeContent"})},
+    "AWS::Lambda::Alias": dict.fromkeys(("FunctionVersion", "RoutingConfig"), _ALL),
     "AWS::Lambda::Function": {
         **dict.fromkeys(("Code", "Layers", "Handler", "ImageConfig"), _ALL),
         "Environment": _VARIABLES,
@@ -113,6 +115,10 @@ _AS_ROOT: Final[Mapping[str, tuple[str, Mapping[str, frozenset[str]]]]] = {
         {"OnStart": _ALL, "OnCreate": _ALL},
     ),
     "AWS::SageMaker::StudioLifecycleConfig": ("in the apps that use it", {"StudioLifecycleConfigContent": _ALL}),
+    "AWS::SecretsManager::RotationSchedule": (
+        "with the secret's value",
+        dict.fromkeys(("RotationLambdaARN", "HostedRotationLambda"), _ALL),
+    ),
     "AWS::SSM::Association": (
         "on the nodes that it names, as root",
         dict.fromkeys(("Name", "DocumentVersion", "Parameters", "Targets", "InstanceId"), _ALL),
@@ -140,12 +146,16 @@ _BUCKET_KEYS: Final = frozenset({"S3Bucket", "Bucket", "BucketName"})
 
 
 class OtherCode(NamedTuple):
-    """Code that changes: a sentence that begins with ``subject``, and the powerful roles as which it runs."""
+    """Code that changes: a sentence that begins with ``subject``, and the roles as which it runs.
+
+    ``is_grave``: whether it gains anybody something; other code under a role that can do little is named all the same.
+    """
 
     subject: str
     sentence: str
     place: Place
     roles: tuple[Principal, ...] = ()
+    is_grave: bool = True
 
 
 def other_code(before: View, after: View, changes: Sequence[ResourceChange], power: Power) -> Iterator[OtherCode]:
@@ -172,20 +182,33 @@ def other_code(before: View, after: View, changes: Sequence[ResourceChange], pow
                 said = f"{{}} uploads other files to a bucket from which code is run ({', '.join(found)} changes)"
                 yield _told(after, resource, said)
         else:
-            names = {"Content": _ALL} if resource.type == _LAYER else _AS_ROLE.get(resource.type, {})
-            found = _different(was, will, names)
-            roles = _roles(after, resource, power) if found else ()
-            if roles:
-                is_told = any(each in power for each in roles)
-                whom = "that can get every right" if is_told else "of which no template says what it may do"
-                yield _told(
-                    after, resource, f"{{}} runs other code ({', '.join(found)} changes) as an identity {whom}", roles
-                )
-            elif found and _answers(after, resource):
-                said = "decides what becomes of custom resources"
-                yield _told(after, resource, f"{{}} runs other code ({', '.join(found)} changes) and {said}")
-            elif found and (buckets := _buckets(after, will, names) - _buckets(before, was, names)):
-                yield _told(after, resource, f"{{}} runs code of another bucket: {', '.join(sorted(buckets))}")
+            yield from _under_an_identity(before, after, resource, (was, will), power)
+
+
+def _under_an_identity(
+    before: View,
+    after: View,
+    resource: Resource,
+    properties: tuple[Mapping[str, Any], Mapping[str, Any]],
+    power: Power,
+) -> Iterator[OtherCode]:
+    """Tell of other code by the gravest that is said of it: as whom it runs, what hangs on it, where it is from."""
+    was, will = properties
+    names = {"Content": _ALL} if resource.type == _LAYER else _AS_ROLE.get(resource.type, {})
+    found = _different(was, will, names)
+    if not found:
+        return
+    said = f"{{}} runs other code ({', '.join(found)} changes)"
+    if roles := _roles(after, resource, power):
+        is_told = any(each in power for each in roles)
+        whom = "that can get every right" if is_told else "of which no template says what it may do"
+        yield _told(after, resource, f"{said} as an identity {whom}", roles)
+    elif _answers(after, resource):
+        yield _told(after, resource, f"{said} and decides what becomes of custom resources")
+    elif buckets := _buckets(after, will, names) - _buckets(before, was, names):
+        yield _told(after, resource, f"{{}} runs code of another bucket: {', '.join(sorted(buckets))}")
+    elif weak := _any_roles(after, resource, power):
+        yield _told(after, resource, said, weak)._replace(is_grave=False)
 
 
 def _told(view: View, resource: Resource, said: str, roles: tuple[Principal, ...] = ()) -> OtherCode:
@@ -232,19 +255,29 @@ def _bare(value: Any) -> Any:
 
 def _roles(view: View, resource: Resource, power: Power) -> tuple[Principal, ...]:
     """Give the powerful identities as which the code of a resource runs."""
+    return tuple(sorted({role for each in _running(view, resource) for role in power.runs_as(each)}))
+
+
+def _any_roles(view: View, resource: Resource, power: Power) -> tuple[Principal, ...]:
+    """Give the roles of the templates as which it runs, whatever they may do."""
+    return tuple(sorted({role for each in _running(view, resource) for role in power.acting.get(view.token(each), ())}))
+
+
+def _running(view: View, resource: Resource) -> list[Resource]:
+    """Give what runs the code that a resource decides."""
     if resource.type == _LAYER:
         layer = view.token(resource)
-        runs = [
+        return [
             each
             for each in view.of_type("AWS::Lambda::Function", "AWS::Serverless::Function")
             if layer in map(text, items(view.properties(each).get("Layers")))
         ]
-    else:
-        runs = [resource]
-        if found := TOKEN.match(text(view.properties(resource).get("ServiceToken", ""))):
+    runs = [resource]
+    for name in ("ServiceToken", *(("FunctionName",) if resource.type == _ALIAS else ())):
+        if found := TOKEN.match(text(view.properties(resource).get(name, ""))):
             handler = view.find(f"${{{found[1]}/{found[2]}}}")
             runs += [handler] if handler is not None else []
-    return tuple(sorted({role for each in runs for role in power.runs_as(each)}))
+    return runs
 
 
 def _answers(view: View, resource: Resource) -> bool:

@@ -119,6 +119,32 @@ _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
 }
 """Properties of one type whose value opens it, any value where none is named, with what that means."""
 
+_SINKS: Final = frozenset(
+    {
+        *("ArtifactS3Location", "BucketARN", "BucketArn", "DestinationBucketArn", "DestinationResourceArn"),
+        *("InvocationEndpoint", "LogDestination", "LogDestinationConfigs", "OutputLocation", "S3BucketArn"),
+        *("S3BucketName", "S3OutputLocation", "S3OutputPath"),
+    }
+)
+"""Properties, of whatever type, that say where data, results or records are sent."""
+_SINKS_OF: Final = frozenset(
+    {
+        *(("AWS::CUR::ReportDefinition", "S3Bucket"), ("AWS::BCMDataExports::Export", "S3Bucket")),
+        *(
+            ("AWS::IoT::TopicRule", "Url"),
+            ("AWS::IoT::TopicRule", "BucketName"),
+            ("AWS::SES::ReceiptRule", "BucketName"),
+        ),
+        *(("AWS::KinesisFirehose::DeliveryStream", "Url"), ("AWS::Redshift::Cluster", "BucketName")),
+        *(("AWS::SSM::ResourceDataSync", "BucketName"), ("AWS::AppFlow::Flow", "BucketName")),
+    }
+)
+"""Those of one type that are so called.
+
+Source: each property's page in the CloudFormation template reference. A bucket's ARN and name tell no account, so that
+one that no template holds may be anybody's. Access logs of S3 are left out: their bucket is of the same account.
+"""
+
 _OUTSIDE: Final = ("http", "https", "email", "email-json", "sms")
 """Protocols by which a subscription of SNS sends what is published to somewhere outside of AWS."""
 
@@ -185,11 +211,11 @@ def _opening(
         said = f"{name} no longer blocks public snapshots"
     if said:
         return Exposure(said, place, is_world=True, is_grave=True)
-    said = _leading(name, type_, path, value)
+    said = _leading(name, type_, path, value, view.account)
     return Exposure(said, place, is_world=False, is_grave=True) if said else None
 
 
-def _leading(name: str, type_: str, path: tuple[str, ...], value: str) -> str:
+def _leading(name: str, type_: str, path: tuple[str, ...], value: str, account: str) -> str:
     """Say where a value leads that no template holds, and who logs in by it; empty for nothing."""
     if type_ == "AWS::EC2::VPCEndpoint" and path == ("ServiceName",) and _SERVICE_OF_OTHERS.fullmatch(value):
         return f"{name} leads to {value}, a service that is not AWS's own"
@@ -197,6 +223,9 @@ def _leading(name: str, type_: str, path: tuple[str, ...], value: str) -> str:
         return f"{name} exchanges files with {value}, which no template holds"
     if path[-1] in _KEYS_OF_LOGINS and type_ not in _NOT_LOGINS:
         return f"whoever has the key of {'.'.join(path)} logs in to {name}"
+    is_sink = path[-1] in _SINKS or (type_, path[-1]) in _SINKS_OF
+    if is_sink and not TOKEN.search(value) and not _is_own(account, value):
+        return f"{name} sends data to {value}, which no template holds"
     if type_ == "AWS::S3::Bucket" and path[-4:] == _REPLICATION and not TOKEN.search(value):
         return f"{name} is replicated to {value}, which no template holds"
     return ""
@@ -255,6 +284,15 @@ def _within_text(value: str) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return value
+
+
+def _is_own(account: str, value: str) -> bool:
+    """Whether an ARN names the own account, or a service's own that every account has."""
+    parts = value.split(":")
+    return len(parts) > _ACCOUNT_PART and parts[_ACCOUNT_PART] in (account, "${AWS::AccountId}", "aws")
+
+
+_ACCOUNT_PART: Final = 4
 
 
 def _account(view: View, value: str) -> str:

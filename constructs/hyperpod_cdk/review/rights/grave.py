@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import managed_policies
+from hyperpod_cdk.catalog.grave_actions import Where, grave_actions
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import conditions, words
 from hyperpod_cdk.review.rights.statements import (
@@ -25,14 +26,36 @@ _OF_SERVICE_ONLY: Final = ("kms:creategrant",)
 """Actions that AWS's services need for themselves, where a condition holds them to that."""
 
 _OWN_ACCOUNT_KEYS: Final = ("aws:sourceaccount", "aws:sourceowner", "aws:principalaccount", "kms:calleraccount")
-_LIMITS_TARGET: Final = ("aws:resourcetag/", "ec2:resourcetag/", "aws:resourceaccount", "s3:existingobjecttag/")
-"""Keys by which a statement about any resource is one about some: those of a tag, of an account."""
-
-_LIMITS_DATA: Final = (
-    *("aws:resourcetag/", "ec2:resourcetag/", "s3:existingobjecttag/", "ssm:resourcetag/", "dynamodb:leadingkeys"),
-    *("kms:viaservice", "kms:resourcealiases", "kms:requestalias", "kms:encryptioncontext:"),
+_LIMITS_TARGET: Final = (
+    *(
+        "aws:resourcetag/",
+        "ec2:resourcetag/",
+        "s3:existingobjecttag/",
+        "ssm:resourcetag/",
+        "secretsmanager:resourcetag/",
+    ),
+    *("rds:db-tag/", "rds:cluster-tag/", "autoscaling:resourcetag/", "eks:clustername", "lambda:functionarn"),
+    *("ecs:cluster", "dynamodb:leadingkeys", "route53:changeresourcerecordsetsnormalizedrecordnames"),
 )
-"""Keys by which reading all of a kind is reading some: by a tag, or for a service that asks for rights of its own."""
+"""Keys by which a statement about any resource is one about some: those of a tag, of a name.
+
+Those of an account are none of them: what lies in the own account is all that an identity's policy reaches.
+"""
+
+_LIMITS_KIND: Final = (
+    *_LIMITS_TARGET,
+    "kms:viaservice",
+    "kms:resourcealiases",
+    "kms:requestalias",
+    "kms:encryptioncontext:",
+)
+"""Keys by which all of a kind is some of it: as above, or for a service that asks for rights of its own."""
+
+_WITHOUT_SOURCE: Final = frozenset({("", ("logs:createlogstream",))})
+"""Actions for which no service says whom it acts for: EventBridge makes a stream, and names its rule as it writes.
+
+Source: github.com/aws-samples/serverless-patterns/pull/618, github.com/hashicorp/terraform-provider-aws/issues/26628.
+"""
 
 _OWN_ARN_KEYS: Final = ("aws:sourcearn", "aws:principalarn", "kms:encryptioncontext:aws:logs:arn")
 _NARROWING: Final = ("StringEquals", "StringLike", "StringEqualsIgnoreCase", "ArnEquals", "ArnLike")
@@ -109,20 +132,39 @@ def escalates(block: Block, condition: str = "") -> bool:
     if resources and all(":role/aws-service-role/" in each for each in resources):
         # only the service itself takes on a role that is linked to it
         return False
-    is_any = any(kind == "but" or any("*" in each for each in names) for kind, names in block.resources)
-    wanted = managed_policies.ESCALATES
-    if is_any:
-        limits = _keys(condition)
-        wanted = wanted | managed_policies.ESCALATES_ON_ANY
-        is_whole = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
-        if is_whole and not any(each.startswith(_LIMITS_TARGET) for each in limits):
-            wanted = wanted | managed_policies.HARMS_ON_ANY
+    where: list[Where] = ["everywhere"]
+    if any(kind == "but" or any("*" in each for each in names) for kind, names in block.resources):
+        where.append("pattern")
+        stated = json.loads(condition) if condition else {}
+        is_any = any(kind == "but" or any(map(is_any_resource, names)) for kind, names in block.resources)
+        if is_any and not _keeps_to_some(stated, _LIMITS_TARGET):
+            where.append("any")
         is_all = any(kind == "but" or any(map(is_all_of_a_kind, names)) for kind, names in block.resources)
-        if is_all and not any(each.startswith(_LIMITS_DATA) for each in limits):
-            wanted = wanted | managed_policies.READS_ON_ANY
-        if not limits.isdisjoint(("kms:grantisforawsresource", "kms:viaservice")):
-            wanted = frozenset(each for each in wanted if each.lower() not in _OF_SERVICE_ONLY)
-    return _names_any(block.actions, wanted)
+        if is_all and not _keeps_to_some(stated, _LIMITS_KIND):
+            where.append("kind")
+        if _keeps_to_some(stated, ("kms:viaservice",)) or _is_for_services(stated):
+            return _names_any(block.actions, tuple(where), but=_OF_SERVICE_ONLY)
+    return _names_any(block.actions, tuple(where))
+
+
+def _keeps_to_some(stated: Any, keys: tuple[str, ...]) -> bool:
+    """Whether a condition lets only some resources through: every value names some, and each must have the key."""
+    for operator, key, values in _limits(stated):
+        if not key.startswith(keys):
+            continue
+        is_some = operator.removeprefix("ForAnyValue:").removeprefix("ForAllValues:") in _NARROWING
+        if is_some and values and not any(set(each) <= {"*"} for each in values):
+            return True
+        if operator == "Null" and values == ["false"]:
+            return True
+    return False
+
+
+def _is_for_services(stated: Any) -> bool:
+    return any(
+        operator == "Bool" and key == "kms:grantisforawsresource" and values == ["true"]
+        for operator, key, values in _limits(stated)
+    )
 
 
 def powerful(view: View, permissions: Permissions) -> frozenset[Principal]:
@@ -157,7 +199,7 @@ def acts_for_strangers(view: View, heading: Heading, block: Block) -> bool:
     policy of a resource that names a service. A resource whose name holds the own account is one that the service
     keeps for that account (the prefix ``AWSLogs/<account>/`` of a bucket).
     """
-    if heading.who[0] != "Service":
+    if heading.who[0] != "Service" or block.actions <= _WITHOUT_SOURCE:
         return False
     stated = json.loads(heading.condition) if heading.condition else {}
     own = {view.account, "${AWS::AccountId}"} - {""}
@@ -277,30 +319,33 @@ def _is_system(namespace: str) -> bool:
     return namespace.startswith(_SYSTEM_NAMESPACES) or "*" in namespace
 
 
-def _names_any(terms: Iterable[Term], actions: frozenset[str]) -> bool:
-    """Whether one of these actions is among what the terms say, by their wildcards."""
-    lowered = _lowered(actions)
-    for kind, names in terms:
-        if kind == "but":
-            if any(not any(matches_action(each, action) for each in names) for action in lowered):
-                return True
-        elif not kind and any(
-            each.lower() in lowered
-            or (("*" in each or "?" in each) and any(matches_action(each, action) for action in lowered))
-            for each in names
-        ):
-            return True
-    return False
+def _names_any(terms: Iterable[Term], where: tuple[Where, ...], but: tuple[str, ...] = ()) -> bool:
+    """Whether one of the actions that are grave there is among what the terms say, by their wildcards."""
+    return any(
+        _is_among_all_but(names, where, but)
+        if kind == "but"
+        else not kind and any(_is_one(each, where, but) for each in names)
+        for kind, names in terms
+    )
 
 
 @cache
-def _lowered(actions: frozenset[str]) -> frozenset[str]:
-    return frozenset(each.lower() for each in actions)
+def _is_one(pattern: str, where: tuple[Where, ...], but: tuple[str, ...]) -> bool:
+    """Whether a pattern of actions means one of them."""
+    actions = grave_actions(*where)
+    if "*" not in pattern and "?" not in pattern:
+        return pattern.lower() in actions and pattern.lower() not in but
+    return any(matches_action(pattern, each) for each in actions if each not in but)
 
 
-def _keys(condition: str) -> set[str]:
-    stated = json.loads(condition) if condition else {}
-    return {key for _, key, _ in _limits(stated)}
+@cache
+def _is_among_all_but(patterns: tuple[str, ...], where: tuple[Where, ...], but: tuple[str, ...]) -> bool:
+    """Whether one of them is none of what the patterns mean."""
+    return any(
+        not any(matches_action(pattern, each) for pattern in patterns)
+        for each in grave_actions(*where)
+        if each not in but
+    )
 
 
 def _limits(stated: Any) -> Iterator[tuple[str, str, list[str]]]:

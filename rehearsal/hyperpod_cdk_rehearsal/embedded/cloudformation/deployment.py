@@ -64,11 +64,15 @@ class Step:
 
 @dataclass
 class Journal:
-    """Everything needed to take a deployment back, kept over several deployments that were not rolled back."""
+    """Everything needed to take a deployment back, kept over several deployments that were not rolled back.
+
+    `unrestored` are the resources at which the last rollback failed.
+    """
 
     steps: dict[str, Step] = field(default_factory=dict)
     leftovers: list[tuple[StackResource, str]] = field(default_factory=list)
     settings: Settings | None = None
+    unrestored: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

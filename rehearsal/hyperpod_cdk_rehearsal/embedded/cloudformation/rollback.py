@@ -70,6 +70,7 @@ def restore_stack(deployment: Deployment, skip: Collection[str] = ()) -> None:
             _restore(deployment, name, steps[name], doomed, skip=name in skip)
         except WorkFailedError:
             failed.append(name)
+    deployment.journal.unrestored = failed
     if failed:
         stack.paused = deployment
         stack.set_status("UPDATE_ROLLBACK_FAILED", failed_reason(failed, "update"))
@@ -105,10 +106,13 @@ def _restore(
         return
     if step.debris is not None:
         doomed[name] = (step.debris, "Delete")
-    if skip:
-        stack.set_resource_status(current, "UPDATE_COMPLETE", _SKIPPED)
-        return
     restored = dataclasses.replace(before)
+    if skip:
+        # CloudFormation takes it for restored, whatever it really has: the next update is compared with the template
+        with stack.lock:
+            stack.resources[name] = restored
+        stack.set_resource_status(restored, "UPDATE_COMPLETE", _SKIPPED)
+        return
     stack.set_resource_status(current, "UPDATE_IN_PROGRESS")
     if step.replaced:
         doomed[name] = (dataclasses.replace(current), "Delete")

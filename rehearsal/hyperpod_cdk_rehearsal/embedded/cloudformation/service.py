@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -41,6 +42,13 @@ UPDATABLE = frozenset(
     }
 )
 """Stack statuses that allow an update; after a failed one only without rollback, which the CLI asks for itself."""
+
+_PAUSED = frozenset({"CREATE_FAILED", "UPDATE_FAILED"})
+_NOT_FINAL = (
+    "This stack is currently in a non-terminal [{}] state. To update the stack from this state, please use the "
+    "disable-rollback parameter with update-stack API. To rollback to the last known good state, use the "
+    "rollback-stack API"
+)
 
 _NAMED_IAM = {
     "AWS::IAM::Group": "GroupName",
@@ -126,6 +134,8 @@ class StackService:
         creating = stack.status == "REVIEW_IN_PROGRESS"
         if not creating:
             self.require_updatable(stack)
+            if stack.status in _PAUSED and not options.disable_rollback:
+                raise TemplateError(_NOT_FINAL.format(stack.status))
         stack.disable_rollback = options.disable_rollback
         if creating:
             stack.begin("CREATE_STACK", "CREATE_IN_PROGRESS", token)
@@ -165,24 +175,42 @@ class StackService:
         stack.begin("DELETE_STACK", "DELETE_IN_PROGRESS", token)
         self._in_background(stack, lambda: delete_stack(self.workspace(stack), retain), "DELETE_FAILED")
 
-    def roll_back(self, stack: Stack, token: str | None) -> None:
+    def roll_back(self, stack: Stack, token: str | None, *, retain_except_on_create: bool = False) -> None:
         """RollbackStack: take back a deployment that failed with rollback disabled."""
         deployment: Deployment | None = stack.paused
         if deployment is None or stack.status not in ("CREATE_FAILED", "UPDATE_FAILED"):
             raise TemplateError(f"Stack:{stack.stack_id} is in {stack.status} state and can not be rolled back.")
-        creating = stack.status == "CREATE_FAILED"
+        # an update of a creation that failed has no last known stable state: all of it goes (API reference)
+        creating = stack.status == "CREATE_FAILED" or deployment.journal.settings is None
+        deployment.options = dataclasses.replace(deployment.options, retain_except_on_create=retain_except_on_create)
         stack.begin("ROLLBACK", "ROLLBACK_IN_PROGRESS" if creating else "UPDATE_ROLLBACK_IN_PROGRESS", token)
         undo = empty_stack if creating else restore_stack
         failed_status = "ROLLBACK_FAILED" if creating else "UPDATE_ROLLBACK_FAILED"
         self._in_background(stack, lambda: undo(deployment), failed_status)
 
-    def continue_rollback(self, stack: Stack, skip: Collection[str], token: str | None) -> None:
-        """ContinueUpdateRollback: try again what a rollback could not restore, `skip` excepted."""
+    def continue_rollback(
+        self, stack: Stack, skip: Collection[str], token: str | None, *, is_forced: bool = False
+    ) -> None:
+        """ContinueUpdateRollback: try again what a rollback could not restore, `skip` or, forced, all of it excepted.
+
+        Only what failed because of the rollback can be skipped, and one of both be given (API reference,
+        ResourcesToSkip and ForceRollback); the words of these two refusals are not AWS's, which publishes none.
+        """
         deployment: Deployment | None = stack.paused
         if deployment is None or stack.status != "UPDATE_ROLLBACK_FAILED":
             raise TemplateError(
                 f"Stack:{stack.stack_id} is in {stack.status} state and can not continue update rollback."
             )
+        unrestored = deployment.journal.unrestored
+        if skip and is_forced:
+            raise TemplateError("ForceRollback and ResourcesToSkip are mutually exclusive")
+        if others := sorted(set(skip) - set(unrestored)):
+            raise TemplateError(
+                f"ResourcesToSkip can only have resources that are in UPDATE_FAILED because a rollback failed, got "
+                f"[{', '.join(others)}]"
+            )
+        if is_forced:
+            skip = unrestored
         stack.begin("CONTINUE_ROLLBACK", "UPDATE_ROLLBACK_IN_PROGRESS", token)
         self._in_background(stack, lambda: restore_stack(deployment, skip), "UPDATE_ROLLBACK_FAILED")
 

@@ -80,7 +80,11 @@ def rollback_stack(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """Take back a deployment that failed with rollback disabled."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
-    service.roll_back(stack, request.get("ClientRequestToken"))
+    service.roll_back(
+        stack,
+        request.get("ClientRequestToken"),
+        retain_except_on_create=bool(request.get("RetainExceptOnCreate")),
+    )
     return {"StackId": stack.stack_id, "OperationId": stack.operation.operation_id}
 
 
@@ -89,7 +93,12 @@ def continue_update_rollback(context: Context, request: dict[str, Any]) -> dict[
     """Try again what a rollback could not restore."""
     service = service_of(context)
     stack = service.stacks.get(request["StackName"], _NOT_FOUND)
-    service.continue_rollback(stack, request.get("ResourcesToSkip", []), request.get("ClientRequestToken"))
+    service.continue_rollback(
+        stack,
+        request.get("ResourcesToSkip", []),
+        request.get("ClientRequestToken"),
+        is_forced=bool(request.get("ForceRollback")),
+    )
     return {}
 
 

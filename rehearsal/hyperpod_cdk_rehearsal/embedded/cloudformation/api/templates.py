@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, Te
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _IAM_REASON = "The following resource(s) require capabilities: [{}]"
 
 
@@ -22,7 +24,9 @@ def get_template(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     stack = stacks.find(request.get("StackName", ""))
     if stack is not None and stack.settings is None and "ChangeSetName" not in request:
         return {"TemplateBody": "", "StagesAvailable": []}
-    return {"TemplateBody": _deployed(stacks, request).body, "StagesAvailable": ["Original", "Processed"]}
+    # what the CDK CLI expects: it compares with a template of which it has done the same (mangleLikeCloudFormation)
+    body = _NOT_ASCII.sub("?", _deployed(stacks, request).body)
+    return {"TemplateBody": body, "StagesAvailable": ["Original", "Processed"]}
 
 
 @operation("cloudformation", "GetTemplateSummary")

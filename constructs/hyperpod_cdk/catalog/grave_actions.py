@@ -1,0 +1,29 @@
+"""Actions that a person must look at before somebody gets them, by what they do and by how many resources they need."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from typing import Literal
+
+from hyperpod_cdk.catalog import _data
+
+AS_OF: date = _data.as_of("grave_actions")
+
+Where = Literal["everywhere", "pattern", "kind", "any"]
+"""On what an action must be allowed to be grave.
+
+``everywhere``: a single resource is enough. ``pattern``: more than a single one. ``kind``: every one of a kind (each
+function, each key), where no condition keeps it to some. ``any``: any resource at all, likewise.
+"""
+
+
+@cache
+def grave_actions(*where: Where) -> frozenset[str]:
+    """Give the actions of these rows in lower case, as IAM compares them (``ec2:authorizesecuritygroupingress``)."""
+    return frozenset(
+        f"{row['service']}:{name}".lower()
+        for row in _data.load("grave_actions")["rows"]
+        if row["where"] in where
+        for name in row["actions"]
+    )

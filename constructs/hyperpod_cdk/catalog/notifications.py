@@ -1,0 +1,91 @@
+"""What a team is told about its cluster, and by which names AWS calls those who are told."""
+
+from __future__ import annotations
+
+from hyperpod_cdk.catalog.rules import Bound, Pattern
+
+EMAIL = Pattern(
+    regex=r"[A-Za-z0-9.!#%&'*+/=?^_|~-]{1,64}@([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}",
+    minimum=6,
+    maximum=254,
+    describes="an e-mail address",
+    refers=True,
+    example="ml-on-call@example.com",
+    source="RFC 5321, sections 4.1.2 and 4.5.3.1, without quoted names and addresses of hosts by number",
+)
+TOPIC_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:sns:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:[A-Za-z0-9_-]{1,256}",
+    maximum=2048,
+    describes="the ARN of an SNS topic, and of none that ends with .fifo, to which no e-mail address can be subscribed",
+    refers=True,
+    example="arn:aws:sns:us-east-1:111122223333:ml-on-call",
+    source="SNS API reference, CreateTopic, Name; SNS developer guide, FIFO topics, message delivery",
+)
+SLACK_WORKSPACE_ID = Pattern(
+    regex=r"T[0-9A-Z]{1,254}",
+    minimum=2,
+    maximum=255,
+    describes="the ID of a Slack workspace: T, then capital letters and digits",
+    refers=True,
+    example="T0123ABCD",
+    source="AWS::Chatbot::SlackChannelConfiguration, SlackWorkspaceId; Slack help, Locate your Slack URL or ID",
+)
+SLACK_CHANNEL_ID = Pattern(
+    regex=r"[CG][0-9A-Z]{1,255}",
+    minimum=2,
+    maximum=256,
+    describes="the ID of a Slack channel: C, or G of some private ones, then capital letters and digits",
+    refers=True,
+    example="C0123ABCD",
+    source="AWS::Chatbot::SlackChannelConfiguration, SlackChannelId; Slack help, Locate your Slack URL or ID",
+)
+EVENT_BUS_ARN = Pattern(
+    regex=r"arn:aws[a-z-]*:events:[a-z]{2,4}(-[a-z]+)+-[0-9]:[0-9]{12}:event-bus/[A-Za-z0-9_.-]{1,256}",
+    maximum=1600,
+    describes="the ARN of an EventBridge event bus, with :event-bus/ in it",
+    refers=True,
+    example="arn:aws:events:us-east-1:111122223333:event-bus/ml-platform",
+    source="EventBridge API reference, CreateEventBus, Name",
+)
+DEFAULT_BUS = "event-bus/default"
+
+SUBSCRIPTIONS = Bound(minimum=0, maximum=50, source="a bound of this library: a larger circle is a mailing list")
+NODES_MISSING_MINUTES = Bound(
+    minimum=5, maximum=1440, source="CloudWatch: an alarm looks back over a day at most; five minutes between two looks"
+)
+BUDGET_PERCENT = (80, 100)
+"""Percent of a budget's limit at which what has been spent is told; a forecast is told at the last of them."""
+PERCENT = Bound(minimum=1, maximum=99, source="a percentage; at 100 nothing can be written any more")
+MONTHLY_BUDGET_USD = Bound(minimum=1, source="AWS::Budgets::Budget, BudgetLimit.Amount: a budget of cost is above 0")
+
+STORAGE_USED = "StorageCapacityUtilization"
+"""Percent used of one storage target, by FileSystemId and StorageTargetId, in AWS/FSx (FSx for Lustre user guide,
+"Amazon FSx for Lustre metrics and dimensions"); a file system of intelligent tiering has no capacity to fill."""
+
+WATCH_MINUTES = 5
+"""Minutes between two looks at what sends no event: nodes that are missing, training plans."""
+
+
+def topic_problem(arn: str, *, partition: str, region: str) -> str | None:
+    """Say that alarms of ``region`` cannot publish to a topic, or give None."""
+    return _reach_problem("a topic", arn, partition=partition, region=region)
+
+
+def event_bus_problem(arn: str, *, partition: str, region: str, account: str) -> str | None:
+    """Say that messages of ``region`` cannot be sent to an event bus, or that it has them already, or give None."""
+    problem = _reach_problem("an event bus", arn, partition=partition, region=region)
+    if problem is None and arn.endswith(f":{account}:{DEFAULT_BUS}"):
+        return (
+            "must be another bus than the account's default one, where HyperPod's events are already, got"
+            f" {arn}; name a bus of your own"
+        )
+    return problem
+
+
+def _reach_problem(what: str, arn: str, *, partition: str, region: str) -> str | None:
+    _, of_partition, _, of_region, *_ = arn.split(":")
+    if (of_partition, of_region) == (partition, region):
+        return None
+    # CloudWatch user guide, "Notifying users on alarm changes": the topic has to be in the alarm's Region; PutEvents
+    # and bus targets stay in the region, too, where an endpoint is not named
+    return f"must be {what} of {region}, where the cluster and its alarms are, got {arn}; name one of {region}"

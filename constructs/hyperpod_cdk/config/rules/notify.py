@@ -1,0 +1,84 @@
+"""Rules about who is told what happens to the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hyperpod_cdk.catalog import notifications as facts
+from hyperpod_cdk.catalog.rules import again_problem
+from hyperpod_cdk.config.environment import Environment
+from hyperpod_cdk.config.notify import Notify
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, warning
+from hyperpod_cdk.config.source import DataPath
+
+BOOK = Book()
+
+
+def sections(environment: Environment) -> Iterator[tuple[DataPath, Notify]]:
+    """Give the section where the file has one."""
+    if environment.notify is not None:
+        yield ("notify",), environment.notify
+
+
+@BOOK.alone(sections)
+def somebody_is_notified(path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse a section that names nobody: alarms would ring in an empty room."""
+    if not notify.emails and not any((notify.sns_topic_arn, notify.slack, notify.event_bus_arn)):
+        yield Problem(
+            path,
+            "must name who is told, got none of emails, sns_topic_arn, slack and event_bus_arn; add emails, such as"
+            f" emails: [{facts.EMAIL.example}], or remove notify",
+        )
+
+
+@BOOK.alone(sections)
+def notified_once(path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse what is named twice."""
+    for key, values in (("emails", notify.emails), ("events", notify.events)):
+        for index, first, value in duplicates(values):
+            yield Problem((*path, key, index), again_problem(value, first, listed=key))
+
+
+@BOOK.alone(sections)
+def thresholds_are_of_events_that_are_told(path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse a threshold that no alarm reads."""
+    for field, event in notify.unread_thresholds:
+        yield Problem((*path, field), f"is read for {event} alone, which events leaves out; add {event} to events")
+
+
+@BOOK.each(sections)
+def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse a topic of another region, to which no alarm publishes; warn of another account's."""
+    arn = notify.sns_topic_arn
+    if arn is None:
+        return
+    problem = facts.topic_problem(arn, partition=environment.partition, region=environment.region)
+    account = arn.split(":")[4]
+    if problem:
+        yield Problem((*path, "sns_topic_arn"), problem)
+    elif account != environment.account:
+        yield warning(
+            (*path, "sns_topic_arn"),
+            f"belongs to account {account}, whose policy of the topic has to let account {environment.account} publish"
+            " and subscribe, or nobody is told; name a topic of your own where you can",
+        )
+
+
+@BOOK.each(sections)
+def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Refuse a bus of another region, or the account's default one; warn of another account's."""
+    arn = notify.event_bus_arn
+    if arn is None:
+        return
+    account = arn.split(":")[4]
+    problem = facts.event_bus_problem(
+        arn, partition=environment.partition, region=environment.region, account=environment.account
+    )
+    if problem:
+        yield Problem((*path, "event_bus_arn"), problem)
+    elif account != environment.account:
+        yield warning(
+            (*path, "event_bus_arn"),
+            f"belongs to account {account}, whose policy of the bus has to let account {environment.account} put"
+            " events, or nobody is told; name a bus of your own where you can",
+        )

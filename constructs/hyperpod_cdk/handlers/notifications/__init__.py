@@ -1,0 +1,1 @@
+"""Tells a team what happens to its cluster."""

@@ -1,0 +1,526 @@
+"""A team is told what happens to its cluster: a topic, alarms that publish to it, and a function for what has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk import aws_budgets as budgets
+from aws_cdk import aws_chatbot as chatbot
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sns as sns
+from constructs import Construct
+
+from hyperpod_cdk.catalog import notifications as facts
+from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog.rules import repeated_problem
+from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, ignore_in_checkov
+from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
+from hyperpod_cdk.config.arguments import is_token, refuse
+from hyperpod_cdk.config.notify import EVENTS, Event, Notify, Slack
+from hyperpod_cdk.handlers.notifications import index as told
+
+_FUNCTION_EVENTS = frozenset(
+    {"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed", "nodes_missing", "training_plan"}
+)
+"""What the function tells or measures; the others are alarms on metrics of AWS's own."""
+_HYPERPOD_EVENTS = frozenset({"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"})
+_WATCHED = frozenset({"nodes_missing", "training_plan", "deep_health_check_failed"})
+
+_NO_KEY = "A topic with SNS's own key takes no alarm: CloudWatch may not use it (CloudWatch user guide, alarm actions)"
+_FUNCTION = {
+    "CKV_AWS_115": "It runs for seconds, every few minutes and with HyperPod's events; a reserved share would be taken"
+    " from the account's others",
+    "CKV_AWS_116": "Lambda tries an event twice more, and an alarm tells of one that is lost",
+    "CKV_AWS_173": "The variable holds names and ARNs, no secret",
+    "CKV_AWS_45": "The variable holds names and ARNs, no secret",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlackChannel:
+    """A channel of Slack in a workspace that was authorized for Amazon Q Developer in chat applications.
+
+    ``workspace_id``: ID of the workspace, such as ``T0123ABCD``.
+
+    ``channel_id``: ID of the channel, such as ``C0123ABCD``.
+
+    Raises ValueError for what can be neither.
+    """
+
+    workspace_id: str
+    channel_id: str
+
+    def __post_init__(self) -> None:
+        refuse(Slack, workspace_id=self.workspace_id, channel_id=self.channel_id)
+
+
+class Notifications(Construct):
+    """Tell a team what happens to one HyperPod cluster, through one SNS topic.
+
+    A topic is made, whose policy lets this account's alarms of this cluster publish and nobody without TLS, unless
+    ``topic_arn`` names one that exists, of which nothing is changed. Each message says what happened, where
+    (environment, group, node, account, region), since when, and the command to look.
+
+    HyperPod's own events (node unhealthy, rebooted, replaced) are told as they come. Every five minutes a function
+    looks at what sends no event: it writes how many nodes each group lacks as the metric ``NodesMissing`` of the
+    namespace ``HyperPod/<cluster_name>``, by ``InstanceGroup``, on which alarms stand, and tells of training plans 7
+    days, 1 day and 90 minutes before they start and end, and when they do, and of deep health checks that failed by
+    their logs. An alarm tells of the function itself where it fails or stands still. File systems have two alarms each:
+    on all of it, and on the fullest of its storage targets. ``cluster_error`` is the alarm of ``NodeEvents``, which
+    takes ``topic_arn`` of this construct in its ``alarm_actions``.
+
+    ``cluster_name``: name of the HyperPod cluster.
+
+    ``cluster_arn``: ARN of the HyperPod cluster.
+
+    ``environment_name``: how messages call the environment. Default: the name of the cluster.
+
+    ``emails``: addresses that get the messages; SNS asks each for a confirmation. Default: none.
+
+    ``topic_arn``: ARN of a topic of the stack's region, whose policy lets CloudWatch publish. Default: one is made.
+
+    ``slack``: workspace and channel of Slack (``SlackChannel``). Default: none.
+
+    ``event_bus_arn``: ARN of an event bus of the stack's region that gets every message and every change of an alarm.
+    Default: none.
+
+    ``monthly_budget_usd``: USD that the account may spend in the region each month. Default: no budget.
+
+    ``events``: what is told. Default: everything.
+
+    ``instance_groups``: names of the groups whose nodes are counted. Default: none.
+
+    ``training_plan_arns``: ARNs of the plans whose times are told. Default: none.
+
+    ``file_systems``: name -> ID of the FSx for Lustre file systems of fixed capacity. Default: none.
+
+    ``nodes_missing_minutes``: minutes for which a group has to lack nodes, 5 to 1440. Default: 30.
+
+    ``file_system_percent``: how full a file system has to be, 1 to 99 percent. Default: 75.
+
+    ``storage_target_percent``: how full one storage target has to be, 1 to 99 percent. Default: 85.
+
+    Raises ValueError for what cannot be: an address, an ARN, an event, a number out of bounds, a topic of another
+    region.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        cluster_name: str,
+        cluster_arn: str,
+        environment_name: str | None = None,
+        emails: Sequence[str] = (),
+        topic_arn: str | None = None,
+        slack: SlackChannel | None = None,
+        event_bus_arn: str | None = None,
+        monthly_budget_usd: int | None = None,
+        events: Sequence[Event] = EVENTS,
+        instance_groups: Sequence[str] = (),
+        training_plan_arns: Sequence[str] = (),
+        file_systems: Mapping[str, str] | None = None,
+        nodes_missing_minutes: int = 30,
+        file_system_percent: int = 75,
+        storage_target_percent: int = 85,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        refuse(
+            Notify,
+            called={"sns_topic_arn": "topic_arn"},
+            emails=emails,
+            sns_topic_arn=topic_arn,
+            event_bus_arn=event_bus_arn,
+            monthly_budget_usd=monthly_budget_usd,
+            events=events,
+            nodes_missing_minutes=nodes_missing_minutes,
+            file_system_percent=file_system_percent,
+            storage_target_percent=storage_target_percent,
+        )
+        for key, values in (("emails", emails), ("events", events)):
+            again = repeated_problem(values, key=key)
+            if again:
+                raise ValueError(again)
+        stack = cdk.Stack.of(self)
+        _check_places(topic_arn, event_bus_arn, region=stack.region, account=stack.account)
+        self._has_budget = monthly_budget_usd is not None
+        self._bus_arn, self._has_chat = event_bus_arn, slack is not None
+        self._cluster_name, self._cluster_arn = cluster_name, cluster_arn
+        self._environment = environment_name or cluster_name
+        self._events = frozenset(events)
+        self._region, self._account = stack.region, stack.account
+        self.topic: sns.CfnTopic | None = None if topic_arn else self._topic()
+        self.topic_arn: str = topic_arn or self._made(self.topic).ref
+        for address in emails:
+            sns.CfnSubscription(self, f"Email-{address}", topic_arn=self.topic_arn, protocol="email", endpoint=address)
+        if slack is not None:
+            self._channel(slack)
+        if monthly_budget_usd is not None:
+            self._budget(monthly_budget_usd)
+        self.alarms: dict[str, cloudwatch.CfnAlarm] = {}
+        self.function: lambda_.CfnFunction | None = None
+        if self._events & _FUNCTION_EVENTS:
+            self.function = self._function(sorted(set(training_plan_arns)))
+            self._triggers(self.function)
+        if "nodes_missing" in self._events:
+            for group in instance_groups:
+                self._nodes_alarm(group, minutes=nodes_missing_minutes)
+        if "file_system_full" in self._events:
+            for name, file_system_id in (file_systems or {}).items():
+                self._file_system_alarms(name, file_system_id, whole=file_system_percent, target=storage_target_percent)
+        if event_bus_arn is not None:
+            self._forward_alarms(event_bus_arn)
+
+    @staticmethod
+    def _made(topic: sns.CfnTopic | None) -> sns.CfnTopic:
+        if topic is None:
+            raise AssertionError("unreachable: without an ARN a topic is made")
+        return topic
+
+    def _topic(self) -> sns.CfnTopic:
+        topic = sns.CfnTopic(self, "Topic", display_name=f"HyperPod {self._environment}")
+        ignore_in_checkov(topic, {"CKV_AWS_26": _NO_KEY})
+        acknowledge(topic, {"AwsSolutions-SNS2": _NO_KEY})
+        alarms = self._arn("cloudwatch", f"alarm:{self._alarm_name('*')}")
+        budgets = f"arn:{cdk.Aws.PARTITION}:budgets::{cdk.Aws.ACCOUNT_ID}:*"
+        sns.CfnTopicPolicy(
+            self,
+            "TopicPolicy",
+            topics=[topic.ref],
+            policy_document={
+                "Version": "2012-10-17",
+                "Statement": [
+                    self._may_publish("Alarms", "cloudwatch", topic, alarms),
+                    # AWS Cost Management user guide, "Creating an Amazon SNS topic for budget notifications"
+                    *([self._may_publish("Budgets", "budgets", topic, budgets)] if self._has_budget else []),
+                    {
+                        "Sid": "TlsOnly",
+                        "Effect": "Deny",
+                        "Principal": "*",
+                        "Action": "sns:Publish",
+                        "Resource": topic.ref,
+                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+                    },
+                ],
+            },
+        )
+        return topic
+
+    def _may_publish(self, sid: str, service: str, topic: sns.CfnTopic, source: str) -> dict[str, Any]:
+        """Let a service publish for what has this ARN, in this account only."""
+        return {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": {"Service": f"{service}.amazonaws.com"},
+            "Action": "sns:Publish",
+            "Resource": topic.ref,
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": self._account},
+                "ArnLike": {"aws:SourceArn": source},
+            },
+        }
+
+    def _channel(self, slack: SlackChannel) -> None:
+        role = iam.CfnRole(
+            self,
+            "SlackRole",
+            description="HyperPod notifications in Slack: a channel may ask nothing of AWS",
+            assume_role_policy_document=document(
+                {"Principal": {"Service": "chatbot.amazonaws.com"}, "Action": "sts:AssumeRole"}
+            ),
+        )
+        guardrail = f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/CloudWatchReadOnlyAccess"
+        chatbot.CfnSlackChannelConfiguration(
+            self,
+            "Slack",
+            configuration_name=f"{self._cluster_name}-hyperpod",
+            iam_role_arn=role.attr_arn,
+            slack_workspace_id=slack.workspace_id,
+            slack_channel_id=slack.channel_id,
+            sns_topic_arns=[self.topic_arn],
+            # without one the bound is AdministratorAccess, which roles of users could then fill
+            guardrail_policies=[guardrail],
+        )
+
+    def _budget(self, usd: int) -> None:
+        rows = [("ACTUAL", percent) for percent in facts.BUDGET_PERCENT]
+        budgets.CfnBudget(
+            self,
+            "Budget",
+            # without a name: the notifications cannot be changed, so that another budget takes its place
+            budget=budgets.CfnBudget.BudgetDataProperty(
+                budget_type="COST",
+                time_unit="MONTHLY",
+                budget_limit=budgets.CfnBudget.SpendProperty(amount=usd, unit="USD"),
+                cost_filters={"Region": [self._region]},
+            ),
+            notifications_with_subscribers=[
+                budgets.CfnBudget.NotificationWithSubscribersProperty(
+                    notification=budgets.CfnBudget.NotificationProperty(
+                        notification_type=kind,
+                        comparison_operator="GREATER_THAN",
+                        threshold=percent,
+                        threshold_type="PERCENTAGE",
+                    ),
+                    subscribers=[budgets.CfnBudget.SubscriberProperty(subscription_type="SNS", address=self.topic_arn)],
+                )
+                for kind, percent in (*rows, ("FORECASTED", facts.BUDGET_PERCENT[-1]))
+            ],
+        )
+
+    def _forward_alarms(self, bus_arn: str) -> None:
+        role = iam.CfnRole(
+            self,
+            "BusRole",
+            description="HyperPod notifications: alarms to an event bus",
+            assume_role_policy_document=document(
+                {
+                    "Principal": {"Service": "events.amazonaws.com"},
+                    "Action": "sts:AssumeRole",
+                    "Condition": {"StringEquals": {"aws:SourceAccount": self._account}},
+                }
+            ),
+            policies=[
+                iam.CfnRole.PolicyProperty(
+                    policy_name="put-events",
+                    policy_document=document({"Action": ["events:PutEvents"], "Resource": [bus_arn]}),
+                )
+            ],
+        )
+        events.CfnRule(
+            self,
+            "Alarms",
+            description=f"Alarms of {self._cluster_name} to an event bus",
+            event_pattern={
+                "source": ["aws.cloudwatch"],
+                "detail-type": ["CloudWatch Alarm State Change"],
+                "resources": [{"prefix": self._arn("cloudwatch", f"alarm:{self._alarm_name('')}")}],
+            },
+            targets=[events.CfnRule.TargetProperty(id="Bus", arn=bus_arn, role_arn=role.attr_arn)],
+        )
+
+    def _function(self, plans: Sequence[str]) -> lambda_.CfnFunction:
+        log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
+        log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        results = self._arn("logs", f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*")
+        statements: list[dict[str, Any]] = [
+            {"Action": ["sns:Publish"], "Resource": [self.topic_arn]},
+            {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group.attr_arn]},
+        ]
+        if self._events & {"nodes_missing", "deep_health_check_failed"}:
+            statements.append({"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]})
+        if "nodes_missing" in self._events:
+            statements.append(
+                {
+                    "Action": ["cloudwatch:PutMetricData"],
+                    "Resource": ["*"],
+                    "Condition": {"StringEquals": {"cloudwatch:namespace": self._namespace}},
+                }
+            )
+        if "deep_health_check_failed" in self._events:
+            statements.append({"Action": ["logs:FilterLogEvents"], "Resource": [results]})
+        if "training_plan" in self._events and plans:
+            statements.append({"Action": ["sagemaker:DescribeTrainingPlan"], "Resource": list(plans)})
+        if self._bus_arn is not None:
+            statements.append({"Action": ["events:PutEvents"], "Resource": [self._bus_arn]})
+        role = handler_role(
+            self,
+            "Role",
+            description="HyperPod notifications: looks at one cluster and its training plans, and publishes",
+            policy_name="notifications",
+            statements=statements,
+        )
+        self._acknowledge(role)
+        function = handler_function(
+            self,
+            "Function",
+            description="HyperPod notifications: tells what happens to a cluster",
+            serves="notifications",
+            role=role,
+            log_group=log_group,
+            timeout_seconds=120,
+            memory_mib=256,
+        )
+        settings = {
+            "topic": self.topic_arn,
+            "environment": self._environment,
+            "cluster": self._cluster_name,
+            "account": self._account,
+            "region": self._region,
+            "events": sorted(self._events & _FUNCTION_EVENTS),
+            "minutes": facts.WATCH_MINUTES,
+            "plans": list(plans),
+            **({"chat": True} if self._has_chat else {}),
+            **({"bus": self._bus_arn} if self._bus_arn is not None else {}),
+        }
+        text = cdk.Stack.of(self).to_json_string(settings)
+        function.environment = lambda_.CfnFunction.EnvironmentProperty(variables={told.SETTINGS: text})
+        ignore_in_checkov(function, _FUNCTION)
+        return function
+
+    def _acknowledge(self, role: iam.CfnRole) -> None:
+        reasons = {}
+        if "nodes_missing" in self._events:
+            reasons[RESOURCE.format("*")] = (
+                "PutMetricData knows no resource-level rights; the condition names the one namespace"
+            )
+        if "deep_health_check_failed" in self._events:
+            name = f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*"
+            found = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:{name}"
+            reasons[RESOURCE.format(found)] = "the cluster's own log group, which ends with its ID; it only reads"
+        acknowledge(role, reasons)
+
+    def _triggers(self, function: lambda_.CfnFunction) -> None:
+        if self._events & _HYPERPOD_EVENTS:
+            rule = events.CfnRule(
+                self,
+                "HyperPodEvents",
+                description=f"What HyperPod says of the nodes of {self._cluster_name}, to be told",
+                event_pattern={
+                    "source": ["aws.sagemaker"],
+                    "detail-type": [told.CLUSTER_EVENT, told.HEALTH_EVENT],
+                    # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
+                    "resources": [self._cluster_arn, self._arn("sagemaker", f"cluster/{self._cluster_name}")],
+                },
+                targets=[events.CfnRule.TargetProperty(id="Function", arn=function.attr_arn)],
+            )
+            self._let(rule, function)
+        if self._events & _WATCHED:
+            rule = events.CfnRule(
+                self,
+                "Watch",
+                description=f"Looks at what sends no event of {self._cluster_name}: missing nodes, training plans",
+                schedule_expression=f"rate({facts.WATCH_MINUTES} minutes)",
+                targets=[events.CfnRule.TargetProperty(id="Function", arn=function.attr_arn)],
+            )
+            self._let(rule, function)
+        self._alarm(
+            "FunctionFails",
+            name="notifications",
+            says="nobody may be told of what happens to it: the function that tells fails, or stands still",
+            look=f"aws logs tail {self._log_group_name(function)} --since 1h",
+            namespace="AWS/Lambda",
+            metric_name="Errors",
+            dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name="FunctionName", value=function.ref)],
+            statistic="Sum",
+            period=3 * facts.WATCH_MINUTES * 60,
+            evaluation_periods=1,
+            threshold=1,
+            # Lambda counts no errors where nothing was invoked: that is told too, but not before the first invocation
+            treat_missing_data="missing" if self._events & _WATCHED else "notBreaching",
+            insufficient_data_actions=[self.topic_arn] if self._events & _WATCHED else None,
+        )
+
+    @staticmethod
+    def _log_group_name(function: lambda_.CfnFunction) -> str:
+        config = function.logging_config
+        return str(config.log_group) if isinstance(config, lambda_.CfnFunction.LoggingConfigProperty) else ""
+
+    def _let(self, rule: events.CfnRule, function: lambda_.CfnFunction) -> None:
+        lambda_.CfnPermission(
+            self,
+            f"{rule.node.id}Invokes",
+            action="lambda:InvokeFunction",
+            function_name=function.attr_arn,
+            principal="events.amazonaws.com",
+            source_arn=rule.attr_arn,
+        )
+
+    def _nodes_alarm(self, group: str, *, minutes: int) -> None:
+        periods = -(-minutes // facts.WATCH_MINUTES)
+        self._alarm(
+            f"NodesMissing-{group}",
+            name=f"nodes-missing-{group}",
+            says=f"group {group} has had fewer nodes than it is to have for {periods * facts.WATCH_MINUTES} minutes",
+            look=f"aws sagemaker list-cluster-nodes --cluster-name {self._cluster_name}"
+            f" --instance-group-name-contains {group} --region {self._region}",
+            namespace=self._namespace,
+            metric_name=told.METRIC,
+            dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name=told.DIMENSION, value=group)],
+            statistic="Minimum",
+            period=facts.WATCH_MINUTES * 60,
+            evaluation_periods=periods,
+            threshold=1,
+            # where the function stands still nothing is known: its own alarm tells that, and this one stays as it is
+            treat_missing_data="ignore",
+        )
+
+    def _file_system_alarms(self, name: str, file_system_id: str, *, whole: int, target: int) -> None:
+        look = f"aws fsx describe-file-systems --file-system-ids {file_system_id} --region {self._region}"
+        for construct_id, ending, function, percent, says in (
+            ("FileSystem", "full", "AVG", whole, f"file system {name} is {whole} % full"),
+            (
+                "StorageTarget",
+                "target-full",
+                "MAX",
+                target,
+                f"a storage target of file system {name} is {target} % full",
+            ),
+        ):
+            self._alarm(
+                f"{construct_id}-{name}",
+                name=f"file-system-{name}-{ending}",
+                says=says,
+                look=f"{look}; lfs df -h where it is mounted",
+                metrics=[
+                    cloudwatch.CfnAlarm.MetricDataQueryProperty(
+                        id="used",
+                        # a series for each storage target, of equal size: their mean is how full all of it is
+                        expression=f'SELECT {function}({facts.STORAGE_USED}) FROM SCHEMA("AWS/FSx", FileSystemId,'  # noqa: S608 - CloudWatch's query, of IDs
+                        f" StorageTargetId) WHERE FileSystemId = '{file_system_id}'",
+                        period=300,
+                        return_data=True,
+                    )
+                ],
+                evaluation_periods=3,
+                threshold=percent,
+                # FSx measures every minute: without data nothing is known, and the alarm does not say OK
+                treat_missing_data="missing",
+            )
+
+    def _alarm(self, construct_id: str, *, name: str, says: str, look: str, **settings: Any) -> None:
+        where = f"environment {self._environment}, cluster {self._cluster_name}"
+        self.alarms[name] = cloudwatch.CfnAlarm(
+            self,
+            construct_id,
+            alarm_name=self._alarm_name(name),
+            alarm_description=f"In {where}, account {self._account}, region {self._region}: {says}. Look: {look}",
+            comparison_operator="GreaterThanOrEqualToThreshold",
+            alarm_actions=[self.topic_arn],
+            **settings,
+        )
+
+    def _alarm_name(self, name: str) -> str:
+        # as NodeEvents names its own: HyperPod keeps names of clusters apart in an account and region
+        return f"{self._cluster_name}-hyperpod-{name}"
+
+    @property
+    def _namespace(self) -> str:
+        return f"HyperPod/{self._cluster_name}"
+
+    def _arn(self, service: str, resource: str) -> str:
+        return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+
+
+def _check_places(topic_arn: str | None, event_bus_arn: str | None, *, region: str, account: str) -> None:
+    if is_token(region):
+        return
+    for key, arn in (("topic_arn", topic_arn), ("event_bus_arn", event_bus_arn)):
+        if arn is None or is_token(arn):
+            continue
+        partition = regions.partition_of(region) or arn.split(":")[1]
+        problem = (
+            facts.topic_problem(arn, partition=partition, region=region)
+            if key == "topic_arn"
+            else facts.event_bus_problem(arn, partition=partition, region=region, account=account)
+        )
+        if problem:
+            raise ValueError(f"{key}: {problem}")

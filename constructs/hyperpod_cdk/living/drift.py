@@ -1,0 +1,315 @@
+"""Compares what the last deployment wrote, what the files say and what AWS has, and tells what comes of it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.living import groups
+from hyperpod_cdk.living.facts import UNTOLD, Facts, aligned, facts
+from hyperpod_cdk.living.kinds import KINDS
+from hyperpod_cdk.living.look import Kind, Look, Stated, reading
+from hyperpod_cdk.living.model import Difference, Drift, Next, Unread, outcome
+from hyperpod_cdk.living.standing import Living
+from hyperpod_cdk.review.changes.effects import judge
+from hyperpod_cdk.review.deployed import SETTLED, Api
+from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.review.nouns import count, joined, noun
+from hyperpod_cdk.review.pages.wording import shortened
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import PropertyChange, ResourceChange, compare
+from hyperpod_cdk.templates.values import resolve
+
+NOT_IN_CHANGE: Final = "Nothing: CloudFormation compares templates, and this resource is not in the change."
+"""facts: CloudFormation user guide, "Update behaviors of stack resources": only what differs between templates."""
+
+_LONGEST_VALUE: Final = 60
+_STEPS: Final = re.compile(r"([^.\[]+)|(\[[^\]]*\])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Place:
+    """One place of one resource, three ways; ``deployed``, ``file`` and ``actual`` are None where nothing is there."""
+
+    living: Living
+    kind: Kind
+    resource: Resource
+    where: str
+    deployed: str | None
+    file: str | None
+    actual: str | None
+    change: ResourceChange | None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether only AWS has it and no update takes it away: of tags CloudFormation removes those that it gave."""
+        top = _top(self.where)
+        return self.deployed is None and self.file is None and (top == "Tags" or top not in self.kind.properties)
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the next deployment hands this place to the service."""
+        if self.change is None:
+            return False
+        if self.kind.is_sent_whole or self.file != self.deployed:
+            return True
+        # services take a property of the first level as a whole
+        return _top(self.where) in {change.steps[0] for change in self.change.properties if change.steps}
+
+
+def drift(aws: Api, living: Living) -> Drift:
+    """Give every difference between the last deployment and what AWS has, with what the next one does about it."""
+    changes = {(each.resource.stack, each.resource.logical_id): each for each in compare(living.deployed, living.head)}
+    resources = list(living.deployed.resources())
+    compared = [each for each in resources if each.type in KINDS]
+    settled = [each for each in compared if living.statuses.get(each.stack) in SETTLED]
+    answers = together(lambda each: _actual(aws, living, each), settled)
+    differences: list[Difference] = []
+    skipped = [
+        Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: what it has need not be what its template says")
+        for stack in dict.fromkeys(each.stack for each in compared if each not in settled)
+    ]
+    counted: Counter[str] = Counter()
+    for resource, answer in zip(settled, answers, strict=True):
+        if isinstance(answer, NotAnswered):
+            skipped.append(_unread(_called(resource), answer))
+            continue
+        change = changes.get((resource.stack, resource.logical_id))
+        try:
+            found, gaps = _compared(living, resource, answer, change)
+        except NotAnswered as missing:
+            skipped.append(_unread(_called(resource), missing))
+            continue
+        counted[resource.type] += 1
+        differences += found
+        skipped += gaps
+    differences = [*groups.dated(aws, differences)]
+    differences.sort(key=lambda each: (not each.next.nodes_lost, each.type != groups.CLUSTER))
+    return Drift(
+        environment=living.head.environment or living.deployed.environment,
+        verdict=_verdict(differences, skipped, living),
+        # without the cluster nothing was looked at that a look at a cluster is about
+        passed=outcome(tuple(differences), tuple(skipped)) if differences or counted[groups.CLUSTER] else None,
+        differences=tuple(differences),
+        skipped=tuple(skipped),
+        compared=dict(sorted(counted.items())),
+        not_compared=dict(sorted(Counter(each.type for each in resources if each.type not in KINDS).items())),
+        notes=living.notes,
+    )
+
+
+def _actual(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any] | None:
+    physical = living.ids.get((resource.stack, resource.logical_id))
+    if physical is None:
+        raise NotAnswered("CloudFormation names no ID of it")
+    with reading(f"what the template says of {resource.name}"):
+        stated = _stated(living.deployed, resource, physical=physical)
+    look = Look(aws=aws, deployed=living.deployed, resource=resource, stated=stated, id=physical)
+    with reading(noun(resource.type)):
+        return KINDS[resource.type].read(look)
+
+
+def _stated(assembly: Assembly, resource: Resource, *, physical: str) -> dict[str, Any]:
+    """Give what a template says of a resource, as far as it is compared."""
+    kind = KINDS[resource.type]
+    properties = {name: each for name, each in resource.properties.items() if name in kind.properties}
+    resolved = resolve(assembly, resource.stack, properties)
+    found = resolved if isinstance(resolved, dict) else {}
+    return dict(kind.state(Stated(assembly=assembly, resource=resource, properties=found, id=physical)))
+
+
+def _compared(
+    living: Living, resource: Resource, actual: Mapping[str, Any] | None, change: ResourceChange | None
+) -> tuple[list[Difference], list[Unread]]:
+    kind = KINDS[resource.type]
+    after = living.head.find(resource.stack, resource.logical_id)
+    if actual is None:
+        gone = _Place(
+            living=living,
+            kind=kind,
+            resource=resource,
+            where="",
+            deployed="there",
+            file=None if after is None else "there",
+            actual=None,
+            change=change,
+        )
+        return [_difference(gone)], []
+    physical = living.ids[resource.stack, resource.logical_id]
+    stated = _stated(living.deployed, resource, physical=physical)
+    old = facts(stated)
+    new = {} if after is None else facts(_stated(living.head, after, physical=physical))
+    now = facts(aligned(stated, actual))
+    found: list[Difference] = []
+    untold: list[str] = []
+    for place in _places(old, now, kind, living, resource):
+        if old.get(place) == UNTOLD:
+            untold.append(place)
+            continue
+        file = new.get(place)
+        found.append(
+            _difference(
+                _Place(
+                    living=living,
+                    kind=kind,
+                    resource=resource,
+                    where=place,
+                    deployed=old.get(place),
+                    # what is only known at deployment stays what it is where its template says the same
+                    file=old.get(place) if file == UNTOLD else file,
+                    actual=now.get(place),
+                    change=change,
+                )
+            )
+        )
+    gaps = []
+    if untold:
+        reason = f"the template says {joined(untold)} by a reference whose value CloudFormation does not tell"
+        gaps.append(Unread(what=_called(resource), reason=reason))
+    return found, gaps
+
+
+def _places(old: Facts, now: Facts, kind: Kind, living: Living, resource: Resource) -> Iterator[str]:
+    """Give the places that differ; of an item that one side lacks as a whole only the item."""
+    stack_tags = living.deployed.by_name[resource.stack].tags
+    whole: list[str] = []
+    for place in sorted({*old, *now}, key=lambda each: (len(_STEPS.findall(each)), each)):
+        if any(place.startswith(f"{each}.") for each in whole):
+            continue
+        before, after = old.get(place), now.get(place)
+        if before == after or (before in _NOTHING and after is None):
+            continue
+        if before is None:
+            by_hand = kind.made_by_hand is not None and kind.made_by_hand.fullmatch(place)
+            if place.endswith("]") and after == "there":
+                whole.append(place)
+            if not by_hand or after in _OFF or _is_of_stack(place, after, stack_tags):
+                continue
+        elif after is None and before == "there":
+            whole.append(place)
+        yield place
+
+
+_NOTHING: Final = ("false", "{}", "0", "Disable")
+"""What a template may state and AWS leaves out: both say that it is not there."""
+
+_OFF: Final = ("false", "0", "Disable")
+"""What AWS may tell of a setting that no template states: that it is off."""
+
+
+def _is_of_stack(place: str, value: object, tags: Mapping[str, str]) -> bool:
+    """Whether a tag is one that CloudFormation gives to all resources of its stack."""
+    return any(place == f"Tags[{key}]" and value == tag for key, tag in tags.items())
+
+
+def _difference(place: _Place) -> Difference:
+    resource = place.resource
+    return Difference(
+        stack=resource.stack,
+        resource=resource.name,
+        type=resource.type,
+        id=place.living.ids.get((resource.stack, resource.logical_id), ""),
+        path=place.where,
+        deployed=place.deployed,
+        file=place.file,
+        actual=place.actual,
+        next=_next(place),
+    )
+
+
+def _next(place: _Place) -> Next:
+    """Say what the next deployment does about one place."""
+    if not place.where:
+        return _next_of_gone(place)
+    if place.is_left:
+        return Next(effect="nothing", sentence="Nothing: no template has it, and CloudFormation leaves it as it is.")
+    if place.is_sent:
+        return _sent(place, place.file)
+    if place.change is not None:
+        return Next(
+            effect="unknown",
+            sentence=(
+                "Unknown: the resource is in the change and this property is not; whether CloudFormation sends it again"
+                " is not documented."
+            ),
+            nodes_lost=None if place.resource.type == groups.CLUSTER else 0,
+        )
+    later = _sent(place, place.file).sentence if place.kind.is_sent_whole else ""
+    return Next(
+        effect="nothing",
+        sentence=NOT_IN_CHANGE,
+        later=f"The next change of any part of this {noun(place.resource.type)}: {later}" if later else "",
+    )
+
+
+def _next_of_gone(place: _Place) -> Next:
+    if place.file is None:
+        return Next(effect="agrees", sentence="The file has it no more either: nothing is left to delete.")
+    if place.change is None:
+        return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It stays away.")
+    return Next(
+        effect="fails",
+        sentence=(
+            "Fails: CloudFormation updates a resource that is not there, and rolls back. Take it out of the file, "
+            "deploy, and put it back."
+        ),
+    )
+
+
+def _sent(place: _Place, wanted: str | None) -> Next:
+    """Say what comes of it when the service is told what the file says."""
+    if wanted == place.actual:
+        return Next(effect="agrees", sentence="The file says what AWS has: nothing changes.")
+    special = groups.sent(place.resource.type, place.where, place.actual, wanted)
+    if special is not None:
+        return special
+    change = PropertyChange(
+        steps=tuple(one or other for one, other in _STEPS.findall(place.where)), before=place.actual, after=wanted
+    )
+    judged = judge(place.living.deployed, place.living.head, place.resource.type, change)
+    shown = f"Sets {place.where} from {_shown(place.actual)} to {_shown(wanted)}"
+    if judged.effect is Effect.REFUSED:
+        return Next(effect="fails", sentence=f"Fails, since the service refuses it: {judged.reason}.")
+    if judged.effect in (Effect.REPLACED, Effect.UNKNOWN) and wanted == place.deployed:
+        return Next(effect="unknown", sentence=f"Unknown: {shown.lower()} again, or fails: {judged.reason}.")
+    reason = f": {judged.reason}" if judged.effect is Effect.INTERRUPTED else ""
+    return Next(effect="sets", sentence=f"{shown}{reason}.")
+
+
+def _top(place: str) -> str:
+    return re.split(r"[.\[]", place, maxsplit=1)[0]
+
+
+def _shown(value: str | None) -> str:
+    return "nothing" if value is None else shortened(value, _LONGEST_VALUE)
+
+
+def _called(resource: Resource) -> str:
+    return f"{resource.stack} / {resource.name} ({noun(resource.type)})"
+
+
+def _unread(what: str, missing: NotAnswered) -> Unread:
+    return Unread(what=what, reason=missing.reason, action=missing.action, aws_said=missing.said)
+
+
+def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], living: Living) -> str:
+    if not living.deployed.stacks:
+        where = " ".join(each for each in (living.head.account, living.head.region) if each)
+        return f"Nothing is deployed{f' in {where}' if where else ''}, so that there is nothing to compare."
+    end = f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
+    if not differences:
+        if not skipped and not any(each.type == groups.CLUSTER for each in living.deployed.resources()):
+            return "No HyperPod cluster is deployed; AWS has what the last deployment wrote of the rest."
+        return f"{'Nothing differs of what was read' if skipped else 'AWS has what the last deployment wrote'}{end}."
+    lost = sum(each.next.nodes_lost or 0 for each in differences)
+    begin = f"{count(len(differences), 'difference')}"
+    if lost:
+        begin += f"; the next deployment takes {count(lost, 'node')} away"
+    elif any(each.next.nodes_lost is None for each in differences):
+        begin += "; whether the next deployment takes nodes away is not known"
+    return f"{begin}{end}."

@@ -1,0 +1,217 @@
+"""The EKS cluster, its add-ons and who may enter it, as EKS has them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, Stated, reading, siblings, taken
+
+_GONE: Final = "ResourceNotFoundException"
+_ADD_ON: Final = "AWS::EKS::Addon"
+_ENTRY: Final = "AWS::EKS::AccessEntry"
+_OF_GUARDDUTY: Final = "aws-guardduty-agent"
+"""GuardDuty installs it by itself where it watches EKS (GuardDuty user guide, automated agent configuration)."""
+
+_OF_HYPERPOD: Final = "HYPERPOD_LINUX"
+"""Type of the entries that HyperPod makes for the execution roles of its groups."""
+
+
+def _listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def _cluster(look: Look) -> Properties | None:
+    found = look.found("eks", "describe_cluster", _GONE, name=look.id)
+    if found is None:
+        return None
+    with reading("eks:DescribeCluster"):
+        cluster = found["cluster"]
+        network = cluster["resourcesVpcConfig"]
+        logs = cluster.get("logging", {}).get("clusterLogging", [])
+        return {
+            "Name": cluster["name"],
+            "Version": cluster["version"],
+            "RoleArn": cluster["roleArn"],
+            "AccessConfig": {"AuthenticationMode": cluster.get("accessConfig", {}).get("authenticationMode")},
+            "UpgradePolicy": {"SupportType": cluster.get("upgradePolicy", {}).get("supportType")},
+            "ResourcesVpcConfig": {
+                "EndpointPublicAccess": network["endpointPublicAccess"],
+                "EndpointPrivateAccess": network["endpointPrivateAccess"],
+                "PublicAccessCidrs": network.get("publicAccessCidrs", []),
+                "SecurityGroupIds": network.get("securityGroupIds", []),
+                "SubnetIds": network.get("subnetIds", []),
+            },
+            "Logging": {
+                "ClusterLogging": {
+                    "EnabledTypes": [{"Type": kind} for row in logs if row.get("enabled") for kind in row["types"]]
+                }
+            },
+            "Addons": [{"Name": name} for name in _add_ons_by_hand(look)],
+            "AccessEntries": [{"Name": name} for name in _entries_by_hand(look)],
+            "Tags": _listed(cluster.get("tags", {})),
+        }
+
+
+def _of_cluster(stated: Stated) -> Properties:
+    # the other member is write-only (CloudFormation schema)
+    access = taken(stated.properties.get("AccessConfig") or {}, "AuthenticationMode")
+    return {**stated.properties, "AccessConfig": access}
+
+
+def _add_ons_by_hand(look: Look) -> list[str]:
+    ours = {each.get("AddonName") for each in siblings(look.deployed, _ADD_ON, of=("ClusterName", look.id))}
+    names = look.aws.pages("eks", "list_addons", "addons", clusterName=look.id)
+    return [str(name) for name in names if name not in ours and name != _OF_GUARDDUTY]
+
+
+def _entries_by_hand(look: Look) -> list[str]:
+    """Give who was let in by nobody's template; entries that HyperPod and AWS's services make are theirs."""
+    ours = [each.get("PrincipalArn") for each in siblings(look.deployed, _ENTRY, of=("ClusterName", look.id))]
+    if not all(isinstance(each, str) for each in ours):
+        raise NotAnswered("a template lets somebody in whose ARN CloudFormation does not tell")
+    names = look.aws.pages("eks", "list_access_entries", "accessEntries", clusterName=look.id)
+    others = [str(name) for name in names if name not in ours and ":role/aws-service-role/" not in str(name)]
+    return [name for name in others if _type_of(look, name) not in (None, _OF_HYPERPOD)]
+
+
+def _type_of(look: Look, principal: str) -> str | None:
+    entry = look.found("eks", "describe_access_entry", _GONE, clusterName=look.id, principalArn=principal)
+    return None if entry is None else str(entry["accessEntry"].get("type", ""))
+
+
+def _add_on(look: Look) -> Properties | None:
+    asked = {"clusterName": look.stated["ClusterName"], "addonName": look.stated["AddonName"]}
+    found = look.found("eks", "describe_addon", _GONE, **asked)
+    if found is None:
+        return None
+    with reading("eks:DescribeAddon"):
+        addon = found["addon"]
+        return {
+            "ClusterName": addon["clusterName"],
+            "AddonName": addon["addonName"],
+            "AddonVersion": addon["addonVersion"],
+            "ServiceAccountRoleArn": addon.get("serviceAccountRoleArn"),
+            "ConfigurationValues": _parsed(addon.get("configurationValues")),
+            "Tags": _listed(addon.get("tags", {})),
+        }
+
+
+def _of_add_on(stated: Stated) -> Properties:
+    return {**stated.properties, "ConfigurationValues": _parsed(stated.properties.get("ConfigurationValues"))}
+
+
+def _parsed(values: Any) -> Any:
+    """Give configuration values as data: EKS takes JSON and YAML, and the same values may be written in many ways."""
+    if not isinstance(values, str):
+        return values
+    try:
+        return json.loads(values)
+    except ValueError:
+        pass
+    try:
+        return yaml.safe_load(values)
+    except yaml.YAMLError:
+        return values
+
+
+def _entry(look: Look) -> Properties | None:
+    asked = {"clusterName": look.stated["ClusterName"], "principalArn": look.stated["PrincipalArn"]}
+    found = look.found("eks", "describe_access_entry", _GONE, **asked)
+    if found is None:
+        return None
+    policies = look.aws.pages("eks", "list_associated_access_policies", "associatedAccessPolicies", **asked)
+    with reading("eks:DescribeAccessEntry"):
+        entry = found["accessEntry"]
+        return {
+            "ClusterName": entry["clusterName"],
+            "PrincipalArn": entry["principalArn"],
+            "Type": entry.get("type"),
+            "Username": entry.get("username"),
+            "KubernetesGroups": entry.get("kubernetesGroups", []),
+            "AccessPolicies": [
+                {
+                    "PolicyArn": each["policyArn"],
+                    "AccessScope": {
+                        "Type": each["accessScope"]["type"],
+                        "Namespaces": each["accessScope"].get("namespaces", []),
+                    },
+                }
+                for each in policies
+            ],
+            "Tags": _listed(entry.get("tags", {})),
+        }
+
+
+def _pod_identity(look: Look) -> Properties | None:
+    cluster = look.stated["ClusterName"]
+    where = {"namespace": look.stated["Namespace"], "serviceAccount": look.stated["ServiceAccount"]}
+    rows = look.aws.pages("eks", "list_pod_identity_associations", "associations", clusterName=cluster, **where)
+    if not rows:
+        return None
+    with reading("eks:ListPodIdentityAssociations"):
+        asked = {"clusterName": cluster, "associationId": rows[0]["associationId"]}
+    found = look.found("eks", "describe_pod_identity_association", _GONE, **asked)
+    if found is None:
+        return None
+    with reading("eks:DescribePodIdentityAssociation"):
+        one = found["association"]
+        told = {"ClusterName": "clusterName", "Namespace": "namespace", "ServiceAccount": "serviceAccount"}
+        return {
+            **{ours: one[theirs] for ours, theirs in told.items()},
+            "RoleArn": one["roleArn"],
+            "Tags": _listed(one.get("tags", {})),
+        }
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "AWS::EKS::Cluster": Kind(
+        properties=(
+            "Name",
+            "Version",
+            "RoleArn",
+            "AccessConfig",
+            "UpgradePolicy",
+            "ResourcesVpcConfig",
+            "Logging",
+            "Tags",
+        ),
+        read=_cluster,
+        state=_of_cluster,
+        made_by_hand=re.compile(rf"{TAGS}|Addons\[.+\]|AccessEntries\[.+\]"),
+    ),
+    _ADD_ON: Kind(
+        properties=(
+            "ClusterName",
+            "AddonName",
+            "AddonVersion",
+            "ServiceAccountRoleArn",
+            "ConfigurationValues",
+            "Tags",
+        ),
+        read=_add_on,
+        state=_of_add_on,
+        made_by_hand=re.compile(rf"{TAGS}|ConfigurationValues\b.*|ServiceAccountRoleArn"),
+    ),
+    _ENTRY: Kind(
+        properties=(
+            "ClusterName",
+            "PrincipalArn",
+            "Type",
+            "Username",
+            "KubernetesGroups",
+            "AccessPolicies",
+            "Tags",
+        ),
+        read=_entry,
+        made_by_hand=re.compile(rf"{TAGS}|AccessPolicies\[.+\]|KubernetesGroups"),
+    ),
+    "AWS::EKS::PodIdentityAssociation": Kind(
+        properties=("ClusterName", "Namespace", "ServiceAccount", "RoleArn", "Tags"), read=_pod_identity
+    ),
+}

@@ -1,0 +1,114 @@
+"""Instance groups and their counts: what is Karpenter's, what a deployment does to nodes, since when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.look import Stated
+from hyperpod_cdk.living.model import Difference, Next
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.templates.groups import CLUSTER as CLUSTER  # noqa: PLC0414 - whoever asks about groups asks here
+from hyperpod_cdk.templates.groups import instance_groups
+
+_LISTS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
+_GROUP: Final = re.compile(r"(?:Restricted)?InstanceGroups\[([^\]]+)\](?:\.(\w+))?")
+
+
+def without_scaled(stated: Stated) -> dict[str, Any]:
+    """Leave the counts out that are Karpenter's: what it makes of them is no drift."""
+    resource = stated.resource
+    scaled = {
+        each.name
+        for each in instance_groups(stated.assembly)
+        if each.is_scaled and (each.cluster.stack, each.cluster.logical_id) == (resource.stack, resource.logical_id)
+    }
+    return {
+        name: [
+            {key: member for key, member in each.items() if key != "InstanceCount"}
+            if isinstance(each, dict) and each.get("InstanceGroupName") in scaled
+            else each
+            for each in value
+        ]
+        if name in _LISTS and isinstance(value, list)
+        else value
+        for name, value in stated.properties.items()
+    }
+
+
+def sent(resource_type: str, place: str, actual: str | None, wanted: str | None) -> Next | None:
+    """Say what becomes of nodes when UpdateCluster gets what the file says; None where this place is no group's size.
+
+    UpdateCluster brings every group to the InstanceCount that it gets, and picks the nodes that leave at random
+    (developer guide, "Scaling down a SageMaker HyperPod cluster"); a group that it does not get is deleted, as some of
+    its pages say, or needs InstanceGroupsToDelete, as another one says.
+    """
+    found = _GROUP.fullmatch(place) if resource_type == CLUSTER else None
+    if found is None:
+        return None
+    name, member = found.groups()
+    if member == "InstanceCount" and actual is not None and wanted is not None:
+        return _resized(name, actual, wanted)
+    if member is not None:
+        return None
+    if wanted is None:
+        return Next(
+            effect="unknown",
+            sentence=(
+                f"Unknown: the update leaves group {name} out. AWS's pages differ on whether that alone deletes it with"
+                " its nodes; take it into the file first."
+            ),
+            nodes_lost=None,
+        )
+    if actual is None:
+        return Next(effect="makes", sentence=f"Makes group {name} again, with new nodes.")
+    return None
+
+
+def _resized(name: str, actual: str, wanted: str) -> Next | None:
+    if not (actual.isdecimal() and wanted.isdecimal()):
+        return None
+    difference = int(wanted) - int(actual)
+    if difference > 0:
+        return Next(effect="sets", sentence=f"Sets {name} from {actual} to {wanted}: {_nodes(difference)} made.")
+    return Next(
+        effect="sets",
+        sentence=(
+            f"Sets {name} from {actual} back to {wanted}: {_nodes(-difference)} terminated; HyperPod chooses which."
+        ),
+        nodes_lost=-difference,
+    )
+
+
+def _nodes(number: int) -> str:
+    return f"{count(number, 'node')} {'is' if number == 1 else 'are'}"
+
+
+def dated(aws: Api, differences: Sequence[Difference]) -> Iterator[Difference]:
+    """Say of each count since when it is another: by the last scaling that HyperPod tells of, where it does."""
+    times: dict[str, str] = {}
+    for each in differences:
+        if each.type != CLUSTER or not each.path.endswith("].InstanceCount"):
+            yield each
+            continue
+        if each.id not in times:
+            times[each.id] = _last_scaling(aws, each.id)
+        yield each.model_copy(update={"since": times[each.id]})
+
+
+def _last_scaling(aws: Api, cluster: str) -> str:
+    """Give when the last scaling of a cluster began (ListClusterOperations, botocore 1.44.5), empty where unknown."""
+    asked = {"Type": "Scaling", "SortBy": "CreationTime", "SortOrder": "Descending", "MaxResults": 1}
+    try:
+        rows = aws.call("sagemaker", "list_cluster_operations", ClusterName=cluster, **asked)
+        moment = rows["ClusterOperationSummaries"][0]["CreationTime"]
+    except (NotAnswered, NotFound, LookupError, TypeError):
+        return ""
+    if not isinstance(moment, datetime):
+        return ""
+    return f"last scaled {moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

@@ -1,0 +1,154 @@
+"""The HyperPod cluster, its policy and its quotas as SageMaker has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living import groups
+from hyperpod_cdk.living.look import TAGS, Kind, Look, Properties, reading, taken
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.templates.values import resolve
+
+_QUOTA: Final = "AWS::SageMaker::ComputeQuota"
+
+_OF_GROUP: Final = {
+    "InstanceType": "InstanceType",
+    "InstanceCount": "TargetCount",
+    "MinInstanceCount": "MinCount",
+    "ExecutionRole": "ExecutionRole",
+    "ThreadsPerCore": "ThreadsPerCore",
+    "LifeCycleConfig": "LifeCycleConfig",
+    "OnStartDeepHealthChecks": "OnStartDeepHealthChecks",
+    "TrainingPlanArn": "TrainingPlanArn",
+    "OverrideVpcConfig": "OverrideVpcConfig",
+    "ScheduledUpdateConfig": "ScheduledUpdateConfig",
+    "CapacityRequirements": "CapacityRequirements",
+    "NetworkInterface": "NetworkInterface",
+    "InstanceStorageConfigs": "InstanceStorageConfigs",
+    "ImageId": "DesiredImageId",
+    "ImageReleaseVersion": "DesiredImageReleaseVersion",
+    "EnvironmentConfig": "EnvironmentConfig",
+}
+"""What a member of a group in the template is called in DescribeCluster (botocore 1.44.5, both shapes).
+
+``TargetCount`` is what was asked for; ``CurrentCount`` is on its way there.
+"""
+
+_OF_PATCHING: Final = ("PatchingStrategy", "DeploymentConfig", "IdleWaitWindowInSeconds")
+
+
+def describe_cluster(aws: Api, name: str) -> Mapping[str, Any] | None:
+    """Give a HyperPod cluster by name or ARN as DescribeCluster does, None where there is none. Raises NotAnswered."""
+    try:
+        return aws.call("sagemaker", "describe_cluster", ClusterName=name)
+    except NotFound:
+        return None
+
+
+def _cluster(look: Look) -> Properties | None:
+    found = describe_cluster(look.aws, look.id)
+    if found is None:
+        return None
+    if "Eks" not in found.get("Orchestrator", {}):
+        raise NotAnswered(f"cluster {found.get('ClusterName', look.id)} runs Slurm or nothing yet, not EKS")
+    with reading("sagemaker:DescribeCluster"):
+        tags = look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=found["ClusterArn"])
+        return {
+            **taken(found, "ClusterName", "ClusterRole", "VpcConfig", "NodeRecovery", "NodeProvisioningMode"),
+            **taken(found, "Orchestrator", "TieredStorageConfig"),
+            "AutoScaling": taken(found.get("AutoScaling", {}), "Mode", "AutoScalerType"),
+            "InstanceGroups": [_group(row) for row in found.get("InstanceGroups", ())],
+            "RestrictedInstanceGroups": [_group(row) for row in found.get("RestrictedInstanceGroups", ())],
+            "ComputeQuotas": [{"Name": name} for name in _quotas_by_hand(look)],
+            "Tags": tags,
+        }
+
+
+def _quotas_by_hand(look: Look) -> list[str]:
+    """Give the names of quotas that no template has, where the templates have any: else governance is not theirs."""
+    ours = [resolve(look.deployed, each.stack, each.properties.get("Name")) for each in look.deployed.of_type(_QUOTA)]
+    if not ours:
+        return []
+    rows = look.aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=look.id)
+    return [str(row["Name"]) for row in rows if row["Name"] not in ours]
+
+
+def _group(row: Mapping[str, Any]) -> dict[str, Any]:
+    group = {"InstanceGroupName": row["InstanceGroupName"]}
+    group |= {ours: row[theirs] for ours, theirs in _OF_GROUP.items() if theirs in row}
+    if "InstanceRequirements" in row:
+        group["InstanceRequirements"] = {"InstanceTypes": row["InstanceRequirements"].get("DesiredInstanceTypes", [])}
+    kubernetes = row.get("KubernetesConfig", {})
+    group["KubernetesConfig"] = {
+        name: kubernetes[f"Desired{name}"] for name in ("Labels", "Taints") if kubernetes.get(f"Desired{name}")
+    }
+    patching = row.get("AutoPatchConfig")
+    if patching:
+        group["AutoPatchConfig"] = taken(patching, *_OF_PATCHING)
+    return group
+
+
+def _quota(look: Look) -> Properties | None:
+    found = look.found("sagemaker", "describe_compute_quota", ComputeQuotaId=look.id.rpartition("/")[2])
+    if found is None:
+        return None
+    with reading("sagemaker:DescribeComputeQuota"):
+        told = taken(found, "Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState")
+        return {**told, "Tags": _tags(look, found["ComputeQuotaArn"])}
+
+
+def _policy(look: Look) -> Properties | None:
+    asked = {"ClusterSchedulerConfigId": look.id.rpartition("/")[2]}
+    found = look.found("sagemaker", "describe_cluster_scheduler_config", **asked)
+    if found is None:
+        return None
+    with reading("sagemaker:DescribeClusterSchedulerConfig"):
+        arn = found["ClusterSchedulerConfigArn"]
+        return {**taken(found, "Name", "Description", "SchedulerConfig"), "Tags": _tags(look, arn)}
+
+
+def _tags(look: Look, arn: str) -> list[Any]:
+    return look.aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
+
+
+_GROUP: Final = r"(?:Restricted)?InstanceGroups\[[^\]]+\]"
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "AWS::SageMaker::Cluster": Kind(
+        properties=(
+            "ClusterName",
+            "ClusterRole",
+            "VpcConfig",
+            "NodeRecovery",
+            "NodeProvisioningMode",
+            "Orchestrator",
+            "AutoScaling",
+            "TieredStorageConfig",
+            "InstanceGroups",
+            "RestrictedInstanceGroups",
+            "Tags",
+        ),
+        read=_cluster,
+        state=groups.without_scaled,
+        made_by_hand=re.compile(
+            rf"{TAGS}|{_GROUP}|ComputeQuotas\[.+\]|(?:AutoScaling|TieredStorageConfig)\.Mode"
+            rf"|{_GROUP}\.(?:MinInstanceCount|TrainingPlanArn|KubernetesConfig\.(?:Labels|Taints)\b.*"
+            r"|OnStartDeepHealthChecks|ScheduledUpdateConfig\..*)"
+        ),
+        is_sent_whole=True,
+    ),
+    _QUOTA: Kind(
+        properties=("Name", "Description", "ComputeQuotaConfig", "ComputeQuotaTarget", "ActivationState", "Tags"),
+        read=_quota,
+        made_by_hand=re.compile(rf"{TAGS}|ComputeQuotaConfig\.ComputeQuotaResources\[.+\]"),
+    ),
+    "AWS::SageMaker::ClusterSchedulerConfig": Kind(
+        properties=("Name", "Description", "SchedulerConfig", "Tags"),
+        read=_policy,
+        made_by_hand=re.compile(rf"{TAGS}|SchedulerConfig\.PriorityClasses\[.+\]"),
+    ),
+}

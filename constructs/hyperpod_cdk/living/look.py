@@ -1,0 +1,153 @@
+"""How one type of resource is compared: how AWS is asked for it, and what of its template is then compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.facts import UNTOLD, canonical, holds_untold
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.values import resolve
+
+Properties = Mapping[str, Any]
+
+TAGS: Final = r"Tags\[(?!aws:).+\]"
+"""Tags that somebody may have added: ``aws:`` ones are AWS's own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One resource that stands: what its deployed template says, references resolved, and by which ID AWS has it."""
+
+    aws: Api
+    deployed: Assembly
+    resource: Resource
+    stated: Properties
+    id: str
+
+    def found(self, service: str, operation: str, *missing: str, **params: Any) -> Mapping[str, Any] | None:
+        """Make one call, once in a run; None where AWS says by a code of ``missing`` that there is no such thing.
+
+        Raises NotAnswered.
+        """
+        try:
+            return self.aws.call(service, operation, **params)
+        except NotFound:
+            return None
+        except Refused as refused:
+            if refused.code in missing:
+                return None
+            raise
+
+
+Read = Callable[[Look], Properties | None]
+"""Gives what AWS has in the form of the template, None where it has no such thing. Raises NotAnswered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated:
+    """What one template says of a resource that AWS has by an ID: the properties that count, references resolved."""
+
+    assembly: Assembly
+    resource: Resource
+    properties: Properties
+    id: str
+
+
+State = Callable[[Stated], Properties]
+"""Brings what a template says into the form of ``Read``; other resources of it may add to it. Raises NotAnswered."""
+
+
+def as_stated(stated: Stated) -> Properties:
+    """Take the properties as the template says them."""
+    return stated.properties
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """How one type is compared.
+
+    ``properties`` are those of the template that count, ``state`` brings them into the form of ``read``.
+    ``made_by_hand`` matches places that count where only AWS has them; everywhere else what the template does not state
+    is AWS's default. ``is_sent_whole``: its handler is taken to send all of it with any change of its template.
+    """
+
+    properties: tuple[str, ...]
+    read: Read
+    state: State = as_stated
+    made_by_hand: re.Pattern[str] = field(default=re.compile(TAGS))
+    is_sent_whole: bool = False
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn an answer that lost something on its way into NotAnswered: it is no proof of anything."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise NotAnswered(f"the answer to {what} cannot be read: {detail}") from None
+
+
+def taken(answer: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Give those members of an answer that are there."""
+    return {name: answer[name] for name in names if name in answer}
+
+
+def siblings(assembly: Assembly, resource_type: str, *, of: tuple[str, str]) -> list[dict[str, Any]]:
+    """Give the resolved properties of all resources of a type whose property, ``of``, has a value."""
+    name, value = of
+    resolved = (resolve(assembly, each.stack, dict(each.properties)) for each in assembly.of_type(resource_type))
+    return [each for each in resolved if isinstance(each, dict) and each.get(name) == value]
+
+
+def parsed_policy(document: Any) -> Any:
+    """Give a policy as data; services give it as text."""
+    return json.loads(document) if isinstance(document, str) else document
+
+
+def statements(document: Any) -> list[dict[str, Any]]:
+    """Give the statements of an IAM policy by name, each as one value: one action or a list of it are the same."""
+    found = document.get("Statement", []) if isinstance(document, Mapping) else []
+    named: dict[str, Any] = {}
+    for each in found if isinstance(found, (list, tuple)) else [found]:
+        row = _statement(each)
+        name = str(row.get("Sid") or f"{row.get('Effect')} {', '.join(map(str, row.get('Action', [])))}")
+        number = 2
+        while (key := name if name not in named else f"{name} #{number}") in named:
+            number += 1
+        named[key] = UNTOLD if holds_untold(row) else canonical(row)
+    return [{"Key": key, "Value": value} for key, value in named.items()]
+
+
+def with_statements(stated: Stated) -> Properties:
+    """Give properties whose PolicyDocument is compared statement by statement."""
+    return {**stated.properties, "PolicyDocument": statements(stated.properties.get("PolicyDocument"))}
+
+
+def _statement(statement: Mapping[str, Any]) -> dict[str, Any]:
+    lists = ("Action", "NotAction", "Resource", "NotResource")
+    listed = {name: _listed(statement[name]) for name in lists if name in statement}
+    principals = {name: _principal(statement[name]) for name in ("Principal", "NotPrincipal") if name in statement}
+    conditions = {
+        operator: {key: _listed(value) for key, value in keys.items()}
+        for operator, keys in (statement.get("Condition") or {}).items()
+    }
+    return {**statement, **listed, **principals, **({"Condition": conditions} if conditions else {})}
+
+
+def _principal(principal: Any) -> Any:
+    if principal == "*":
+        return {"AWS": ["*"]}
+    return {kind: _listed(value) for kind, value in principal.items()} if isinstance(principal, Mapping) else principal
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]

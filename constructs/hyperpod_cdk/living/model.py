@@ -1,0 +1,163 @@
+"""Drift and status as data: what ``--format json`` writes and what every rendering reads. Schemas are published."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from hyperpod_cdk.findings import passed
+from hyperpod_cdk.review.model import Model
+
+Effect = Literal["nothing", "sets", "agrees", "makes", "deletes", "fails", "unknown"]
+"""What the next deployment does about a difference; ``agrees``: the file says what AWS has."""
+
+
+class Next(Model):
+    """What the next deployment does about a difference: that of the files as they are."""
+
+    effect: Effect
+    sentence: str
+    """For a reader, with what becomes of nodes."""
+    nodes_lost: int | None = 0
+    """Nodes that it takes away; null where that is not known."""
+    later: str = ""
+    """What a deployment after it would do, once the resource is in the change; empty where that is the same."""
+
+
+class Difference(Model):
+    """One place where AWS has something else than the last deployment wrote."""
+
+    stack: str
+    resource: str
+    """The construct's path in its stack, else the logical ID."""
+    type: str
+    id: str
+    """The physical ID."""
+    path: str
+    """The place in the resource, such as ``InstanceGroups[h100].InstanceCount``; empty: the whole resource."""
+    deployed: str | None
+    """What the last deployment wrote; null: it wrote nothing there."""
+    file: str | None
+    """What the files as they are would write; null: nothing."""
+    actual: str | None
+    """What AWS has; null: it has nothing there."""
+    next: Next
+    since: str = ""
+    """When AWS began to change it, where AWS tells; nobody is named: HyperPod's operations have no "who"."""
+
+
+class Unread(Model):
+    """What could not be looked at. It never counts as clean."""
+
+    what: str
+    reason: str
+    action: str = ""
+    """The IAM action that was missing, where that was the reason."""
+    aws_said: str = ""
+
+
+class Drift(Model):
+    """Every difference between the last deployment and what AWS has, and what was not looked at."""
+
+    environment: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where something differs, null where something could not be looked at, true where all is as deployed."""
+    differences: tuple[Difference, ...] = ()
+    skipped: tuple[Unread, ...] = ()
+    compared: dict[str, int] = Field(default={})
+    """How many resources of each type were compared with AWS."""
+    not_compared: dict[str, int] = Field(default={})
+    """How many resources of each type this version does not compare."""
+    notes: tuple[str, ...] = ()
+
+
+def outcome(differences: tuple[Difference, ...], skipped: tuple[Unread, ...]) -> bool | None:
+    """Give the one answer of a look, as every verb does."""
+    return passed(refuses=bool(differences), is_whole=not skipped)
+
+
+class Reason(Model):
+    """Why nodes of a group fail, in HyperPod's words."""
+
+    text: str
+    nodes: int
+
+
+class Group(Model):
+    """One instance group now; what of its nodes is null could not be read."""
+
+    name: str
+    instance_type: str
+    status: str
+    in_file: int | None
+    """The count of the file; null where Karpenter sets it or the file does not have the group."""
+    is_in_file: bool
+    target: int
+    """How many nodes HyperPod is asked for."""
+    running: int | None
+    failing: int | None
+    checking: int | None
+    """Nodes under deep health checks."""
+    changing: int | None
+    """Nodes that are made, updated or shut down."""
+    reasons: tuple[Reason, ...] = ()
+    software: str = ""
+    software_status: str = ""
+    plan: str = ""
+    """ARN of its training plan."""
+
+
+class Event(Model):
+    """A warning or an error of the last day."""
+
+    time: str
+    level: str
+    group: str
+    node: str
+    text: str
+
+
+class Plan(Model):
+    """A training plan that a group stands on."""
+
+    name: str
+    status: str
+    nodes_leave: str
+    """When HyperPod takes its nodes, an hour before it ends; empty where AWS does not tell its end."""
+    hours_left: float | None
+    """Until then."""
+    total: int | None
+    available: int | None
+    unhealthy: int | None
+
+
+class FileSystem(Model):
+    """A file system that the environment's stacks made."""
+
+    id: str
+    name: str
+    lifecycle: str
+    capacity_gib: int
+    """0 where the capacity is elastic."""
+    reason: str = ""
+
+
+class Status(Model):
+    """What a cluster does now."""
+
+    environment: str
+    cluster: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where something fails or has ended, null where something could not be looked at."""
+    status: str = "unknown"
+    failure: str = ""
+    groups: tuple[Group, ...] = ()
+    events: tuple[Event, ...] = ()
+    plans: tuple[Plan, ...] = ()
+    file_systems: tuple[FileSystem, ...] = ()
+    skipped: tuple[Unread, ...] = ()

@@ -1,0 +1,158 @@
+"""What is deployed with the IDs that AWS gave, so that a template's references become what AWS's answers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.review.deployed import Api, read_deployed
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
+
+Ids = Mapping[tuple[str, str], str]
+"""Physical IDs by stack and logical ID."""
+
+_SAME_AS_ID: Final = frozenset(
+    {
+        ("AWS::EC2::SecurityGroup", "GroupId"),
+        ("AWS::EC2::SecurityGroup", "Id"),
+        ("AWS::EC2::Subnet", "SubnetId"),
+        ("AWS::EC2::VPC", "VpcId"),
+        ("AWS::EC2::RouteTable", "RouteTableId"),
+        ("AWS::EC2::InternetGateway", "InternetGatewayId"),
+        ("AWS::EC2::NatGateway", "NatGatewayId"),
+        ("AWS::EC2::VPCEndpoint", "Id"),
+        ("AWS::SageMaker::Cluster", "ClusterArn"),
+        ("AWS::FSx::FileSystem", "Id"),
+        ("AWS::KMS::Key", "KeyId"),
+        ("AWS::EKS::Cluster", "Name"),
+        ("AWS::APS::Workspace", "Arn"),
+        ("AWS::Grafana::Workspace", "Id"),
+    }
+)
+"""Attributes that are the physical ID itself (CloudFormation template reference, return values of each type)."""
+
+_MADE: Final = {
+    ("AWS::IAM::Role", "Arn"): "arn:{partition}:iam::{account}:role{path}{id}",
+    ("AWS::EKS::Cluster", "Arn"): "arn:{partition}:eks:{region}:{account}:cluster/{id}",
+    ("AWS::Grafana::Workspace", "Arn"): "arn:{partition}:grafana:{region}:{account}:/workspaces/{id}",
+    ("AWS::APS::Workspace", "WorkspaceId"): "{name}",
+    ("AWS::S3::Bucket", "Arn"): "arn:{partition}:s3:::{id}",
+    ("AWS::KMS::Key", "Arn"): "arn:{partition}:kms:{region}:{account}:key/{id}",
+}
+"""Attributes that are made of the physical ID (service authorization reference, resource types); ``name`` is the last
+part of an ARN."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Living:
+    """What is deployed and the head, references to what stands replaced by its IDs; ``ids`` are those.
+
+    ``statuses`` are those of the stacks that are there.
+    """
+
+    deployed: Assembly
+    head: Assembly
+    ids: Ids
+    statuses: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def read_living(aws: Api, head: Assembly) -> Living:
+    """Read the deployed stacks of the head's environment and the IDs of what is in them.
+
+    Raises AssemblyError where CloudFormation does not answer: nothing can be compared then.
+    """
+    found = read_deployed(aws, head)
+    names = [stack.name for stack in found.base.stacks]
+    listed = together(
+        lambda name: aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=name),
+        names,
+    )
+    ids: dict[tuple[str, str], str] = {}
+    for name, rows in zip(names, listed, strict=True):
+        if isinstance(rows, NotAnswered):
+            raise AssemblyError(f"what is deployed cannot be read: {rows.sentence}")
+        ids |= {
+            (name, str(row["LogicalResourceId"])): str(row["PhysicalResourceId"])
+            for row in rows
+            if row.get("PhysicalResourceId")
+        }
+    return Living(
+        deployed=grounded(found.base, ids),
+        head=grounded(found.head, ids),
+        ids=ids,
+        statuses=found.statuses,
+        notes=found.notes,
+    )
+
+
+def grounded(assembly: Assembly, ids: Ids) -> Assembly:
+    """Give an assembly in whose templates every reference to what stands is what AWS calls it."""
+    return replace(assembly, stacks=tuple(_grounded(stack, ids) for stack in assembly.stacks))
+
+
+def _grounded(stack: Stack, ids: Ids) -> Stack:
+    partition = (regions.partition_of(stack.region) or "") if stack.region else ""
+
+    pseudo = {"AWS::Partition": partition, "AWS::URLSuffix": regions.dns_suffix(partition)} if partition else {}
+
+    def told(value: Any) -> Any:
+        if isinstance(value, list):
+            return [told(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if len(value) == 1:
+            if value.get("Ref") in pseudo:
+                return pseudo[value["Ref"]]
+            name = value.get("Ref")
+            if isinstance(name, str) and (stack.name, name) in ids and name in stack.resources:
+                return ids[stack.name, name]
+            attribute = value.get("Fn::GetAtt")
+            if isinstance(attribute, str):
+                attribute = attribute.split(".", 1)
+            if isinstance(attribute, list) and len(attribute) == 2:
+                found = _attribute(stack, ids, str(attribute[0]), attribute[1], partition)
+                return value if found is None else found
+        return {key: told(each) for key, each in value.items()}
+
+    return replace(
+        stack,
+        template={
+            **stack.template,
+            "Resources": {
+                name: {**body, "Properties": told(body["Properties"])}
+                if isinstance(body, dict) and isinstance(body.get("Properties"), dict)
+                else body
+                for name, body in stack.template.get("Resources", {}).items()
+            },
+            "Outputs": told(stack.template.get("Outputs", {})),
+        },
+    )
+
+
+def _attribute(stack: Stack, ids: Ids, name: str, attribute: object, partition: str) -> str | None:
+    physical = ids.get((stack.name, name))
+    resource = stack.resources.get(name)
+    if physical is None or resource is None:
+        return None
+    if (resource.type, attribute) in _SAME_AS_ID:
+        return physical
+    if (resource.type, attribute) in _MADE and partition and stack.account:
+        return _MADE[resource.type, str(attribute)].format(
+            partition=partition,
+            region=stack.region,
+            account=stack.account,
+            id=physical,
+            name=physical.rpartition("/")[2],
+            path=_path(resource),
+        )
+    return None
+
+
+def _path(resource: Resource) -> str:
+    path = resource.properties.get("Path", "/")
+    return path if isinstance(path, str) else "/"

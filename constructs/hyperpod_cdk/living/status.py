@@ -1,0 +1,225 @@
+"""What the nodes of a cluster do now: wanted, running, failing and why, events, plans, file systems."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config.recorded_plans import RECLAIM
+from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+
+RECENT: Final = timedelta(hours=24)
+"""How far back warnings and errors are told."""
+
+MOST_EVENTS: Final = 10
+_MOST_REASONS: Final = 5
+_RUNNING: Final = "Running"
+_FAILING: Final = ("Failure", "NotFound")
+_CHECKING: Final = "DeepHealthCheckInProgress"
+_TOLD: Final = ("Warn", "Error")
+"""Levels of events that are told (botocore 1.44.5, ClusterEventLevel)."""
+
+_HEALTHY: Final = "InService"
+_OF_FILE_SYSTEM: Final = "AVAILABLE"
+_PLAN_WORKS: Final = ("Active", "Scheduled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the file says of a cluster: names by which AWS has it. A count is None where Karpenter sets it."""
+
+    environment: str
+    cluster: str
+    counts: Mapping[str, int | None]
+
+
+def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
+    """Ask what the cluster does at this moment; ``now`` is aware and in UTC. What is not answered is skipped."""
+    skipped: list[Unread] = []
+
+    def told(what: str, answer: Any) -> Any:
+        if isinstance(answer, NotAnswered):
+            skipped.append(Unread(what=what, reason=answer.reason, action=answer.action, aws_said=answer.said))
+            return None
+        return answer
+
+    questions: tuple[Callable[[], Any], ...] = (
+        lambda: describe_cluster(aws, wanted.cluster) or {},
+        lambda: _nodes(aws, wanted.cluster),
+        lambda: _events(aws, wanted.cluster, now),
+        lambda: _file_systems(aws, wanted.environment),
+    )
+    described, nodes, events, file_systems = together(lambda ask: ask(), questions)
+    cluster = told("the cluster", described)
+    if cluster == {}:
+        verdict = f"There is no HyperPod cluster {wanted.cluster} in this account and region."
+        return Status(environment=wanted.environment, cluster=wanted.cluster, verdict=verdict, passed=None)
+    cluster = cluster or {}
+    if cluster and "Eks" not in cluster.get("Orchestrator", {}):
+        skipped.append(
+            Unread(what="the cluster", reason=f"cluster {wanted.cluster} runs Slurm or nothing yet, not EKS")
+        )
+    rows = told("nodes", nodes)
+    groups: tuple[Group, ...] = ()
+    plans: list[Plan] = []
+    try:
+        with reading("sagemaker:DescribeCluster"):
+            of_cluster = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+            groups = tuple(_group(each, rows, wanted) for each in of_cluster)
+            arns = dict.fromkeys(each.plan for each in groups if each.plan)
+    except NotAnswered as missing:
+        told("groups", missing)
+        arns = {}
+    for arn, answer in zip(arns, together(lambda each: _plan(aws, each, now), arns), strict=True):
+        found = told(f"training plan {arn.rpartition('/')[2]}", answer)
+        plans += [found] if found is not None else []
+    state = str(cluster.get("ClusterStatus", "unknown"))
+    volumes = told("file systems", file_systems)
+    recent = told("events", events)
+    wrong = [
+        *([f"the cluster is {state}"] if cluster and state != _HEALTHY else []),
+        *(f"{each.name}: {count(each.failing, 'node')} failing" for each in groups if each.failing),
+        *(f"plan {each.name} is {each.status}" for each in plans if each.status not in _PLAN_WORKS),
+        *(
+            f"file system {each.name} is {each.lifecycle}"
+            for each in volumes or ()
+            if each.lifecycle != _OF_FILE_SYSTEM
+        ),
+    ]
+    return Status(
+        environment=wanted.environment,
+        cluster=wanted.cluster,
+        verdict=_verdict(wrong, groups, skipped),
+        passed=passed(refuses=bool(wrong), is_whole=not skipped),
+        status=state,
+        failure=str(cluster.get("FailureMessage", "")),
+        groups=groups,
+        events=recent or (),
+        plans=tuple(plans),
+        file_systems=volumes or (),
+        skipped=tuple(skipped),
+    )
+
+
+def _verdict(wrong: Sequence[str], groups: Sequence[Group], skipped: Sequence[Unread]) -> str:
+    end = f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
+    running = sum(each.running or 0 for each in groups)
+    if not groups and not wrong:
+        return f"Nothing is known of its nodes{end}."
+    if any(each.running is None for each in groups):
+        return f"{'; '.join(wrong) or 'nothing is known to be wrong'}{end}."
+    at_work = f"{running} of {sum(each.target for each in groups)} nodes run"
+    return f"{'; '.join([at_work, *wrong])}{end}."
+
+
+def _nodes(aws: Api, cluster: str) -> list[Any]:
+    # a node that is still being provisioned is listed only with its logical ID
+    try:
+        return aws.pages(
+            "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster, IncludeNodeLogicalIds=True
+        )
+    except NotFound:
+        return []
+
+
+def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wanted: Wanted) -> Group:
+    name = str(row["InstanceGroupName"])
+    mine = None if nodes is None else [each for each in nodes if each["InstanceGroupName"] == name]
+    states = Counter(str(each["InstanceStatus"]["Status"]) for each in mine or ())
+    reasons = Counter(
+        str(each["InstanceStatus"].get("Message") or "no reason is given")
+        for each in mine or ()
+        if each["InstanceStatus"]["Status"] in _FAILING
+    )
+    types = row.get("InstanceRequirements", {}).get("CurrentInstanceTypes", [])
+    others = sum(states.values()) - states[_RUNNING] - states[_CHECKING] - sum(states[each] for each in _FAILING)
+    return Group(
+        name=name,
+        instance_type=str(row.get("InstanceType") or ", ".join(types)),
+        status=str(row.get("Status", "unknown")),
+        in_file=wanted.counts.get(name),
+        is_in_file=name in wanted.counts,
+        target=int(row["TargetCount"]),
+        running=None if mine is None else states[_RUNNING],
+        failing=None if mine is None else sum(states[each] for each in _FAILING),
+        checking=None if mine is None else states[_CHECKING],
+        changing=None if mine is None else others,
+        reasons=tuple(Reason(text=text, nodes=number) for text, number in reasons.most_common(_MOST_REASONS)),
+        software=str(row.get("CurrentImageReleaseVersion", "")),
+        software_status=str(row.get("ImageVersionStatus", "")),
+        plan=str(row.get("TrainingPlanArn", "")),
+    )
+
+
+def _events(aws: Api, cluster: str, now: datetime) -> tuple[Event, ...]:
+    """Give the newest warnings and errors; one page of the newest is asked for, and no more."""
+    asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 100, "EventTimeAfter": now - RECENT}
+    try:
+        found = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, **asked)
+    except NotFound:
+        return ()
+    with reading("sagemaker:ListClusterEvents"):
+        return tuple(
+            Event(
+                time=_moment(each["EventTime"]),
+                level=str(each.get("EventLevel", "")),
+                group=str(each.get("InstanceGroupName", "")),
+                node=str(each.get("InstanceId", "")),
+                text=str(each.get("Description", "")),
+            )
+            for each in found["Events"]
+            if each.get("EventLevel") in _TOLD
+        )[:MOST_EVENTS]
+
+
+def _plan(aws: Api, arn: str, now: datetime) -> Plan:
+    try:
+        found = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+    with reading("sagemaker:DescribeTrainingPlan"):
+        end = found.get("EndTime")
+        leave = end - RECLAIM if isinstance(end, datetime) else None
+        hours = None if leave is None else round((leave - now).total_seconds() / 3600, 1)
+        return Plan(
+            name=str(found.get("TrainingPlanName", arn.rpartition("/")[2])),
+            status=str(found["Status"]),
+            nodes_leave="" if leave is None else _moment(leave),
+            hours_left=hours,
+            total=found.get("TotalInstanceCount"),
+            available=found.get("AvailableInstanceCount"),
+            unhealthy=found.get("UnhealthyInstanceCount"),
+        )
+
+
+def _file_systems(aws: Api, environment: str) -> tuple[FileSystem, ...]:
+    """Give the file systems that carry a name of this environment, as its stacks give them."""
+    rows = aws.pages("fsx", "describe_file_systems", "FileSystems")
+    with reading("fsx:DescribeFileSystems"):
+        named = [({tag["Key"]: tag["Value"] for tag in row.get("Tags", ())}.get("Name", ""), row) for row in rows]
+        return tuple(
+            FileSystem(
+                id=str(row["FileSystemId"]),
+                name=name,
+                lifecycle=str(row["Lifecycle"]),
+                capacity_gib=int(row.get("StorageCapacity") or 0),
+                reason=str(row.get("FailureDetails", {}).get("Message", "")),
+            )
+            for name, row in named
+            if name.startswith(f"{environment}-")
+        )
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

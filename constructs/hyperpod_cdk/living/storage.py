@@ -1,0 +1,133 @@
+"""File systems, buckets and keys as their services have them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from hyperpod_cdk.living.look import (
+    Kind,
+    Look,
+    Properties,
+    Stated,
+    parsed_policy,
+    reading,
+    statements,
+    taken,
+    with_statements,
+)
+
+_NO_BUCKET: Final = "NoSuchBucket"
+
+
+def _file_system(look: Look) -> Properties | None:
+    found = look.found("fsx", "describe_file_systems", "FileSystemNotFound", FileSystemIds=[look.id])
+    if found is None:
+        return None
+    with reading("fsx:DescribeFileSystems"):
+        (one,) = found["FileSystems"]
+        return taken(
+            one,
+            "FileSystemType",
+            "FileSystemTypeVersion",
+            "StorageCapacity",
+            "StorageType",
+            "SubnetIds",
+            "LustreConfiguration",
+            "Tags",
+        )
+
+
+def _bucket(look: Look) -> Properties | None:
+    name = {"Bucket": look.id}
+    versioning = look.found("s3", "get_bucket_versioning", _NO_BUCKET, **name)
+    if versioning is None:
+        return None
+    encryption = look.found("s3", "get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError", **name)
+    access = look.found("s3", "get_public_access_block", "NoSuchPublicAccessBlockConfiguration", **name)
+    tags = look.found("s3", "get_bucket_tagging", "NoSuchTagSet", **name)
+    with reading("s3:GetBucketEncryption"):
+        rules = ((encryption or {}).get("ServerSideEncryptionConfiguration") or {}).get("Rules", [])
+        return {
+            "VersioningConfiguration": taken(versioning, "Status"),
+            "PublicAccessBlockConfiguration": (access or {}).get("PublicAccessBlockConfiguration", {}),
+            "BucketEncryption": {
+                "ServerSideEncryptionConfiguration": [
+                    {
+                        "ServerSideEncryptionByDefault": {
+                            "SSEAlgorithm": rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"],
+                            "KMSMasterKeyID": rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID"),
+                        },
+                        "BucketKeyEnabled": rule.get("BucketKeyEnabled", False),
+                    }
+                    for rule in rules
+                    if "ApplyServerSideEncryptionByDefault" in rule
+                ]
+            },
+            "Tags": (tags or {}).get("TagSet", []),
+        }
+
+
+def _bucket_policy(look: Look) -> Properties | None:
+    found = look.found("s3", "get_bucket_policy", _NO_BUCKET, "NoSuchBucketPolicy", Bucket=look.stated["Bucket"])
+    if found is None:
+        return None
+    with reading("s3:GetBucketPolicy"):
+        return {"Bucket": look.stated["Bucket"], "PolicyDocument": statements(parsed_policy(found["Policy"]))}
+
+
+def _key(look: Look) -> Properties | None:
+    found = look.found("kms", "describe_key", "NotFoundException", KeyId=look.id)
+    if found is None:
+        return None
+    policy = look.aws.call("kms", "get_key_policy", KeyId=look.id, PolicyName="default")
+    rotation = look.aws.call("kms", "get_key_rotation_status", KeyId=look.id)
+    with reading("kms:GetKeyPolicy"):
+        state = found["KeyMetadata"]["KeyState"]
+        return {
+            "EnableKeyRotation": rotation["KeyRotationEnabled"],
+            "KeyPolicy": statements(parsed_policy(policy["Policy"])),
+            "KeyState": state,
+        }
+
+
+def _of_key(stated: Stated) -> Properties:
+    is_enabled = stated.properties.get("Enabled", True)
+    return {
+        **{name: each for name, each in stated.properties.items() if name != "Enabled"},
+        "KeyPolicy": statements(stated.properties.get("KeyPolicy")),
+        "KeyState": "Enabled" if str(is_enabled).lower() == "true" else "Disabled",
+    }
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "AWS::FSx::FileSystem": Kind(
+        properties=(
+            "FileSystemType",
+            "FileSystemTypeVersion",
+            "StorageCapacity",
+            "StorageType",
+            "SubnetIds",
+            "LustreConfiguration",
+            "Tags",
+        ),
+        read=_file_system,
+    ),
+    "AWS::S3::Bucket": Kind(
+        properties=("VersioningConfiguration", "PublicAccessBlockConfiguration", "BucketEncryption", "Tags"),
+        read=_bucket,
+    ),
+    "AWS::S3::BucketPolicy": Kind(
+        properties=("Bucket", "PolicyDocument"),
+        read=_bucket_policy,
+        state=with_statements,
+        made_by_hand=re.compile(r"PolicyDocument\[.+\]"),
+    ),
+    "AWS::KMS::Key": Kind(
+        properties=("EnableKeyRotation", "KeyPolicy", "Enabled"),
+        read=_key,
+        state=_of_key,
+        made_by_hand=re.compile(r"KeyPolicy\[.+\]"),
+    ),
+}

@@ -1,0 +1,86 @@
+"""Nodes that a deployment would take away and that no deployment made: of groups that were scaled beside the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.living.groups import CLUSTER, sent
+from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.templates.assembly import Assembly, Resource
+from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
+from hyperpod_cdk.templates.values import resolve
+
+UNSEEN: Final = "Whether it takes nodes away that no deployment made could not be looked at: {why}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """What a deployment takes away beside what its templates say; ``unseen`` is why that was not looked at."""
+
+    sentences: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+def taken(aws: Api, base: Assembly, head: Assembly) -> Taken:
+    """Look at the groups of each deployed HyperPod cluster that the head changes, reading only.
+
+    A cluster whose template stays as it is keeps its nodes: CloudFormation does not touch it.
+    """
+    changed = {(each.resource.stack, each.resource.logical_id) for each in compare(base, head)}
+    sentences: list[str] = []
+    unseen: list[str] = []
+    for cluster in base.of_type(CLUSTER):
+        if (cluster.stack, cluster.logical_id) not in changed:
+            continue
+        try:
+            sentences += _of_cluster(aws, base, head, cluster)
+        except NotAnswered as missing:
+            unseen.append(UNSEEN.format(why=missing.sentence))
+    return Taken(sentences=tuple(sentences), unseen=tuple(unseen))
+
+
+def _of_cluster(aws: Api, base: Assembly, head: Assembly, cluster: Resource) -> Iterator[str]:
+    name = resolve(base, cluster.stack, cluster.properties.get("ClusterName"))
+    if not isinstance(name, str):
+        raise NotAnswered(f"the template does not tell the name of {cluster.name}")
+    found = describe_cluster(aws, name)
+    if found is None:
+        return
+    before, after = _groups(base, cluster), _groups(head, cluster)
+    with reading("sagemaker:DescribeCluster"):
+        rows = [*found.get("InstanceGroups", ()), *found.get("RestrictedInstanceGroups", ())]
+        targets = {str(row["InstanceGroupName"]): int(row["TargetCount"]) for row in rows}
+    for group, target in targets.items():
+        old, new = before.get(group), after.get(group)
+        if any(each is not None and each.count is None for each in (old, new)):
+            # Karpenter's, or known at deployment only
+            continue
+        if old is not None and old.count == target:
+            continue
+        sentence = _sentence(group, target, old, new)
+        if sentence:
+            yield sentence
+
+
+def _groups(assembly: Assembly, cluster: Resource) -> Mapping[str, InstanceGroup]:
+    return {
+        each.name: each
+        for each in instance_groups(assembly)
+        if (each.cluster.stack, each.cluster.logical_id) == (cluster.stack, cluster.logical_id)
+    }
+
+
+def _sentence(group: str, target: int, old: InstanceGroup | None, new: InstanceGroup | None) -> str:
+    if new is None and old is not None:
+        return f"Deletes group {group}, which has {count(target, 'node')} and not {old.count} as was deployed."
+    place = f"InstanceGroups[{group}]"
+    wanted = None if new is None else str(new.count)
+    found = sent(CLUSTER, f"{place}.InstanceCount" if wanted else place, str(target), wanted)
+    return found.sentence if found is not None and found.nodes_lost != 0 else ""

@@ -1,0 +1,88 @@
+"""Letters that GetTemplate does not give back: of each that is not ASCII CloudFormation makes a question mark.
+
+The CDK CLI knows it, too: ``cdk diff`` compares with a template of which it has done the same (2.1148.1,
+``mangleLikeCloudFormation``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from hyperpod_cdk.templates.difference import NAMES
+
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+
+
+def mangled(value: Any) -> Any:
+    """Give what GetTemplate gives of a value: a question mark for each letter that is not ASCII."""
+    if isinstance(value, str):
+        return _NOT_ASCII.sub("?", value)
+    if isinstance(value, list):
+        return [mangled(each) for each in value]
+    if isinstance(value, dict):
+        return {mangled(name): mangled(each) for name, each in value.items()}
+    return value
+
+
+def restored(deployed: Any, head: Any) -> tuple[Any, int]:
+    """Give what is deployed with the head's letters wherever the head's value would come back just so, and how many.
+
+    A value that differs in nothing but such letters so counts as the head's: CloudFormation does not tell them apart.
+    """
+    found = _Restoring()
+    return found.of(deployed, head), found.number
+
+
+class _Restoring:
+    def __init__(self) -> None:
+        self.number = 0
+
+    def of(self, deployed: Any, head: Any) -> Any:
+        if isinstance(deployed, str) and isinstance(head, str):
+            if deployed == head or deployed != mangled(head):
+                return deployed
+            self.number += 1
+            return head
+        if isinstance(deployed, dict) and isinstance(head, dict):
+            return self._members(deployed, head)
+        if isinstance(deployed, list) and isinstance(head, list):
+            return self._items(deployed, head)
+        return deployed
+
+    def _members(self, deployed: dict[str, Any], head: dict[str, Any]) -> dict[str, Any]:
+        names = {mangled(name): name for name in head if name not in deployed}
+        found = {}
+        for key, value in deployed.items():
+            name = key if key in head else names.get(key, key)
+            self.number += name != key
+            found[name] = self.of(value, head.get(name))
+        return found
+
+    def _items(self, deployed: list[Any], head: list[Any]) -> list[Any]:
+        """Restore items each from its own: the same one, the one of the same name, else the one of the same place."""
+        left = dict(enumerate(head))
+        own: dict[int, Any] = {}
+        for is_same in _SAME:
+            for place, item in enumerate(deployed):
+                found = next((other for other, each in left.items() if is_same(item, each)), None)
+                if place not in own and found is not None:
+                    own[place] = left.pop(found)
+        if len(deployed) == len(head):
+            own |= {place: left[place] for place in range(len(deployed)) if place not in own and place in left}
+        return [self.of(item, own.get(place)) for place, item in enumerate(deployed)]
+
+
+def _is_named_alike(deployed: Any, head: Any) -> bool:
+    if not isinstance(deployed, dict) or not isinstance(head, dict):
+        return False
+    name = next((each for each in NAMES if isinstance(deployed.get(each), str)), None)
+    return name is not None and deployed[name] == mangled(head.get(name))
+
+
+_SAME: Final[tuple[Callable[[Any, Any], bool], ...]] = (
+    lambda deployed, head: bool(deployed == head),
+    lambda deployed, head: bool(deployed == mangled(head)),
+    _is_named_alike,
+)

@@ -1,0 +1,159 @@
+"""What the events of a stack tell of a failure: which resource failed first, why, and what was undone or not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+Event = Mapping[str, Any]
+
+_STACK: Final = "AWS::CloudFormation::Stack"
+
+_BEGINS: Final = {
+    "CREATE": "CREATE_IN_PROGRESS",
+    "ROLLBACK": "CREATE_IN_PROGRESS",
+    "UPDATE": "UPDATE_IN_PROGRESS",
+    "DELETE": "DELETE_IN_PROGRESS",
+    "IMPORT": "IMPORT_IN_PROGRESS",
+}
+"""With which status of the stack an operation begins, by the first word of the status in which it has ended."""
+
+_UNDOES: Final = {
+    "ROLLBACK_FAILED": ("ROLLBACK_IN_PROGRESS", "DELETE_FAILED"),
+    "UPDATE_ROLLBACK_FAILED": ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_FAILED"),
+    "IMPORT_ROLLBACK_FAILED": ("IMPORT_ROLLBACK_IN_PROGRESS", "IMPORT_ROLLBACK_FAILED"),
+    "DELETE_FAILED": ("DELETE_IN_PROGRESS", "DELETE_FAILED"),
+}
+"""With which status what failed last began, and the status of the resources at which it failed, by the stack's."""
+
+_STABLE: Final = frozenset(
+    {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
+)
+"""Statuses to which RollbackStack goes back; without one it takes away all of a stack (API reference)."""
+
+_CANCELLED: Final = re.compile(r"(Resource|Stack) \w+ cancelled\.?", re.IGNORECASE)
+"""What CloudFormation writes of a resource that it stopped because another one had failed."""
+
+_REPLACES: Final = "requires the creation of a new physical resource"
+"""How CloudFormation says that an update makes another one in a resource's place."""
+
+_HANDLER: Final = re.compile(r'Resource handler returned message: "(.*)" \(RequestToken: [^)]*\)', re.DOTALL)
+_CUSTOM: Final = re.compile(
+    r"Received response status \[FAILED\] from custom resource\. Message returned: (.*?)(?: \(RequestId: [^)]*\))?",
+    re.DOTALL,
+)
+_REQUEST: Final = re.compile(r" ?\((?:Service|RequestToken|RequestId): [^()]*\)")
+_ROLLED_BACK: Final = re.compile(r"\.? ?Rollback requested by user\.?$")
+
+_VERBS: Final = {"CREATE": "made", "UPDATE": "changed", "DELETE": "deleted", "IMPORT": "imported"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """One resource that failed, or the stack itself where CloudFormation names no resource: then without a type."""
+
+    logical_id: str
+    type: str
+    reason: str
+    could_not: str = ""
+
+    @property
+    def is_of_stack(self) -> bool:
+        """Whether the stack itself failed."""
+        return not self.type
+
+
+def first_failure(events: Sequence[Event], status: str) -> Failure | None:
+    """Give what failed first in the operation that brought a stack into ``status``; None where no event tells it.
+
+    ``events`` are all of the stack's, the newest first, as DescribeStackEvents gives them. Resources that were
+    cancelled because of another one are none.
+    """
+    happened = _since(events, _BEGINS.get(status.partition("_")[0], ""))
+    for each in happened:
+        if _has_failed(each):
+            return _failure(each)
+    for each in happened:
+        said = str(each.get("ResourceStatusReason") or "")
+        is_wrong = _is_of_stack(each) and ("FAILED" in each["ResourceStatus"] or "ROLLBACK" in each["ResourceStatus"])
+        if is_wrong and said and not _CANCELLED.fullmatch(said):
+            return Failure(logical_id=str(each["LogicalResourceId"]), type="", reason=plain_reason(said))
+    return None
+
+
+def held_back(events: Sequence[Event], status: str) -> list[Failure]:
+    """Give what the last rollback or deletion failed at, each resource once; nothing for other statuses."""
+    begins, failed = _UNDOES.get(status, ("", ""))
+    found = {
+        str(each["LogicalResourceId"]): _failure(each)
+        for each in (_since(events, begins) if begins else ())
+        if each["ResourceStatus"] == failed and _has_failed(each)
+    }
+    return list(found.values())
+
+
+def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
+    """Give the logical ids of what the last update made, which its rollback deletes; True where in another's place.
+
+    None where the stack was never made to its end: then all of it goes.
+    """
+    if not any(_is_of_stack(each) and each["ResourceStatus"] in _STABLE for each in events):
+        return None
+    found: dict[str, bool] = {}
+    for each in _since(events, "UPDATE_IN_PROGRESS"):
+        is_replacement = _REPLACES in str(each.get("ResourceStatusReason") or "")
+        if not _is_of_stack(each) and (is_replacement or each["ResourceStatus"].startswith("CREATE_")):
+            found[str(each["LogicalResourceId"])] = is_replacement or found.get(str(each["LogicalResourceId"]), False)
+    return found
+
+
+def last_of_resource(events: Sequence[Event]) -> Event | None:
+    """Give the newest event of a resource, None where there is none."""
+    return next((each for each in events if not _is_of_stack(each)), None)
+
+
+def began(events: Sequence[Event]) -> Event | None:
+    """Give the event with which what goes on with a stack began."""
+    mine = [each for each in events if _is_of_stack(each)]
+    return next((each for each in mine if each["ResourceStatus"] in _BEGINS.values()), None)
+
+
+def plain_reason(reason: str) -> str:
+    """Give a reason without what says nothing to a reader: wrappers, request ids, line breaks."""
+    text = " ".join(reason.split())
+    for wrapper in (_HANDLER, _CUSTOM):
+        if found := wrapper.search(text) if wrapper is _HANDLER else wrapper.fullmatch(text):
+            text = found[1]
+    return _ROLLED_BACK.sub("", _REQUEST.sub("", text)).strip().rstrip(".")
+
+
+def _failure(event: Event) -> Failure:
+    verb = _VERBS.get(str(event["ResourceStatus"]).partition("_")[0], "")
+    return Failure(
+        logical_id=str(event["LogicalResourceId"]),
+        type=str(event["ResourceType"]),
+        reason=plain_reason(str(event.get("ResourceStatusReason") or "")),
+        could_not=verb,
+    )
+
+
+def _since(events: Sequence[Event], begins: str) -> list[Event]:
+    """Give the events from the last one with which the stack was in ``begins``, the oldest first."""
+    found: list[Event] = []
+    for each in events:
+        found.append(each)
+        if _is_of_stack(each) and each["ResourceStatus"] == begins:
+            return found[::-1]
+    return []
+
+
+def _has_failed(event: Event) -> bool:
+    said = str(event.get("ResourceStatusReason") or "")
+    return not _is_of_stack(event) and event["ResourceStatus"].endswith("_FAILED") and not _CANCELLED.fullmatch(said)
+
+
+def _is_of_stack(event: Event) -> bool:
+    # a nested stack is a resource, too, of another id
+    return event["ResourceType"] == _STACK and event.get("PhysicalResourceId") == event.get("StackId")

@@ -1,0 +1,213 @@
+"""Does the ways out of a recovery, each after asking. It remembers nothing: what was shown is read once more before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.review.sources import Source
+from hyperpod_cdk.templates.assembly import AssemblyError
+from hyperpod_cdk.transitions.failures import Event, Failure, held_back
+from hyperpod_cdk.transitions.model import OpenChangeSet, Recovery, Stuck, Way
+from hyperpod_cdk.transitions.recovery import read_recovery
+from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
+from hyperpod_cdk.transitions.standing import POLL_SECONDS, settle, way_of
+
+_NESTED: Final = "AWS::CloudFormation::Stack"
+_AGAIN: Final = "What is done is done; recover again, which goes on from what stands."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovering:
+    """One run: ``aws`` opens AWS anew, ``head`` says whose stacks they are, ``show`` shows what was read."""
+
+    aws: Callable[[], Api]
+    head: Source
+    person: Person
+    show: Callable[[Recovery], None]
+    pause: Callable[[float], None] = time.sleep
+
+    def read(self) -> Recovery:
+        """Tell what stands and the ways out; changes nothing. Raises AssemblyError where AWS does not answer."""
+        return read_recovery(self.aws(), self.head)
+
+    def run(self) -> bool:
+        """Wait for what is under way, show, ask, and do the ways out; give whether every stack takes a deployment.
+
+        Raises AssemblyError where AWS does not answer.
+        """
+        environment = self.head.assembly.environment
+        shown = self.read()
+        self.show(shown)
+        if not shown.refusals and any(each.way is Way.WAIT for each in shown.stacks):
+            others = tuple(self.head.assembly.by_name)
+            settle(self.aws, environment, others=others, say=self.person.say, pause=self.pause)
+            shown = self.read()
+            self.show(shown)
+        if shown.refusals:
+            return False
+        ways = [each for each in shown.stacks if each.is_done_here]
+        sets = [each for each in shown.change_sets if each.is_of_cdk]
+        if (ways or sets) and not self._is_agreed(ways):
+            return False
+        for each in ways:
+            try:
+                is_done = self._is_as_shown(each) and self._is_let_go(each) and self._do(each)
+            except NotAnswered as missing:
+                self.person.say(f"{each.stack}: {missing.sentence}")
+                is_done = False
+            if not is_done:
+                self.person.say(_AGAIN if each is not ways[0] else "No other stack was changed.")
+                return False
+        return self._delete_sets(sets) and not any(each.way is Way.NONE_KNOWN for each in shown.stacks)
+
+    def _is_agreed(self, ways: Sequence[Stuck]) -> bool:
+        by_hand = [each.stack for each in ways if each.loses]
+        if not self.person.is_there:
+            if by_hand:
+                self.person.say(
+                    f"{joined(by_hand)}: what is lost there needs a person; nothing was changed. Recover it from a "
+                    "terminal."
+                )
+            return not by_hand
+        if self.person.agrees("Do this?"):
+            return True
+        self.person.say("nothing was changed")
+        return False
+
+    def _is_as_shown(self, shown: Stuck) -> bool:
+        now = {each.stack: each for each in self.read().stacks}
+        if now.get(shown.stack) == shown:
+            return True
+        self.person.say(f"{shown.stack} changed since it was shown; nothing was done to it. Recover again to see it.")
+        return False
+
+    def _is_let_go(self, stuck: Stuck) -> bool:
+        for each in stuck.loses:
+            self.person.say(f"  loses: {each}")
+        return not stuck.loses or self._types("What it loses does not come back.", "let it go")
+
+    def _types(self, why: str, what: str) -> bool:
+        name = self.head.assembly.environment
+        return self.person.is_there and self.person.types(f"{why} Type {name} to {what}", name)
+
+    def _do(self, stuck: Stuck) -> bool:
+        aws = self.aws()
+        (described,) = aws.send("cloudformation", "describe_stacks", StackName=stuck.stack)["Stacks"]
+        stack_id = str(described["StackId"])
+        if stuck.way is Way.CONTINUE_ROLLBACK:
+            return self._undo(stuck.stack, stack_id, "continue_update_rollback")
+        if stuck.way is Way.ROLL_BACK:
+            return self._undo(stuck.stack, stack_id, "rollback_stack")
+        if not described.get("EnableTerminationProtection"):
+            return self._delete(stuck.stack, stack_id)
+        lift(aws, stack_id)
+        is_done = False
+        try:
+            is_done = self._delete(stuck.stack, stack_id)
+        finally:
+            if not is_done:
+                put_back(self.aws(), stuck.stack, stack_id, self.person.say)
+        return is_done
+
+    def _undo(self, name: str, stack_id: str, call: str) -> bool:
+        """Roll a stack back; skip of what fails once more only what a person says."""
+        skipped: list[str] = []
+        while True:
+            status, events = self._called(stack_id, call, **({"ResourcesToSkip": skipped} if skipped else {}))
+            if status in ("UPDATE_ROLLBACK_COMPLETE", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"):
+                break
+            failed = self._failed(name, status, events)
+            again = {each.logical_id for each in failed} & set(skipped)
+            if (
+                status != "UPDATE_ROLLBACK_FAILED"
+                or not failed
+                or again
+                or any(each.type == _NESTED for each in failed)
+            ):
+                return False
+            names = [each.logical_id for each in failed]
+            self.person.say(
+                f"  skipped, {joined(names)} stays as it is, not as the template says: set it right before the next "
+                "deployment, which may fail otherwise."
+            )
+            if not self._types("Correct what the reasons say and recover again, or skip.", f"skip {joined(names)}"):
+                return False
+            call, skipped = "continue_update_rollback", names
+        self.person.say(f"{name}: {'deleted' if status == 'DELETE_COMPLETE' else status}")
+        return True
+
+    def _delete(self, name: str, stack_id: str) -> bool:
+        """Delete a stack; leave of what fails once more only behind what a person says."""
+        left: list[str] = []
+        while True:
+            status, events = self._called(stack_id, "delete_stack", **({"RetainResources": left} if left else {}))
+            if status == "DELETE_COMPLETE":
+                self.person.say(f"{name}: deleted{f'; {joined(left)} stays in the account' if left else ''}")
+                return True
+            failed = self._failed(name, status, events)
+            if status != "DELETE_FAILED" or not failed or {each.logical_id for each in failed} <= set(left):
+                return False
+            names = [*left, *(each.logical_id for each in failed if each.logical_id not in left)]
+            self.person.say(
+                f"  left behind, {joined(names)} stays in the account, costs what it costs, and has no stack."
+            )
+            why = "Take away what holds it and recover again, or leave it behind."
+            if not self._types(why, f"leave {joined(names)} behind"):
+                return False
+            left = names
+
+    def _failed(self, name: str, status: str, events: Sequence[Event]) -> list[Failure]:
+        """Say what a call has failed at; what failed before it is no proof."""
+        failed = held_back(events, status)
+        for each in failed:
+            self.person.say(f"{name}: {each.logical_id} ({each.type}) could not be {each.could_not}: {each.reason}.")
+        if not failed:
+            said = next((each["ResourceStatusReason"] for each in events if each.get("ResourceStatusReason")), "")
+            self.person.say(f"{name} is {status}{f': {said}' if said else ''}")
+        return failed
+
+    def _called(self, stack_id: str, call: str, **more: Any) -> tuple[str, list[Event]]:
+        """Make a call and wait for what it begins; give the stack's status then, and the events since, newest first."""
+        before = {str(each["EventId"]) for each in self._events(stack_id)}
+        stood = self._status(stack_id)
+        self.aws().send("cloudformation", call, StackName=stack_id, **more)
+        looks = 0
+        while True:
+            status = self._status(stack_id)
+            if way_of(status) is not Way.WAIT:
+                events = list(takewhile(lambda each: str(each["EventId"]) not in before, self._events(stack_id)))
+                looks += 1
+                # the first looks may still tell of before
+                if events or status != stood or looks == LOOKS:
+                    return status, events
+            self.pause(POLL_SECONDS)
+
+    def _events(self, stack_id: str) -> list[Event]:
+        found: list[Event] = self.aws().pages(
+            "cloudformation", "describe_stack_events", "StackEvents", StackName=stack_id
+        )
+        return found
+
+    def _status(self, stack_id: str) -> str:
+        try:
+            (stack,) = self.aws().send("cloudformation", "describe_stacks", StackName=stack_id)["Stacks"]
+        except NotAnswered as missing:
+            raise AssemblyError(f"how far it is cannot be read: {missing.sentence}") from None
+        return str(stack["StackStatus"])
+
+    def _delete_sets(self, sets: Sequence[OpenChangeSet]) -> bool:
+        for each in sets:
+            try:
+                self.aws().send("cloudformation", "delete_change_set", StackName=each.stack, ChangeSetName=each.name)
+            except NotAnswered as missing:
+                self.person.say(f"{each.stack}: {each.name} could not be deleted: {missing.sentence}")
+                return False
+            self.person.say(f"{each.stack}: change set {each.name} deleted")
+        return True

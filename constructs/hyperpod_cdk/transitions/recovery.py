@@ -1,0 +1,376 @@
+"""Reads what of an environment stands in a state of its own, why, and what leads out of it. Changes nothing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import updates
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.quotas.needs import STACKS
+from hyperpod_cdk.review.changes.blast_radius import is_stateful
+from hyperpod_cdk.review.changes.causes import line_of_failure
+from hyperpod_cdk.review.deployed import WITHOUT_RESOURCES, Api, Deployed, read_deployed
+from hyperpod_cdk.review.model import Cause
+from hyperpod_cdk.review.nouns import count, noun
+from hyperpod_cdk.review.sources import Source
+from hyperpod_cdk.templates.assembly import AssemblyError, Resource, Stack, parse_template, with_loops
+from hyperpod_cdk.transitions.failures import (
+    Event,
+    Failure,
+    began,
+    first_failure,
+    held_back,
+    last_of_resource,
+    made_in_update,
+)
+from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusal, Stuck, Way
+from hyperpod_cdk.transitions.plan import is_view
+from hyperpod_cdk.transitions.standing import MADE_ANEW, WITH_REMAINS, is_alike, of_others, way_of
+
+_OF_CDK: Final = re.compile(r"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?")
+"""How the CDK CLI 2.1148.1 names its change sets."""
+
+_AT_REST: Final = ("CREATE_COMPLETE", "FAILED", "DELETE_FAILED")
+"""Statuses of a change set on which CloudFormation does not work."""
+
+_EXECUTED: Final = "EXECUTE_"
+_GONE: Final = ("DELETE_COMPLETE", "DELETE_SKIPPED")
+_EXISTS: Final = re.compile(r"already (exists|exist|in use)|AlreadyExists", re.IGNORECASE)
+_CANCELS: Final = "UPDATE_IN_PROGRESS"
+"""The one status in which CancelUpdateStack is taken (API reference)."""
+
+_CALLS: Final = {
+    Way.ROLL_BACK: "rollback-stack",
+    Way.CONTINUE_ROLLBACK: "continue-update-rollback",
+    Way.DELETE: "delete-stack",
+    Way.DELETE_NEVER_MADE: "delete-stack",
+}
+
+
+_DEPLOYED: Final = {
+    "UPDATE_ROLLBACK_COMPLETE": "it is as it was before the update. Correct the cause; {deploy} goes on from there.",
+    "REVIEW_IN_PROGRESS": "it is empty, and {deploy} makes it.",
+}
+_MADE: Final = "correct the cause; {deploy} deletes what is left of it and makes it anew."
+
+_DONE: Final = {
+    Way.CONTINUE_ROLLBACK: (
+        "Continues the rollback: what the update changed gets its properties of before, what it made is deleted. Where "
+        "that fails once more, it asks whether to skip just what failed."
+    ),
+    Way.ROLL_BACK: "Takes the {what} back, as CloudFormation does by default: what it made is deleted, or retained.",
+    Way.DELETE_NEVER_MADE: (
+        "Deletes the empty stack that a change set has begun, and with it the change set that nobody executed."
+    ),
+    Way.DELETE: (
+        "Deletes it to its end. Where that fails once more, it asks whether to leave just what failed behind. {deploy} "
+        "makes the stack anew."
+    ),
+    Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state. AWS Support can.",
+}
+
+
+def read_recovery(aws: Api, head: Source) -> Recovery:
+    """Read what stands under the names of the head's environment. Raises AssemblyError where AWS does not answer."""
+    found = read_deployed(aws, head.assembly)
+    try:
+        return _Reading(aws=aws, head=head, found=found).recovery()
+    except NotAnswered as missing:
+        raise AssemblyError(f"what has happened cannot be read: {missing.sentence}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    aws: Api
+    head: Source
+    found: Deployed
+
+    def recovery(self) -> Recovery:
+        environment = self.head.assembly.environment
+        refusals = list(of_others(self.found.base, self.found.head))
+        notes = [*self.head.notes]
+        try:
+            kept = self._kept()
+        except NotAnswered as missing:
+            kept = []
+            notes.append(f"what deleted stacks have left could not be read: {missing.sentence}")
+        stacks: list[Stuck] = []
+        change_sets: list[OpenChangeSet] = []
+        for described in () if refusals else self._described():
+            sets = self._change_sets(described)
+            stuck = self._stuck(described, sets, kept)
+            if isinstance(stuck, Refusal):
+                refusals.append(stuck)
+                continue
+            if isinstance(stuck, str):
+                notes.append(stuck)
+                continue
+            stacks += [stuck] if stuck is not None else []
+            if stuck is None or stuck.way not in (Way.DELETE, Way.DELETE_NEVER_MADE):
+                change_sets += sets
+        stacks.sort(key=self._place)
+        if refusals:
+            stacks, change_sets = [], []
+        return Recovery(
+            environment=environment,
+            verdict=_verdict(stacks, change_sets, refusals),
+            stacks=tuple(stacks),
+            change_sets=tuple(change_sets),
+            kept=tuple(kept),
+            refusals=tuple(refusals),
+            notes=tuple(notes),
+        )
+
+    def _described(self) -> list[Mapping[str, Any]]:
+        described = self.aws.pages("cloudformation", "describe_stacks", "Stacks")
+        return [each for each in described if each["StackName"] in self.found.statuses]
+
+    def _place(self, stuck: Stuck) -> tuple[bool, int]:
+        """Give a stack's place: what is deleted last, each stack before those that it depends on."""
+        names = [each.name for each in (*self.found.base.stacks, *self.head.assembly.stacks)]
+        place = names.index(stuck.stack) if stuck.stack in names else len(names)
+        is_deletion = stuck.way in (Way.DELETE, Way.DELETE_NEVER_MADE)
+        return is_deletion, -place if is_deletion else place
+
+    def _stuck(
+        self, described: Mapping[str, Any], sets: Sequence[OpenChangeSet], kept: Sequence[Kept]
+    ) -> Stuck | Refusal | str | None:
+        """Give what has happened to a stack, or None; a refusal or a note where it is not proven to be ours."""
+        name, status = str(described["StackName"]), str(described["StackStatus"])
+        is_in_file = name in self.head.assembly.by_name
+        is_protected = bool(described.get("EnableTerminationProtection"))
+        way = way_of(status)
+        if way is Way.NONE_NEEDED:
+            return None
+        if status == WITH_REMAINS or (status in MADE_ANEW and (is_protected or not is_in_file)):
+            # the CDK CLI would delete the first without naming it, cannot the second and knows nothing of the third
+            way = Way.DELETE
+        if way is Way.DELETE_NEVER_MADE and not sets and is_in_file:
+            way = Way.DEPLOY
+        is_ours = True
+        if status in WITHOUT_RESOURCES and (way in (Way.DELETE, Way.DELETE_NEVER_MADE) or sets):
+            is_ours = self._is_proven(described, sets)
+        if not is_ours and is_in_file:
+            return Refusal(
+                why=f"{name} is {status}, and its template has no resource in common with the stack of that name.",
+                what_works="Give this environment another name, or delete that stack if it is yours.",
+            )
+        if not is_ours:
+            return f"{name} is {status} and empty; nothing proves that it is of this environment. It is left alone."
+        events = self.aws.pages(
+            "cloudformation", "describe_stack_events", "StackEvents", StackName=described["StackId"]
+        )
+        failure = first_failure(events, status)
+        loses = list(self._loses(described, way, events))
+        if way is Way.DELETE and is_protected:
+            loses.append(f"{name}: its termination protection, which is lifted")
+        return Stuck(
+            stack=name,
+            status=status,
+            cause=self._sentence(name, failure) if failure else None,
+            blame=self._blame(name, failure) if failure else None,
+            in_the_way=_in_the_way(failure, [*kept, *_let_go(name, events)]) if failure else None,
+            held=tuple(self._sentence(name, each) for each in held_back(events, status)),
+            way=way,
+            does=self._does(described, way, events),
+            commands=tuple(self._commands(described, way)),
+            loses=tuple(loses),
+        )
+
+    def _is_proven(self, described: Mapping[str, Any], sets: Sequence[OpenChangeSet]) -> bool:
+        """Whether templates prove a stack without resources to be of this environment: its own, or those to come."""
+        name = str(described["StackName"])
+        own = self.head.assembly.by_name.get(name)
+        asked = [{"ChangeSetName": each.name} for each in sets] or [{}]
+        templates = [
+            self.aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original", **each)
+            for each in asked
+        ]
+        return own is not None and all(is_alike(_parsed(name, each["TemplateBody"]), own) for each in templates)
+
+    def _loses(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> Iterator[str]:
+        """Name what holds something and is deleted on the way; what is retained stays."""
+        name = str(described["StackName"])
+        status = str(described["StackStatus"])
+        if status in WITHOUT_RESOURCES or way not in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK, Way.DELETE):
+            return
+        is_undone = way is not Way.DELETE
+        made = made_in_update(events) if status.startswith("UPDATE") else None
+        summaries = self.aws.pages(
+            "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=described["StackId"]
+        )
+        for each in summaries:
+            logical_id, kind = str(each["LogicalResourceId"]), str(each["ResourceType"])
+            if each["ResourceStatus"] in _GONE or not each.get("PhysicalResourceId"):
+                continue
+            if made is not None and logical_id not in made:
+                continue
+            resource = self._resource(name, logical_id, kind)
+            # with a creation that is taken back goes what is retained only later
+            is_kept = resource.deletion_policy == "Retain" if is_undone else resource.is_kept_on_delete
+            # what came in the place of another goes, whatever is said of the other
+            is_kept = is_kept and not (made or {}).get(logical_id)
+            if is_kept or not is_stateful(resource) or is_view(self.found.base, resource):
+                continue
+            yield f"{name} / {resource.name} ({noun(kind)} {each['PhysicalResourceId']}): {_holds(kind)}"
+
+    def _resource(self, stack: str, logical_id: str, kind: str) -> Resource:
+        """Give a resource as it is deployed, else as the file has it; of neither nothing says that it is kept."""
+        for side in (self.found.base, self.found.head):
+            found = side.find(stack, logical_id)
+            if found is not None and found.type == kind:
+                stated = self.head.assembly.find(stack, logical_id)
+                return Resource(stack=stack, logical_id=logical_id, type=kind, body=found.body, path=_path_of(stated))
+        return Resource(stack=stack, logical_id=logical_id, type=kind, body={})
+
+    def _sentence(self, stack: str, failure: Failure) -> str:
+        if failure.is_of_stack:
+            return f"{failure.logical_id}: {failure.reason}."
+        name = self._resource(stack, failure.logical_id, failure.type).name
+        why = failure.reason or "CloudFormation gives no reason"
+        return f"{name} ({failure.type}) could not be {failure.could_not}: {why}."
+
+    def _blame(self, stack: str, failure: Failure) -> Cause | None:
+        if self.head.environment is None:
+            return None
+        resource = None if failure.is_of_stack else self._resource(stack, failure.logical_id, failure.type)
+        return line_of_failure(resource, failure.reason, self.head.environment)
+
+    def _does(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> str:
+        name, status = str(described["StackName"]), str(described["StackStatus"])
+        deploy = f"'hyperpod-cdk deploy {self.head.assembly.environment}'"
+        if way is Way.WAIT:
+            return _under_way(events, status, name)
+        if way is Way.DEPLOY:
+            return f"Nothing here: {_DEPLOYED.get(status, _MADE).format(deploy=deploy)}"
+        if way is Way.DELETE and status == WITH_REMAINS:
+            return f"Deletes what is left of a creation that failed; correct the cause, and {deploy} makes it anew."
+        if way is Way.DELETE and status in MADE_ANEW:
+            return "Deletes what is left of a creation that failed, which the CDK CLI cannot."
+        return _DONE[way].format(deploy=deploy, what="creation" if status.startswith("CREATE") else "update")
+
+    def _commands(self, described: Mapping[str, Any], way: Way) -> Iterator[str]:
+        name = str(described["StackName"])
+        if way not in _CALLS:
+            return
+        where = f"--stack-name {shlex.quote(name)} --region {self.head.assembly.region}"
+        if way is Way.DELETE and described.get("EnableTerminationProtection"):
+            yield f"aws cloudformation update-termination-protection --no-enable-termination-protection {where}"
+        yield f"aws cloudformation {_CALLS[way]} {where}"
+
+    def _change_sets(self, described: Mapping[str, Any]) -> list[OpenChangeSet]:
+        name = str(described["StackName"])
+        found = self.aws.pages("cloudformation", "list_change_sets", "Summaries", StackName=described["StackId"])
+        where = f"--stack-name {shlex.quote(name)} --region {self.head.assembly.region}"
+        return [
+            OpenChangeSet(
+                stack=name,
+                name=str(each["ChangeSetName"]),
+                status=str(each["Status"]),
+                is_of_cdk=_OF_CDK.fullmatch(str(each["ChangeSetName"])) is not None,
+                command=f"aws cloudformation delete-change-set {where} --change-set-name {each['ChangeSetName']}",
+            )
+            for each in found
+            if each["Status"] in _AT_REST and not str(each.get("ExecutionStatus", "")).startswith(_EXECUTED)
+        ]
+
+    def _kept(self) -> list[Kept]:
+        """Read what deleted stacks of this environment have left in the account."""
+        environment = self.head.assembly.environment
+        names = {f"{environment}-{stack}" for stack in STACKS} | {each.name for each in self.head.assembly.stacks}
+        deleted = self.aws.pages(
+            "cloudformation", "list_stacks", "StackSummaries", StackStatusFilter=["DELETE_COMPLETE"]
+        )
+        return [
+            Kept(
+                stack=str(stack["StackName"]),
+                logical_id=str(each["LogicalResourceId"]),
+                type=str(each["ResourceType"]),
+                physical_id=str(each["PhysicalResourceId"]),
+            )
+            for stack in deleted
+            if stack["StackName"] in names
+            for each in self.aws.pages(
+                "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack["StackId"]
+            )
+            if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId")
+        ]
+
+
+def _parsed(name: str, body: Any) -> Stack:
+    where = f"the deployed stack {name}"
+    # botocore parses a template that is JSON, and gives one in YAML as text
+    template = parse_template(body or "{}", where) if isinstance(body, str) else with_loops(body, where)
+    return Stack(name=name, template=template, account="", region="")
+
+
+def _path_of(stated: Resource | None) -> str:
+    return stated.construct_path if stated is not None else ""
+
+
+def _holds(kind: str) -> str:
+    found = updates.STATEFUL.get(kind)
+    return f"it holds {found.holds}" if found else "nobody judged what it holds"
+
+
+def _let_go(stack: str, events: Sequence[Event]) -> Iterator[Kept]:
+    """Give what a stack has retained when it left the template, or a creation was taken back."""
+    for each in events:
+        if each["ResourceStatus"] == "DELETE_SKIPPED" and each.get("PhysicalResourceId"):
+            yield Kept(
+                stack=stack,
+                logical_id=str(each["LogicalResourceId"]),
+                type=str(each["ResourceType"]),
+                physical_id=str(each["PhysicalResourceId"]),
+            )
+
+
+def _in_the_way(failure: Failure, kept: Sequence[Kept]) -> str | None:
+    """Name what a stack has retained where something of that name was to be made."""
+    if not _EXISTS.search(failure.reason):
+        return None
+    for each in kept:
+        if re.search(rf"(?<![\w.-]){re.escape(each.physical_id)}(?![\w-])", failure.reason):
+            return (
+                f"{each.physical_id} ({noun(each.type)}) stays from an earlier life of {each.stack}: delete it once "
+                "what it holds is elsewhere, or give this one another name; 'cdk import' takes it into the stack."
+            )
+    return None
+
+
+def _under_way(events: Sequence[Event], status: str, name: str) -> str:
+    start, last = began(events), last_of_resource(events)
+    since = f" since {_time(start)}" if start else ""
+    what = (
+        f"; last {last['LogicalResourceId']} ({last['ResourceType']}) {last['ResourceStatus']} at {_time(last)}"
+        if last
+        else ""
+    )
+    cancel = (
+        f" 'aws cloudformation cancel-update-stack --stack-name {shlex.quote(name)}' takes the update back."
+        if status == _CANCELS
+        else ""
+    )
+    return f"Waits: CloudFormation works on it{since}{what}.{cancel}"
+
+
+def _time(event: Event) -> str:
+    found = event["Timestamp"]
+    return found.strftime("%Y-%m-%d %H:%M:%S UTC") if isinstance(found, datetime) else str(found)
+
+
+def _verdict(stacks: Sequence[Stuck], sets: Sequence[OpenChangeSet], refusals: Sequence[Refusal]) -> str:
+    if refusals:
+        return "Refused; nothing is changed."
+    unknown = [each.stack for each in stacks if each.way is Way.NONE_KNOWN]
+    waiting = [each.stack for each in stacks if each.way is Way.WAIT]
+    ways = sum(each.is_done_here for each in stacks) + sum(each.is_of_cdk for each in sets)
+    told = [f"{count(ways, 'way')} to go"] if ways else []
+    told += [f"{count(len(waiting), 'stack')} to wait for"] if waiting else []
+    told += [f"{count(len(unknown), 'stack')} without a known way"] if unknown else []
+    return f"{', '.join(told)}.".capitalize() if told else "Nothing is to be recovered."

@@ -1,0 +1,146 @@
+"""Puts README, docs/ and the files that they link to together as the pages of a site, and lets MkDocs build it.
+
+The pages keep their places in the repository, so that a link that works there works on the site. A file that is no
+page, such as an example, gets a page that shows it; a folder gets one that lists it. A link to what the repository does
+not hold, or to a heading that a page does not have, fails the build.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PAGES = ROOT / "build" / "site-pages"
+SETTINGS = ROOT / "build" / "mkdocs.yml"
+TEMPLATE = ROOT / "site" / "mkdocs.yml"
+MKDOCS = ROOT / ".cache" / "site" / "bin" / "mkdocs"
+TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+
+_LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash", ".toml": "toml"}
+_MOST_LINES = 2_000
+
+
+def main() -> int:
+    """Build the site into build/site; give MkDocs' exit code, which a warning makes 1."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    texts = pages(ROOT)
+    for name, text in texts.items():
+        target = PAGES / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    SETTINGS.write_text(settings(TEMPLATE.read_text(encoding="utf-8"), list(texts)), encoding="utf-8")
+    # nothing but the pages' own content: no counting of visitors, no question of newer versions
+    done = subprocess.run(
+        [str(MKDOCS), "build", "--strict", "--config-file", str(SETTINGS)],
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    if not done.returncode:
+        print(f"wrote {(ROOT / 'build' / 'site').relative_to(ROOT)}: {len(texts)} pages; begin with README.html")
+    return done.returncode
+
+
+def pages(root: Path) -> dict[str, str]:
+    """Give the text of each page by its name; raises FileNotFoundError for a link to what is not there."""
+    waiting = [*(root / name for name in TOP), *sorted((root / "docs").rglob("*.md"))]
+    own = {path.relative_to(root).as_posix() for path in waiting}
+    texts = {"api.md": api_page(root)}
+    while waiting:
+        path = waiting.pop(0)
+        name = path.relative_to(root).as_posix()
+        page = place(path, root, own)
+        if page in texts:
+            continue
+        if name in own:
+            text, found = linked(path, root, own)
+        elif path.is_dir():
+            listed = [each for each in sorted(path.iterdir()) if each.is_file() and not each.name.startswith(".")]
+            rows = [f"- [{each.name}]({os.path.relpath(place(each, root, own), Path(page).parent)})" for each in listed]
+            text, found = "\n".join([f"# {name}/", "", *rows, ""]), listed
+        else:
+            text, found = shown(path, name), []
+        texts[page] = text
+        waiting += found
+    return texts
+
+
+def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
+    """Give a page with its links as the site has them, and the files that it links to."""
+    text = path.read_text(encoding="utf-8")
+    found: list[Path] = []
+
+    def replaced(match: re.Match[str]) -> str:
+        target = Path(os.path.normpath(path.parent / unquote(match[1])))
+        if not target.exists():
+            raise FileNotFoundError(f"{path.relative_to(root)}: links to {match[1]}, which is not there")
+        found.append(target)
+        here = path.relative_to(root).parent
+        return f"]({os.path.relpath(place(target, root, own), here)}{match[2] or ''})"
+
+    parts, last = [], 0
+    for fence in _FENCE.finditer(text):
+        parts += [_LINK.sub(replaced, text[last : fence.start()]), fence[0]]
+        last = fence.end()
+    return "".join([*parts, _LINK.sub(replaced, text[last:])]), found
+
+
+def place(path: Path, root: Path, own: set[str]) -> str:
+    """Give the page that stands for a file or folder."""
+    name = path.relative_to(root).as_posix()
+    return name if name in own else page_of(name)
+
+
+def page_of(name: str) -> str:
+    """Give the page of a file that is none."""
+    return f"files/{name}.md"
+
+
+def shown(path: Path, name: str) -> str:
+    """Give the page that shows a file as it is."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    if len(lines) > _MOST_LINES:
+        return f"# {name}\n\n{len(lines):,} lines, in the repository.\n"
+    fence = "````" if any(line.startswith("```") for line in lines) else "```"
+    return "\n".join([f"# {name}", "", f"{fence}{_LANGUAGES.get(path.suffix, 'text')}", *lines, fence, ""])
+
+
+def api_page(root: Path) -> str:
+    """Give the page of what ``hyperpod_cdk`` exports, each with its parameters and what its docstring says."""
+    module = ast.parse((root / "constructs" / "hyperpod_cdk" / "__init__.py").read_text(encoding="utf-8"))
+    (names,) = [
+        ast.literal_eval(statement.value)
+        for statement in module.body
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
+    ]
+    lines = ["# Constructs", "", "What `import hyperpod_cdk` gives. [A cluster of them](docs/library.md).", ""]
+    return "\n".join([*lines, *(f"::: hyperpod_cdk.{name}\n" for name in names)])
+
+
+def settings(template: str, names: list[str]) -> str:
+    """Give MkDocs' settings, with the decisions and the shown files in the navigation."""
+    decisions = sorted(name for name in names if name.startswith("docs/decisions/"))
+    files = sorted(name for name in names if name.startswith("files/"))
+    missing = {name for name in names if name not in template} - {*decisions, *files}
+    if missing:
+        raise ValueError(f"site/mkdocs.yml: nav lacks {', '.join(sorted(missing))}")
+    return (
+        template.replace("DECISIONS", yaml.safe_dump(decisions, default_flow_style=True).strip())
+        .replace("FILES", yaml.safe_dump(files, default_flow_style=True).strip())
+        .replace("../build/", "")
+        .replace("../constructs", str(ROOT / "constructs"))
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""``drift`` as users run it: exit codes, text at 80 columns, JSON by its schema, the policy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.living.pages import drift_schema_text
+from tests.cli.test_plan import write_assembly
+from tests.living.account import ACCOUNT, REGION, Account
+from tests.support.scripted_aws import Fails
+
+
+def _run(*arguments: object, obj: object = None) -> Result:
+    return CliRunner().invoke(cli.app, [str(each) for each in arguments], prog_name="hyperpod-cdk", obj=obj)
+
+
+def _drift(account: Account, folder: Path, *more: str) -> Result:
+    opened: list[tuple[str, str]] = []
+
+    def opening(region: str, of: str) -> Any:
+        opened.append((region, of))
+        return account.aws()
+
+    templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+    head = write_assembly(folder / "head", templates, {}, where=f"aws://{ACCOUNT}/{REGION}")
+    done = _run("drift", "dev", "--head", head, *more, obj=Access(open=opening))
+    assert opened == [(REGION, ACCOUNT)]
+    return done
+
+
+def test_a_count_by_hand_ends_with_1(tmp_path: Path) -> None:
+    account = Account()
+    account.group("h100")["TargetCount"] = 6
+    account.in_file()["NodeRecovery"] = "None"
+    done = _drift(account, tmp_path)
+    assert done.exit_code == 1, done.output
+    assert done.stdout == (
+        "dev: 1 difference; the next deployment takes 4 nodes away.\n"
+        "\n"
+        "dev-foundation / Cluster (HyperPod cluster)\n"
+        "  InstanceGroups[h100].InstanceCount\n"
+        "    deployed  2\n"
+        "    file      2\n"
+        "    AWS has   6\n"
+        "    next      Sets h100 from 6 back to 2: 4 nodes are terminated; HyperPod\n"
+        "              chooses which.\n"
+    )
+
+
+def test_nothing_differs(tmp_path: Path) -> None:
+    done = _drift(Account(), tmp_path, "--strict")
+    assert (done.exit_code, done.stdout) == (0, "dev: AWS has what the last deployment wrote.\n")
+
+
+@pytest.mark.parametrize(("more", "code"), [((), 0), (("--strict",), 1)])
+def test_what_could_not_be_read(more: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    denied = Fails("AccessDeniedException", "no", 403)
+    done = _drift(Account(more={"sagemaker:DescribeCluster": denied}), tmp_path, *more)
+    assert done.exit_code == code
+    assert done.stdout == (
+        "dev: Nothing differs of what was read; 1 thing could not be looked at.\n"
+        "skipped dev-foundation / Cluster (HyperPod cluster): no permission for"
+        ' sagemaker:DescribeCluster; AWS says: "no"\n'
+    )
+
+
+def test_json_follows_its_schema(tmp_path: Path) -> None:
+    account = Account()
+    account.group("h100")["TargetCount"] = 6
+    done = _drift(account, tmp_path, "--format", "json")
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, json.loads(drift_schema_text()))
+    assert (done.exit_code, found["passed"], found["differences"][0]["actual"]) == (1, False, "6")
+
+
+def test_cloudformation_that_does_not_answer_ends_with_2(tmp_path: Path) -> None:
+    denied = Fails("AccessDenied", "no", 403)
+    done = _drift(Account(more={"cloudformation:ListStackResources": denied}), tmp_path)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(
+        "what is deployed cannot be read: no permission for cloudformation:ListStackResources"
+    )
+
+
+def test_the_policies_read_only() -> None:
+    actions: set[str] = set()
+    for verb in ("drift", "status"):
+        (statement,) = json.loads(_run(verb, "dev", "--iam-policy").stdout)["Statement"]
+        assert all(each.partition(":")[2].startswith(("Describe", "Get", "List")) for each in statement["Action"])
+        actions |= set(statement["Action"])
+    page = json.loads((Path(__file__).parents[2] / "docs/living-policy.json").read_text(encoding="utf-8"))
+    assert page["Statement"][0]["Action"] == sorted(actions)

@@ -1,0 +1,537 @@
+"""An environment dev that is deployed, and the AWS that has it: what a test plants in AWS's answers is drift."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.living.drift import drift
+from hyperpod_cdk.living.model import Difference, Drift
+from hyperpod_cdk.living.standing import read_living
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+
+ACCOUNT, REGION = "111122223333", "us-east-1"
+CLUSTER_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster/abcdefabcdef"
+ROLE_ARN = f"arn:aws:iam::{ACCOUNT}:role/dev-nodes"
+EKS_ARN = f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/dev-eks"
+
+POLICY_ARN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+QUOTA_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:compute-quota/0a1b2c3d4e5f"
+CONFIG_ARN = f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster-scheduler-config/0a1b2c3d4e5f"
+ADMIN_ARN = f"arn:aws:iam::{ACCOUNT}:role/admin"
+
+IDS = {
+    "Role": "dev-nodes",
+    "Efa": "sg-0a1b",
+    "Subnet": "subnet-0a1b",
+    "Eks": "dev-eks",
+    "Cluster": CLUSTER_ARN,
+    "Table": "rtb-0a1b",
+    "Nat": "nat-0a1b",
+    "Endpoint": "vpce-0a1b",
+    "FileSystem": "fs-0123456789abcdef0",
+    "Bucket": "sagemaker-dev",
+    "BucketPolicy": "sagemaker-dev",
+    "Key": "0a1b-2c3d",
+    "Quota": QUOTA_ARN,
+    "Config": CONFIG_ARN,
+}
+"""Physical IDs by logical ID; a resource that is not here has its own."""
+
+
+def _group(name: str, count: int, **more: Any) -> dict[str, Any]:
+    return {
+        "InstanceGroupName": name,
+        "InstanceType": "ml.p5.48xlarge",
+        "InstanceCount": count,
+        "ExecutionRole": {"Fn::GetAtt": ["Role", "Arn"]},
+        "ThreadsPerCore": 2,
+        "LifeCycleConfig": {"OnCreate": "on_create.sh", "SourceS3Uri": "s3://sagemaker-dev/0a"},
+        "InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 500}}],
+        "OverrideVpcConfig": {"SecurityGroupIds": [{"Fn::GetAtt": ["Efa", "GroupId"]}], "Subnets": [{"Ref": "Subnet"}]},
+        **more,
+    }
+
+
+TEMPLATES: Mapping[str, dict[str, Any]] = {
+    "dev-foundation": {
+        "Resources": {
+            "Role": {"Type": "AWS::IAM::Role", "Properties": {"Description": "nodes"}},
+            "Efa": {
+                "Type": "AWS::EC2::SecurityGroup",
+                "Properties": {
+                    "GroupDescription": "EFA",
+                    "SecurityGroupEgress": [{"CidrIp": "0.0.0.0/0", "IpProtocol": "-1"}],
+                },
+            },
+            "FromItself": {
+                "Type": "AWS::EC2::SecurityGroupIngress",
+                "Properties": {
+                    "GroupId": {"Fn::GetAtt": ["Efa", "GroupId"]},
+                    "IpProtocol": "-1",
+                    "SourceSecurityGroupId": {"Fn::GetAtt": ["Efa", "GroupId"]},
+                },
+            },
+            "Table": {"Type": "AWS::EC2::RouteTable", "Properties": {"VpcId": "vpc-0a1b"}},
+            "Nat": {"Type": "AWS::EC2::NatGateway", "Properties": {"SubnetId": {"Ref": "Subnet"}}},
+            "Out": {
+                "Type": "AWS::EC2::Route",
+                "Properties": {
+                    "RouteTableId": {"Ref": "Table"},
+                    "DestinationCidrBlock": "0.0.0.0/0",
+                    "NatGatewayId": {"Ref": "Nat"},
+                },
+            },
+            "Endpoint": {
+                "Type": "AWS::EC2::VPCEndpoint",
+                "Properties": {
+                    "ServiceName": "com.amazonaws.us-east-1.ecr.api",
+                    "VpcEndpointType": "Interface",
+                    "VpcId": "vpc-0a1b",
+                    "PrivateDnsEnabled": True,
+                    "SubnetIds": [{"Ref": "Subnet"}],
+                    "SecurityGroupIds": [{"Fn::GetAtt": ["Efa", "GroupId"]}],
+                },
+            },
+            "FileSystem": {
+                "Type": "AWS::FSx::FileSystem",
+                "Properties": {
+                    "FileSystemType": "LUSTRE",
+                    "StorageCapacity": 4800,
+                    "LustreConfiguration": {
+                        "DeploymentType": "PERSISTENT_2",
+                        "PerUnitStorageThroughput": 250,
+                        "DataCompressionType": "LZ4",
+                        "EfaEnabled": False,
+                    },
+                },
+            },
+            "Bucket": {
+                "Type": "AWS::S3::Bucket",
+                "Properties": {
+                    "VersioningConfiguration": {"Status": "Enabled"},
+                    "PublicAccessBlockConfiguration": {"BlockPublicAcls": True, "BlockPublicPolicy": True},
+                    "BucketEncryption": {
+                        "ServerSideEncryptionConfiguration": [
+                            {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+                        ]
+                    },
+                },
+            },
+            "BucketPolicy": {
+                "Type": "AWS::S3::BucketPolicy",
+                "Properties": {
+                    "Bucket": {"Ref": "Bucket"},
+                    "PolicyDocument": {
+                        "Version": "2012-10-17",
+                        "Statement": [
+                            {
+                                "Sid": "OnlyTheUploadWrites",
+                                "Effect": "Deny",
+                                "Principal": "*",
+                                "Action": ["s3:PutObject*", "s3:DeleteObject*"],
+                                "Resource": {"Fn::Join": ["", [{"Fn::GetAtt": ["Bucket", "Arn"]}, "/*"]]},
+                                "Condition": {"ArnNotEquals": {"aws:PrincipalArn": {"Fn::GetAtt": ["Role", "Arn"]}}},
+                            }
+                        ],
+                    },
+                },
+            },
+            "Key": {
+                "Type": "AWS::KMS::Key",
+                "Properties": {
+                    "EnableKeyRotation": True,
+                    "KeyPolicy": {
+                        "Statement": [
+                            {
+                                "Effect": "Allow",
+                                "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
+                                "Action": "kms:*",
+                                "Resource": "*",
+                            }
+                        ]
+                    },
+                },
+            },
+            "Eks": {
+                "Type": "AWS::EKS::Cluster",
+                "Properties": {
+                    "Name": "dev-eks",
+                    "Version": "1.34",
+                    "AccessConfig": {"AuthenticationMode": "API", "BootstrapClusterCreatorAdminPermissions": False},
+                    "ResourcesVpcConfig": {
+                        "EndpointPublicAccess": True,
+                        "EndpointPrivateAccess": True,
+                        "PublicAccessCidrs": ["192.0.2.0/24"],
+                    },
+                    "Logging": {"ClusterLogging": {"EnabledTypes": [{"Type": "api"}, {"Type": "audit"}]}},
+                },
+            },
+            "Addon": {
+                "Type": "AWS::EKS::Addon",
+                "Properties": {
+                    "ClusterName": {"Ref": "Eks"},
+                    "AddonName": "vpc-cni",
+                    "AddonVersion": "v1.20.0-eksbuild.1",
+                    "ResolveConflicts": "OVERWRITE",
+                    "ConfigurationValues": '{"env": {"ENABLE_PREFIX_DELEGATION": "true"}}',
+                },
+            },
+            "Entry": {
+                "Type": "AWS::EKS::AccessEntry",
+                "Properties": {
+                    "ClusterName": {"Ref": "Eks"},
+                    "PrincipalArn": ADMIN_ARN,
+                    "Type": "STANDARD",
+                    "AccessPolicies": [{"PolicyArn": POLICY_ARN, "AccessScope": {"Type": "cluster"}}],
+                },
+            },
+            "Quota": {
+                "Type": "AWS::SageMaker::ComputeQuota",
+                "Properties": {
+                    "Name": "dev-research",
+                    "ClusterArn": {"Ref": "Cluster"},
+                    "ComputeQuotaTarget": {"TeamName": "research", "FairShareWeight": 100},
+                    "ComputeQuotaConfig": {
+                        "ComputeQuotaResources": [{"InstanceType": "ml.p5.48xlarge", "Count": 2}],
+                        "ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 50},
+                    },
+                },
+            },
+            "Config": {
+                "Type": "AWS::SageMaker::ClusterSchedulerConfig",
+                "Properties": {
+                    "Name": "dev-policy",
+                    "ClusterArn": {"Ref": "Cluster"},
+                    "SchedulerConfig": {
+                        "FairShare": "Enabled",
+                        "PriorityClasses": [{"Name": "training", "Weight": 80}],
+                    },
+                },
+            },
+            "Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {"CidrBlock": "10.0.0.0/24"}},
+            "Cluster": {
+                "Type": "AWS::SageMaker::Cluster",
+                "Properties": {
+                    "ClusterName": "dev",
+                    "NodeRecovery": "Automatic",
+                    "NodeProvisioningMode": "Continuous",
+                    "Orchestrator": {"Eks": {"ClusterArn": EKS_ARN}},
+                    "VpcConfig": {"SecurityGroupIds": [{"Fn::GetAtt": "Efa.GroupId"}], "Subnets": [{"Ref": "Subnet"}]},
+                    "InstanceGroups": [
+                        _group("h100", 2, OnStartDeepHealthChecks=["InstanceStress", "InstanceConnectivity"]),
+                        _group(
+                            "system",
+                            2,
+                            ImageReleaseVersion="2.1.0",
+                            KubernetesConfig={
+                                "Labels": {"role": "system"},
+                                "Taints": [{"Key": "system", "Value": "true", "Effect": "NoSchedule"}],
+                            },
+                        ),
+                    ],
+                    "Tags": [{"Key": "cost-center", "Value": "42"}],
+                },
+            },
+        }
+    },
+}
+
+
+def described_cluster() -> dict[str, Any]:
+    """Give what DescribeCluster says of the cluster as it was deployed, with what AWS fills in, in another order."""
+
+    def group(name: str, **more: Any) -> dict[str, Any]:
+        return {
+            "InstanceGroupName": name,
+            "InstanceType": "ml.p5.48xlarge",
+            "CurrentCount": 2,
+            "TargetCount": 2,
+            "ExecutionRole": ROLE_ARN,
+            "ThreadsPerCore": 2,
+            "Status": "InService",
+            "LifeCycleConfig": {"SourceS3Uri": "s3://sagemaker-dev/0a", "OnCreate": "on_create.sh"},
+            "InstanceStorageConfigs": [{"EbsVolumeConfig": {"VolumeSizeInGB": 500, "RootVolume": False}}],
+            "OverrideVpcConfig": {"SecurityGroupIds": ["sg-0a1b"], "Subnets": ["subnet-0a1b"]},
+            "CurrentImageReleaseVersion": "2.1.0",
+            "DesiredImageReleaseVersion": "2.1.0",
+            "CurrentImageId": "ami-0a",
+            "DesiredImageId": "ami-0a",
+            **more,
+        }
+
+    labels, taints = {"role": "system"}, [{"Effect": "NoSchedule", "Key": "system", "Value": "true"}]
+    return {
+        "ClusterArn": CLUSTER_ARN,
+        "ClusterName": "dev",
+        "ClusterStatus": "InService",
+        "NodeRecovery": "Automatic",
+        "NodeProvisioningMode": "Continuous",
+        "Orchestrator": {"Eks": {"ClusterArn": EKS_ARN}},
+        "VpcConfig": {"SecurityGroupIds": ["sg-0a1b"], "Subnets": ["subnet-0a1b"]},
+        "InstanceGroups": [
+            group(
+                "system",
+                KubernetesConfig={
+                    "CurrentLabels": labels,
+                    "DesiredLabels": labels,
+                    "CurrentTaints": taints,
+                    "DesiredTaints": taints,
+                },
+            ),
+            group("h100", OnStartDeepHealthChecks=["InstanceConnectivity", "InstanceStress"]),
+        ],
+    }
+
+
+def _answers() -> dict[str, Any]:
+    """Give what the other services say of what was deployed, with what they fill in, in another order."""
+    statement = {
+        "Sid": "OnlyTheUploadWrites",
+        "Effect": "Deny",
+        "Principal": {"AWS": "*"},
+        "Action": ["s3:DeleteObject*", "s3:PutObject*"],
+        "Resource": "arn:aws:s3:::sagemaker-dev/*",
+        "Condition": {"ArnNotEquals": {"aws:PrincipalArn": ROLE_ARN}},
+    }
+    root = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*", "Resource": "*"}
+    itself = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": "sg-0a1b", "UserId": ACCOUNT}]}
+    everywhere = {"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+    return {
+        "ec2:DescribeSecurityGroups": {
+            "SecurityGroups": [
+                {"GroupId": "sg-0a1b", "IpPermissions": [itself], "IpPermissionsEgress": [everywhere], "Tags": []}
+            ]
+        },
+        "ec2:DescribeRouteTables": {
+            "RouteTables": [
+                {
+                    "RouteTableId": "rtb-0a1b",
+                    "Routes": [
+                        {"DestinationCidrBlock": "10.0.0.0/16", "GatewayId": "local", "Origin": "CreateRouteTable"},
+                        {"DestinationPrefixListId": "pl-0a", "GatewayId": "vpce-s3", "Origin": "CreateRoute"},
+                        {"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-0a1b", "Origin": "CreateRoute"},
+                    ],
+                }
+            ]
+        },
+        "ec2:DescribeVpcEndpoints": {
+            "VpcEndpoints": [
+                {
+                    "VpcEndpointId": "vpce-0a1b",
+                    "ServiceName": "com.amazonaws.us-east-1.ecr.api",
+                    "VpcEndpointType": "Interface",
+                    "VpcId": "vpc-0a1b",
+                    "PrivateDnsEnabled": True,
+                    "SubnetIds": ["subnet-0a1b"],
+                    "Groups": [{"GroupId": "sg-0a1b", "GroupName": "efa"}],
+                    "PolicyDocument": json.dumps(
+                        {"Statement": [{"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}]}
+                    ),
+                }
+            ]
+        },
+        "fsx:DescribeFileSystems": {
+            "FileSystems": [
+                {
+                    "FileSystemId": "fs-0123456789abcdef0",
+                    "FileSystemType": "LUSTRE",
+                    "FileSystemTypeVersion": "2.15",
+                    "StorageCapacity": 4800,
+                    "StorageType": "SSD",
+                    "LustreConfiguration": {
+                        "DeploymentType": "PERSISTENT_2",
+                        "PerUnitStorageThroughput": 250,
+                        "DataCompressionType": "LZ4",
+                        "WeeklyMaintenanceStartTime": "1:05:00",
+                        "MountName": "fsx",
+                    },
+                }
+            ]
+        },
+        "s3:GetBucketVersioning": {"Status": "Enabled"},
+        "s3:GetBucketEncryption": {
+            "ServerSideEncryptionConfiguration": {
+                "Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}, "BucketKeyEnabled": False}]
+            }
+        },
+        "s3:GetPublicAccessBlock": {
+            "PublicAccessBlockConfiguration": {
+                "BlockPublicAcls": True,
+                "BlockPublicPolicy": True,
+                "IgnorePublicAcls": True,
+            }
+        },
+        "s3:GetBucketTagging": Fails("NoSuchTagSet", "The TagSet does not exist", 404),
+        "s3:GetBucketPolicy": {"Policy": json.dumps({"Version": "2012-10-17", "Statement": [statement]})},
+        "kms:DescribeKey": {"KeyMetadata": {"KeyId": "0a1b-2c3d", "KeyState": "Enabled"}},
+        "kms:GetKeyPolicy": {"Policy": json.dumps({"Statement": root})},
+        "kms:GetKeyRotationStatus": {"KeyRotationEnabled": True},
+        "eks:DescribeCluster": {
+            "cluster": {
+                "name": "dev-eks",
+                "version": "1.34",
+                "roleArn": ROLE_ARN,
+                "accessConfig": {"authenticationMode": "API"},
+                "upgradePolicy": {"supportType": "EXTENDED"},
+                "resourcesVpcConfig": {
+                    "endpointPublicAccess": True,
+                    "endpointPrivateAccess": True,
+                    "publicAccessCidrs": ["192.0.2.0/24"],
+                },
+                "logging": {
+                    "clusterLogging": [
+                        {"types": ["audit", "api"], "enabled": True},
+                        {"types": ["scheduler"], "enabled": False},
+                    ]
+                },
+            }
+        },
+        "eks:ListAddons": {"addons": ["vpc-cni", "aws-guardduty-agent"]},
+        "eks:DescribeAddon": {
+            "addon": {
+                "addonName": "vpc-cni",
+                "clusterName": "dev-eks",
+                "addonVersion": "v1.20.0-eksbuild.1",
+                "configurationValues": "env:\n  ENABLE_PREFIX_DELEGATION: 'true'\n",
+            }
+        },
+        "eks:ListAccessEntries": {
+            "accessEntries": [
+                ADMIN_ARN,
+                ROLE_ARN,
+                f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/eks.amazonaws.com/AWSServiceRoleForAmazonEKS",
+            ]
+        },
+        "eks:DescribeAccessEntry": _entry,
+        "eks:ListAssociatedAccessPolicies": {
+            "associatedAccessPolicies": [
+                {"policyArn": POLICY_ARN, "accessScope": {"type": "cluster", "namespaces": []}}
+            ]
+        },
+        "sagemaker:ListComputeQuotas": {"ComputeQuotaSummaries": [_quota_row("dev-research")]},
+        "sagemaker:DescribeComputeQuota": {
+            "ComputeQuotaArn": QUOTA_ARN,
+            "Name": "dev-research",
+            "ActivationState": "Enabled",
+            "ComputeQuotaTarget": {"TeamName": "research", "FairShareWeight": 100},
+            "ComputeQuotaConfig": {
+                "ComputeQuotaResources": [{"InstanceType": "ml.p5.48xlarge", "Count": 2}],
+                "ResourceSharingConfig": {"Strategy": "LendAndBorrow", "BorrowLimit": 50},
+                "PreemptTeamTasks": "LowerPriority",
+            },
+        },
+        "sagemaker:DescribeClusterSchedulerConfig": {
+            "ClusterSchedulerConfigArn": CONFIG_ARN,
+            "Name": "dev-policy",
+            "SchedulerConfig": {"FairShare": "Enabled", "PriorityClasses": [{"Name": "training", "Weight": 80}]},
+        },
+    }
+
+
+def _entry(params: Mapping[str, Any]) -> dict[str, Any]:
+    kind = "HYPERPOD_LINUX" if params["principalArn"] == ROLE_ARN else "STANDARD"
+    groups: list[str] = []
+    return {"accessEntry": {**params, "type": kind, "username": params["principalArn"], "kubernetesGroups": groups}}
+
+
+def _quota_row(name: str) -> dict[str, Any]:
+    return {"ComputeQuotaArn": QUOTA_ARN, "Name": name}
+
+
+@dataclass
+class Account:
+    """What CloudFormation and the services answer. A plant edits ``answers``, a change of the file ``head``."""
+
+    deployed: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(dict(TEMPLATES)))
+    head: dict[str, dict[str, Any]] = field(default_factory=lambda: copy.deepcopy(dict(TEMPLATES)))
+    cluster: dict[str, Any] = field(default_factory=described_cluster)
+    tags: list[dict[str, str]] = field(default_factory=lambda: [{"Key": "cost-center", "Value": "42"}])
+    statuses: dict[str, str] = field(default_factory=dict)
+    more: dict[str, Any] = field(default_factory=dict)
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Let every service answer that a test gives no answer of."""
+        self.more = {**_answers(), **self.more}
+
+    def group(self, name: str) -> dict[str, Any]:
+        """Give a group as DescribeCluster has it."""
+        found: dict[str, Any] = next(
+            each for each in self.cluster["InstanceGroups"] if each["InstanceGroupName"] == name
+        )
+        return found
+
+    def in_file(self, name: str = "Cluster") -> dict[str, Any]:
+        """Give the properties of a resource as the file says them now."""
+        found: dict[str, Any] = self.head["dev-foundation"]["Resources"][name]["Properties"]
+        return found
+
+    def group_in_file(self, name: str) -> dict[str, Any]:
+        """Give a group as the file says it now."""
+        groups = self.in_file()["InstanceGroups"]
+        found: dict[str, Any] = next(each for each in groups if each["InstanceGroupName"] == name)
+        return found
+
+    def assembly(self) -> Assembly:
+        """Give what the file says now."""
+        stacks = (
+            Stack(name=name, template=each, account=ACCOUNT, region=REGION, shown=name.replace("-", "/", 1))
+            for name, each in self.head.items()
+        )
+        return Assembly(environment="dev", stacks=tuple(stacks))
+
+    def aws(self) -> LiveAws:
+        """Open the account."""
+        arn = f"arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{{}}/0"
+        stacks = [
+            {"StackName": name, "StackId": arn.format(name), "StackStatus": self.statuses.get(name, "CREATE_COMPLETE")}
+            for name in self.deployed
+        ]
+
+        def resources(params: Mapping[str, Any]) -> dict[str, Any]:
+            rows = self.deployed[params["StackName"]]["Resources"]
+            return {
+                "StackResourceSummaries": [
+                    {"LogicalResourceId": name, "PhysicalResourceId": IDS.get(name, name), "ResourceType": each["Type"]}
+                    for name, each in rows.items()
+                ]
+            }
+
+        scripted = ScriptedSession(
+            {
+                "sts:GetCallerIdentity": WHO,
+                "cloudformation:DescribeStacks": {"Stacks": stacks},
+                "cloudformation:GetTemplate": lambda params: {"TemplateBody": self.deployed[params["StackName"]]},
+                "cloudformation:ListStackResources": resources,
+                "sagemaker:DescribeCluster": self.cluster,
+                "sagemaker:ListTags": lambda params: {
+                    "Tags": self.tags if params["ResourceArn"] == CLUSTER_ARN else []
+                },
+                "sagemaker:ListClusterOperations": {"ClusterOperationSummaries": []},
+                **self.more,
+            },
+            asked=self.asked,
+        )
+        own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+        return LiveAws.open(region=REGION, account=ACCOUNT, own=own, session=scripted.session())
+
+    def drift(self) -> Drift:
+        """Look."""
+        aws = self.aws()
+        return drift(aws, read_living(aws, self.assembly()))
+
+
+Plant = Callable[[Account], object]
+
+
+def only(found: Drift) -> Difference:
+    """Give the one difference."""
+    (difference,) = found.differences
+    return difference

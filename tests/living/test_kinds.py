@@ -1,0 +1,378 @@
+"""Drift of what stands around the cluster: each planted difference is found once, and nothing else with it."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.living.drift import NOT_IN_CHANGE
+from hyperpod_cdk.living.model import Next
+from tests.living.account import ACCOUNT, Account, only
+from tests.support.scripted_aws import Fails
+
+LEFT = Next(effect="nothing", sentence="Nothing: no template has it, and CloudFormation leaves it as it is.")
+UNCHANGED = Next(effect="nothing", sentence=NOT_IN_CHANGE)
+
+SSH = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "203.0.113.0/24"}]}
+EVERYBODY = {"Sid": "Everybody", "Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}
+
+Edit = Callable[[dict[str, Any]], object]
+
+
+def _first(answer: dict[str, Any], key: str) -> dict[str, Any]:
+    found: dict[str, Any] = answer[key][0]
+    return found
+
+
+def _policy(answer: dict[str, Any], edit: Callable[[list[Any]], object]) -> None:
+    document = json.loads(answer["Policy"])
+    rows = document["Statement"] if isinstance(document["Statement"], list) else [document["Statement"]]
+    edit(rows)
+    answer["Policy"] = json.dumps({**document, "Statement": rows})
+
+
+Row = tuple[str, Edit, str, str | None, str | None, Next]
+"""The call whose answer is edited, the place, what was deployed there, what AWS has, what the next deployment does."""
+
+ROWS: tuple[Row, ...] = (
+    # security groups
+    (
+        "ec2:DescribeSecurityGroups",
+        lambda answer: _first(answer, "SecurityGroups")["IpPermissions"].append(SSH),
+        "Ingress[tcp 22 from 203.0.113.0/24]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "ec2:DescribeSecurityGroups",
+        lambda answer: _first(answer, "SecurityGroups").update(IpPermissions=[]),
+        "Ingress[all traffic from sg-0a1b]",
+        "there",
+        None,
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeSecurityGroups",
+        lambda answer: _first(answer, "SecurityGroups").update(IpPermissionsEgress=[]),
+        "Egress[all traffic to 0.0.0.0/0]",
+        "there",
+        None,
+        UNCHANGED,
+    ),
+    # routes
+    (
+        "ec2:DescribeRouteTables",
+        lambda answer: _first(answer, "RouteTables")["Routes"].append(
+            {"DestinationCidrBlock": "172.16.0.0/12", "TransitGatewayId": "tgw-0a1b", "Origin": "CreateRoute"}
+        ),
+        "Routes[172.16.0.0/12]",
+        None,
+        "tgw-0a1b",
+        LEFT,
+    ),
+    (
+        "ec2:DescribeRouteTables",
+        lambda answer: _first(answer, "RouteTables")["Routes"].pop(),
+        "Routes[0.0.0.0/0]",
+        "nat-0a1b",
+        None,
+        UNCHANGED,
+    ),
+    # endpoints
+    (
+        "ec2:DescribeVpcEndpoints",
+        lambda answer: _first(answer, "VpcEndpoints").update(PrivateDnsEnabled=False),
+        "PrivateDnsEnabled",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    (
+        "ec2:DescribeVpcEndpoints",
+        lambda answer: _first(answer, "VpcEndpoints").update(Groups=[{"GroupId": "sg-9", "GroupName": "other"}]),
+        "SecurityGroupIds",
+        "sg-0a1b",
+        "sg-9",
+        UNCHANGED,
+    ),
+    # file systems
+    (
+        "fsx:DescribeFileSystems",
+        lambda answer: _first(answer, "FileSystems").update(StorageCapacity=9600),
+        "StorageCapacity",
+        "4800",
+        "9600",
+        UNCHANGED,
+    ),
+    (
+        "fsx:DescribeFileSystems",
+        lambda answer: _first(answer, "FileSystems")["LustreConfiguration"].update(PerUnitStorageThroughput=500),
+        "LustreConfiguration.PerUnitStorageThroughput",
+        "250",
+        "500",
+        UNCHANGED,
+    ),
+    (
+        "fsx:DescribeFileSystems",
+        lambda answer: _first(answer, "FileSystems")["LustreConfiguration"].update(DataCompressionType="NONE"),
+        "LustreConfiguration.DataCompressionType",
+        "LZ4",
+        "NONE",
+        UNCHANGED,
+    ),
+    # buckets
+    (
+        "s3:GetBucketVersioning",
+        lambda answer: answer.update(Status="Suspended"),
+        "VersioningConfiguration.Status",
+        "Enabled",
+        "Suspended",
+        UNCHANGED,
+    ),
+    (
+        "s3:GetPublicAccessBlock",
+        lambda answer: answer["PublicAccessBlockConfiguration"].update(BlockPublicPolicy=False),
+        "PublicAccessBlockConfiguration.BlockPublicPolicy",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    (
+        "s3:GetBucketPolicy",
+        lambda answer: _policy(answer, lambda rows: rows.append(EVERYBODY)),
+        "PolicyDocument[Everybody]",
+        None,
+        json.dumps(
+            {**EVERYBODY, "Action": ["s3:GetObject"], "Principal": {"AWS": ["*"]}, "Resource": ["*"]}, sort_keys=True
+        ),
+        UNCHANGED,
+    ),
+    # keys
+    (
+        "kms:DescribeKey",
+        lambda answer: answer["KeyMetadata"].update(KeyState="PendingDeletion"),
+        "KeyState",
+        "Enabled",
+        "PendingDeletion",
+        UNCHANGED,
+    ),
+    (
+        "kms:GetKeyRotationStatus",
+        lambda answer: answer.update(KeyRotationEnabled=False),
+        "EnableKeyRotation",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    # EKS
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"].update(version="1.35"),
+        "Version",
+        "1.34",
+        "1.35",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"]["resourcesVpcConfig"].update(publicAccessCidrs=["0.0.0.0/0"]),
+        "ResourcesVpcConfig.PublicAccessCidrs",
+        "192.0.2.0/24",
+        "0.0.0.0/0",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeCluster",
+        lambda answer: answer["cluster"]["logging"].update(clusterLogging=[{"types": ["api"], "enabled": True}]),
+        "Logging.ClusterLogging.EnabledTypes",
+        '{"Type": "api"}, {"Type": "audit"}',
+        '{"Type": "api"}',
+        UNCHANGED,
+    ),
+    ("eks:ListAddons", lambda answer: answer["addons"].append("coredns"), "Addons[coredns]", None, "there", LEFT),
+    (
+        "eks:DescribeAddon",
+        lambda answer: answer["addon"].update(addonVersion="v1.21.0-eksbuild.1"),
+        "AddonVersion",
+        "v1.20.0-eksbuild.1",
+        "v1.21.0-eksbuild.1",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeAddon",
+        lambda answer: answer["addon"].update(configurationValues='{"env": {"ENABLE_PREFIX_DELEGATION": "false"}}'),
+        "ConfigurationValues.env.ENABLE_PREFIX_DELEGATION",
+        "true",
+        "false",
+        UNCHANGED,
+    ),
+    (
+        "eks:DescribeAddon",
+        lambda answer: answer["addon"].update(
+            configurationValues='{"env": {"ENABLE_PREFIX_DELEGATION": "true", "MORE": "1"}}'
+        ),
+        "ConfigurationValues.env.MORE",
+        None,
+        "1",
+        UNCHANGED,
+    ),
+    (
+        "eks:ListAccessEntries",
+        lambda answer: answer["accessEntries"].append(f"arn:aws:iam::{ACCOUNT}:role/dana"),
+        f"AccessEntries[arn:aws:iam::{ACCOUNT}:role/dana]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "eks:ListAssociatedAccessPolicies",
+        lambda answer: answer["associatedAccessPolicies"].append(
+            {
+                "policyArn": "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+                "accessScope": {"type": "cluster"},
+            }
+        ),
+        "AccessPolicies[arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy]",
+        None,
+        "there",
+        UNCHANGED,
+    ),
+    # task governance
+    (
+        "sagemaker:ListComputeQuotas",
+        lambda answer: answer["ComputeQuotaSummaries"].append(
+            {**answer["ComputeQuotaSummaries"][0], "Name": "by-hand"}
+        ),
+        "ComputeQuotas[by-hand]",
+        None,
+        "there",
+        LEFT,
+    ),
+    (
+        "sagemaker:DescribeComputeQuota",
+        lambda answer: _first(answer["ComputeQuotaConfig"], "ComputeQuotaResources").update(Count=8),
+        "ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count",
+        "2",
+        "8",
+        UNCHANGED,
+    ),
+    (
+        "sagemaker:DescribeComputeQuota",
+        lambda answer: answer["ComputeQuotaConfig"]["ResourceSharingConfig"].update(BorrowLimit=100),
+        "ComputeQuotaConfig.ResourceSharingConfig.BorrowLimit",
+        "50",
+        "100",
+        UNCHANGED,
+    ),
+    (
+        "sagemaker:DescribeComputeQuota",
+        lambda answer: answer["ComputeQuotaTarget"].update(FairShareWeight=1),
+        "ComputeQuotaTarget.FairShareWeight",
+        "100",
+        "1",
+        UNCHANGED,
+    ),
+    (
+        "sagemaker:DescribeClusterSchedulerConfig",
+        lambda answer: answer["SchedulerConfig"].update(FairShare="Disabled"),
+        "SchedulerConfig.FairShare",
+        "Enabled",
+        "Disabled",
+        UNCHANGED,
+    ),
+    (
+        "sagemaker:DescribeClusterSchedulerConfig",
+        lambda answer: answer["SchedulerConfig"]["PriorityClasses"].append({"Name": "urgent", "Weight": 99}),
+        "SchedulerConfig.PriorityClasses[urgent]",
+        None,
+        "there",
+        UNCHANGED,
+    ),
+)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row[0]} {row[2]}" for row in ROWS])
+def test_a_difference_is_found_once(row: Row) -> None:
+    call, edit, path, deployed, actual, expected = row
+    account = Account()
+    account.more[call] = copy.deepcopy(account.more[call])
+    edit(account.more[call])
+    found = account.drift()
+    difference = only(found)
+    assert (difference.path, difference.deployed, difference.file, difference.actual) == (
+        path,
+        deployed,
+        deployed,
+        actual,
+    )
+    assert found.skipped == ()
+    if expected is LEFT or difference.type != "AWS::SageMaker::Cluster":
+        assert difference.next == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "resource"),
+    [
+        ("eks:DescribeAddon", "ResourceNotFoundException", "Addon"),
+        ("eks:DescribeCluster", "ResourceNotFoundException", "Eks"),
+        ("fsx:DescribeFileSystems", "FileSystemNotFound", "FileSystem"),
+        ("ec2:DescribeSecurityGroups", "InvalidGroup.NotFound", "Efa"),
+        ("ec2:DescribeRouteTables", "InvalidRouteTableID.NotFound", "Table"),
+        ("ec2:DescribeVpcEndpoints", "InvalidVpcEndpointId.NotFound", "Endpoint"),
+        ("s3:GetBucketPolicy", "NoSuchBucketPolicy", "BucketPolicy"),
+        ("s3:GetBucketVersioning", "NoSuchBucket", "Bucket"),
+        ("sagemaker:DescribeComputeQuota", "ResourceNotFound", "Quota"),
+        ("kms:DescribeKey", "NotFoundException", "Key"),
+    ],
+)
+def test_a_resource_deleted_by_hand(call: str, code: str, resource: str) -> None:
+    account = Account()
+    account.more[call] = Fails(code, "not found", 404)
+    difference = only(account.drift())
+    assert (difference.resource, difference.path, difference.deployed, difference.actual) == (
+        resource,
+        "",
+        "there",
+        None,
+    )
+
+
+@pytest.mark.parametrize("call", sorted({row[0] for row in ROWS}))
+def test_what_is_denied_is_skipped(call: str) -> None:
+    account = Account()
+    account.more[call] = Fails("AccessDeniedException", "no", 403)
+    found = account.drift()
+    assert (found.passed, found.differences) == (None, ())
+    assert {each.aws_said for each in found.skipped} == {"no"}
+
+
+def test_a_value_that_changes_elsewhere_too_is_unknown() -> None:
+    """Whether CloudFormation's handlers send what did not change is documented of no type."""
+    account = Account()
+    account.more["fsx:DescribeFileSystems"]["FileSystems"][0]["StorageCapacity"] = 9600
+    account.in_file("FileSystem")["LustreConfiguration"]["DataCompressionType"] = "NONE"
+    assert only(account.drift()).next.effect == "unknown"
+
+
+def test_a_property_of_the_first_level_is_sent_whole() -> None:
+    """UpdateComputeQuota takes ComputeQuotaConfig as one."""
+    account = Account()
+    account.more["sagemaker:DescribeComputeQuota"]["ComputeQuotaConfig"]["ComputeQuotaResources"][0]["Count"] = 8
+    account.in_file("Quota")["ComputeQuotaConfig"]["ResourceSharingConfig"]["BorrowLimit"] = 10
+    difference = only(account.drift())
+    assert difference.next.sentence == (
+        "Sets ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count from 8 to 2."
+    )
+
+
+def test_a_file_system_does_not_shrink() -> None:
+    """FSx user guide, "Managing storage capacity": you can only increase it."""
+    account = Account()
+    account.more["fsx:DescribeFileSystems"]["FileSystems"][0]["StorageCapacity"] = 9600
+    account.in_file("FileSystem")["StorageCapacity"] = 7200
+    assert only(account.drift()).next.effect == "fails"

@@ -1,0 +1,97 @@
+"""Drift of environments that are deployed to the embedded AWS: none after a deployment, and what becomes of it."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.living.drift import drift
+from hyperpod_cdk.living.model import Drift
+from hyperpod_cdk.living.standing import read_living
+from hyperpod_cdk.templates.assembly import read_assembly
+from tests.support.assembly import ENVIRONMENTS, PROJECT
+from tests.support.callers import with_callers
+from tests.transitions.test_lives import ACCOUNT, Life, living
+
+
+def look(life: Life, edited: dict[str, Any] | None = None) -> Drift:
+    """Compare what is deployed; ``edited`` is what the file says now."""
+    folder = life.folder / f"assembly-{life.count}"
+    if edited is not None:
+        file = life.folder / "look.yaml"
+        file.write_text(yaml.safe_dump(edited, sort_keys=False), encoding="utf-8")
+        folder = life.folder / "look"
+        life.cdk.synth(file, folder)
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
+    return drift(aws, read_living(aws, read_assembly(folder, life.data["name"])))
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", list(ENVIRONMENTS))
+def test_what_was_just_deployed_is_no_drift(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
+    text = with_callers(text) if "  # public_access_cidrs:" in text else text
+    with living(tmp_path, monkeypatch, text=text) as life:
+        found = look(life)
+        assert [(each.resource, each.path, each.deployed, each.actual) for each in found.differences] == []
+        assert [(each.what, each.reason) for each in found.skipped] == []
+        assert found.passed is True
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_what_is_said_of_planted_drift_is_what_the_next_deployment_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups are scaled and labelled beside the file; then the file changes another part of the cluster."""
+    with living(tmp_path, monkeypatch) as life:
+        sagemaker = life.there.client("sagemaker")
+
+        def counts() -> dict[str, int]:
+            groups = sagemaker.describe_cluster(ClusterName="small")["InstanceGroups"]
+            return {each["InstanceGroupName"]: each["TargetCount"] for each in groups}
+
+        before = counts()
+        assert look(life).differences == ()
+        by_hand = {"system": 2, "far": 2}
+        sagemaker.batch_add_cluster_nodes(
+            ClusterName="small",
+            NodesToAdd=[
+                {"InstanceGroupName": name, "IncrementTargetCountBy": number - before[name]}
+                for name, number in by_hand.items()
+            ],
+        )
+        assert counts() == by_hand
+
+        # the file as deployed: nothing happens, and a deployment does nothing
+        found = look(life)
+        assert {each.path: each.next.effect for each in found.differences} == {
+            "InstanceGroups[system].InstanceCount": "nothing",
+            "InstanceGroups[far].InstanceCount": "nothing",
+        }
+        life.change()
+        assert counts() == by_hand
+
+        # the cluster is in the change: the file follows one group and not the other
+        edited = copy.deepcopy(life.data)
+        edited["hyperpod"]["node_recovery"] = "none"
+        edited["hyperpod"]["instance_groups"][1]["count"] = 2
+        found = look(life, edited)
+        said = {each.path: (each.next.effect, each.next.nodes_lost) for each in found.differences}
+        assert said == {
+            "InstanceGroups[system].InstanceCount": ("sets", 1),
+            "InstanceGroups[far].InstanceCount": ("agrees", 0),
+        }
+        _, person = life.change(lambda data: data.update(edited))
+        said_on_top = "Sets system from 2 back to 1: 1 node is terminated; HyperPod chooses which."
+        assert person.shown[0].takes == (said_on_top,)
+        assert counts() == {"system": 1, "far": 2}
+        assert look(life).differences == ()

@@ -1,0 +1,295 @@
+"""What the nodes do: counted by group, with why they fail; what is not answered is skipped; two thousand nodes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.living.model import Event, FileSystem, Plan, Reason, Status
+from hyperpod_cdk.living.pages import status_schema_text, status_text
+from hyperpod_cdk.living.status import Wanted, status
+from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+
+NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
+ARN = "arn:aws:sagemaker:us-east-1:111122223333:cluster/abcdefabcdef"
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+WANTED = Wanted(environment="dev", cluster="dev", counts={"h100": 4, "system": 2, "spot": None})
+SCRIPT = "Lifecycle scripts did not run successfully"
+
+
+def _node(group: str, number: int, state: str, message: str = "") -> dict[str, Any]:
+    return {
+        "InstanceGroupName": group,
+        "InstanceId": f"i-{number:017x}",
+        "InstanceType": "ml.p5.48xlarge",
+        "LaunchTime": NOW,
+        "InstanceStatus": {"Status": state, "Message": message},
+    }
+
+
+def _group(name: str, target: int, **more: Any) -> dict[str, Any]:
+    found = {"InstanceGroupName": name, "InstanceType": "ml.p5.48xlarge", "TargetCount": target, "CurrentCount": target}
+    return {**found, "Status": "InService", **more}
+
+
+def answers() -> dict[str, Any]:
+    """Give a cluster in which one node fails, one is checked and one is made."""
+    return {
+        "sts:GetCallerIdentity": WHO,
+        "sagemaker:DescribeCluster": {
+            "ClusterArn": ARN,
+            "ClusterName": "dev",
+            "ClusterStatus": "InService",
+            "Orchestrator": {"Eks": {"ClusterArn": "arn:aws:eks:us-east-1:111122223333:cluster/dev-eks"}},
+            "InstanceGroups": [_group("h100", 4, TrainingPlanArn=PLAN), _group("system", 2)],
+        },
+        "sagemaker:ListClusterNodes": {
+            "ClusterNodeSummaries": [
+                _node("h100", 1, "Running"),
+                _node("h100", 2, "DeepHealthCheckInProgress"),
+                _node("h100", 3, "Failure", SCRIPT),
+                _node("h100", 4, "Pending"),
+                _node("system", 5, "Running"),
+                _node("system", 6, "Running"),
+            ]
+        },
+        "sagemaker:ListClusterEvents": {
+            "Events": [
+                _event("Info", "EC2 Instance i-1 successfully provisioned"),
+                _event("Error", "Instance creation failed"),
+            ]
+        },
+        "sagemaker:DescribeTrainingPlan": {
+            "TrainingPlanArn": PLAN,
+            "TrainingPlanName": "h100-april",
+            "Status": "Active",
+            "EndTime": NOW + timedelta(hours=49),
+            "TotalInstanceCount": 4,
+            "AvailableInstanceCount": 0,
+        },
+        "fsx:DescribeFileSystems": {
+            "FileSystems": [
+                _file_system("dev-scratch", "fs-0123456789abcdef0"),
+                _file_system("other-scratch", "fs-0123456789abcdef1"),
+            ]
+        },
+    }
+
+
+def _event(level: str, text: str) -> dict[str, Any]:
+    return {
+        "EventId": text,
+        "ClusterArn": ARN,
+        "ClusterName": "dev",
+        "InstanceGroupName": "h100",
+        "InstanceId": "i-3",
+        "ResourceType": "Instance",
+        "EventTime": NOW - timedelta(hours=1),
+        "Description": text,
+        "EventLevel": level,
+    }
+
+
+def _file_system(name: str, physical: str) -> dict[str, Any]:
+    tags = [{"Key": "Name", "Value": name}]
+    return {"FileSystemId": physical, "Lifecycle": "AVAILABLE", "StorageCapacity": 4800, "Tags": tags}
+
+
+def opened(script: dict[str, Any], asked: list[tuple[str, dict[str, Any]]] | None = None) -> LiveAws:
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    session = ScriptedSession(script, asked=[] if asked is None else asked).session()
+    return LiveAws.open(region="us-east-1", account="111122223333", own=own, session=session)
+
+
+def look(script: dict[str, Any]) -> Status:
+    return status(opened(script), WANTED, now=NOW)
+
+
+def test_a_cluster_in_which_a_node_fails() -> None:
+    found = look(answers())
+    assert (found.passed, found.verdict) == (False, "3 of 6 nodes run; h100: 1 node failing.")
+    h100, system = found.groups
+    assert (h100.in_file, h100.target, h100.running, h100.failing, h100.checking, h100.changing) == (4, 4, 1, 1, 1, 1)
+    assert (system.running, system.failing, system.reasons) == (2, 0, ())
+    assert h100.reasons == (Reason(text=SCRIPT, nodes=1),)
+    assert found.events == (
+        Event(time="2026-11-23 02:00 UTC", level="Error", group="h100", node="i-3", text="Instance creation failed"),
+    )
+    assert found.plans == (
+        Plan(
+            name="h100-april",
+            status="Active",
+            # an hour before the plan ends
+            nodes_leave="2026-11-25 03:00 UTC",
+            hours_left=48.0,
+            total=4,
+            available=0,
+            unhealthy=None,
+        ),
+    )
+    assert found.file_systems == (
+        FileSystem(id="fs-0123456789abcdef0", name="dev-scratch", lifecycle="AVAILABLE", capacity_gib=4800),
+    )
+
+
+def test_one_screen_at_80_columns() -> None:
+    text = status_text(look(answers()))
+    assert text == (
+        "dev: 3 of 6 nodes run; h100: 1 node failing.\n"
+        "\n"
+        "group   type         file  wanted  runs  fails  checks  changes\n"
+        "h100    p5.48xlarge     4       4     1      1       1        1\n"
+        "system  p5.48xlarge     2       2     2      0       0        0\n"
+        f"h100, 1 node: {SCRIPT}\n"
+        "plan h100-april: Active, its nodes leave in 48 h at 2026-11-25 03:00 UTC\n"
+        "file system dev-scratch (fs-0123456789abcdef0): AVAILABLE, 4,800 GiB\n"
+        "\n"
+        "2026-11-23 02:00 UTC Error h100 i-3: Instance creation failed\n"
+    )
+
+
+def test_long_names_stay_on_the_screen() -> None:
+    script = answers()
+    script["sagemaker:DescribeCluster"]["InstanceGroups"].append(
+        {
+            **_group("a-group-with-a-long-name-of-its-own", 2000),
+            "InstanceRequirements": {"CurrentInstanceTypes": ["ml.p5.48xlarge", "ml.p5e.48xlarge", "ml.p5en.48xlarge"]},
+        }
+    )
+    del script["sagemaker:DescribeCluster"]["InstanceGroups"][-1]["InstanceType"]
+    assert max(map(len, status_text(look(script)).splitlines())) <= 80
+
+
+def test_all_is_well() -> None:
+    script = answers()
+    for node in script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"]:
+        node["InstanceStatus"] = {"Status": "Running"}
+    found = look(script)
+    assert (found.passed, found.verdict) == (True, "6 of 6 nodes run.")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (
+            lambda script: script["sagemaker:DescribeCluster"].update(ClusterStatus="Updating"),
+            "the cluster is Updating",
+        ),
+        (
+            lambda script: script["sagemaker:DescribeTrainingPlan"].update(Status="Expired"),
+            "plan h100-april is Expired",
+        ),
+        (
+            lambda script: script["fsx:DescribeFileSystems"]["FileSystems"][0].update(Lifecycle="MISCONFIGURED"),
+            "file system dev-scratch is MISCONFIGURED",
+        ),
+    ],
+)
+def test_what_is_wrong_is_in_the_verdict(edit: Callable[[dict[str, Any]], object], said: str) -> None:
+    script = answers()
+    edit(script)
+    found = look(script)
+    assert said in found.verdict
+    assert found.passed is False
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("sagemaker:ListClusterNodes", "nodes"),
+        ("sagemaker:ListClusterEvents", "events"),
+        ("sagemaker:DescribeTrainingPlan", "training plan h100-april"),
+        ("fsx:DescribeFileSystems", "file systems"),
+        ("sagemaker:DescribeCluster", "the cluster"),
+    ],
+)
+def test_what_is_denied_is_skipped_and_never_zero(call: str, what: str) -> None:
+    script = answers()
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+    script[call] = Fails("AccessDeniedException", "no", 403)
+    found = look(script)
+    (skipped,) = found.skipped
+    assert (found.passed, skipped.what, skipped.action) == (None, what, call)
+    if what == "nodes":
+        assert [each.running for each in found.groups] == [None, None]
+        assert "runs" in status_text(found)
+        assert found.verdict == "nothing is known to be wrong; 1 thing could not be looked at."
+
+
+def test_no_cluster_is_one_line() -> None:
+    script = answers()
+    gone = Fails("ResourceNotFound", "Cluster with name dev not found.")
+    script |= {name: gone for name in script if name.startswith("sagemaker:")}
+    found = look(script)
+    assert status_text(found) == "dev: There is no HyperPod cluster dev in this account and region.\n"
+    assert found.passed is None
+
+
+def test_two_thousand_nodes_are_read_in_pages_of_a_hundred() -> None:
+    """At 100 ms a call no more than 100 calls may have to wait for each other: 10 s."""
+    script = answers()
+    nodes = [_node("h100", number, "Running") for number in range(2000)]
+    script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"] = 2000
+
+    def paged(params: Mapping[str, Any]) -> dict[str, Any]:
+        first = int(params.get("NextToken", 0))
+        assert params["MaxResults"] == 100
+        more = {"NextToken": str(first + 100)} if first + 100 < len(nodes) else {}
+        return {"ClusterNodeSummaries": copy.copy(nodes[first : first + 100]), **more}
+
+    script["sagemaker:ListClusterNodes"] = paged
+    aws = opened(script)
+    found = status(aws, WANTED, now=NOW)
+    assert (found.groups[0].running, aws.depth <= 25) == (2000, True)
+
+
+def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+    status(opened(answers(), asked), WANTED, now=NOW)
+    (verb,) = (each for each in VERBS if each.name == "status")
+    assert {name for name, _ in asked} == set(verb.actions)
+
+
+FILE = """
+name: dev
+account: "111122223333"
+region: us-east-1
+eks: {admin_role_arns: ["arn:aws:iam::111122223333:role/admin"], public_access_cidrs: [54.240.193.128/26]}
+network: {availability_zones: {use1-az5: {}, use1-az4: {}}}
+hyperpod:
+  instance_groups:
+    - {name: system, instance_type: ml.m5.2xlarge, count: 2, availability_zone_id: use1-az4}
+"""
+
+
+def test_as_users_run_it(tmp_path: Path) -> None:
+    folder = tmp_path / "environments"
+    folder.mkdir()
+    (folder / "dev.yaml").write_text(FILE, encoding="utf-8")
+
+    def run(*more: str) -> Any:
+        words = ["status", "dev", "--project", str(tmp_path), *more]
+        access = Access(open=lambda _region, _account: opened(answers()))
+        return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=access)
+
+    done = run()
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (1, "dev: 3 of 6 nodes run; h100: 1 node failing.")
+    # the file has no such group
+    assert "h100    p5.48xlarge  none" in done.stdout
+    done = run("--format", "json")
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, json.loads(status_schema_text()))
+    assert [each["is_in_file"] for each in found["groups"]] == [False, True]

@@ -1,0 +1,452 @@
+"""Takes environments from one file to another as 'deploy' does, in an embedded AWS, and judges what stands then.
+
+A chain is one environment that is edited again and again. Each file of it is deployed anew in an account of its own:
+that is what the way from the file before is compared with, and where the way to the next file begins.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import HypothesisWarning
+
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.sources import Source
+from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk.transitions.cdk import CdkFailedError
+from hyperpod_cdk.transitions.model import Plan
+from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError as RehearsedCdkFailedError
+from hyperpod_cdk_rehearsal.driver import deployment
+from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
+from tests.support import edits, legal
+from tests.support.assembly import ENVIRONMENTS, PROJECT
+from tests.support.callers import CALLERS
+from tests.support.embedded import Embedded, embedded
+from tests.support.in_process_cdk import Aws, InProcessCdk, Stack, read_stacks
+from tests.support.standing import Standing, differences, read
+
+File = dict[str, Any]
+Kind = Literal["one edit", "three edits", "unrelated"]
+Trouble = Literal["none", "fault", "kill"]
+
+KINDS: tuple[Kind, ...] = ("one edit", "three edits", "unrelated")
+NAME = "pairs"
+_MINORS = ("1.32", "1.33", "1.34", "1.35")
+_IDENTITY = ("name", "vpc_id", "subnet_id", "group_id", "key_id", "cluster_name")
+_STATEFUL = frozenset(
+    {
+        *("AWS::FSx::FileSystem", "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::KMS::Key", "AWS::EKS::Cluster"),
+        *("AWS::SageMaker::Cluster", "AWS::APS::Workspace", "AWS::Grafana::Workspace", "AWS::EC2::VPC"),
+    }
+)
+"""What holds data, nodes or what others name: a plan that replaces one has to say so."""
+
+
+@dataclass
+class Pair:
+    """One way from a file to another, and what became of it."""
+
+    kind: str
+    edit: str
+    trouble: Trouble = "none"
+    base: File = field(default_factory=dict)
+    head: File = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    steps: int = 0
+    met: bool = False
+    """Whether the trouble happened."""
+    problems: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give it as JSON knows it."""
+        return asdict(self)
+
+
+class KilledError(Exception):
+    """The CDK CLI is gone; CloudFormation goes on."""
+
+
+class Cdk(InProcessCdk):
+    """What plays the CDK CLI, which can be killed once some stacks have begun."""
+
+    kill_after: int | None = None
+
+    def _begin(self, stack: Stack, parameters: Mapping[str, str]) -> bool:
+        begun = super()._begin(stack, parameters)
+        if begun and self.kill_after is not None:
+            self.kill_after -= 1
+            if self.kill_after <= 0:
+                self.kill_after = None
+                raise KilledError
+        return begun
+
+
+@dataclass
+class Person:
+    """Says yes to everything, and keeps what was shown."""
+
+    is_there: bool = True
+    shown: list[Plan] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def show(self, plan: Plan) -> None:
+        """Keep a plan."""
+        self.shown.append(plan)
+
+    def say(self, line: str) -> None:
+        """Keep a line."""
+        self.told.append(line)
+
+    def agrees(self, question: str) -> bool:
+        """Say yes."""
+        return bool(question)
+
+    def types(self, question: str, word: str) -> bool:
+        """Type what is asked for."""
+        return word in question
+
+
+@dataclass
+class Runner:
+    """Runs the CDK CLI for steps; ``ran`` is what it was told."""
+
+    cdk: Cdk
+    ran: list[tuple[str, ...]] = field(default_factory=list)
+
+    def run(self, arguments: Sequence[str]) -> None:
+        """Run it; the chart is the placeholder's."""
+        self.ran.append(tuple(arguments))
+        chart = ["--parameters", f"{NAME}-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"]
+        try:
+            self.cdk.run([*arguments, *chart])
+        except RehearsedCdkFailedError as failed:
+            raise CdkFailedError("deploy", 1, failed.output) from failed
+
+
+@dataclass
+class Account:
+    """An account in which one file was deployed anew."""
+
+    there: Embedded
+    aws: Aws
+    cdk: Cdk
+    file: File
+    assembly: Path
+    region: str
+
+    def standing(self, assembly: Path) -> Standing:
+        """Read what stands of an assembly's stacks."""
+        return read(self.aws, list(read_stacks(assembly)))
+
+    def stacks(self) -> dict[str, tuple[str, str]]:
+        """Give the status of each stack, and when it was last touched."""
+        found = self.aws.cloudformation.describe_stacks()["Stacks"]
+        return {
+            each["StackName"]: (each["StackStatus"], str(each.get("LastUpdatedTime", "")))
+            for each in found
+            if each["StackName"].startswith(f"{NAME}-")
+        }
+
+    def deployment(self, assembly: Path, person: Person, runner: Runner) -> Deployment:
+        """Give the deployment of an assembly as 'deploy' makes it."""
+        own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+        return Deployment(
+            aws=lambda: LiveAws.open(region=self.region, account=legal.ACCOUNT, own=own),
+            head=Source(assembly=read_assembly(assembly, NAME), side=Side(label="working tree")),
+            cdk=runner,
+            person=person,
+            pause=lambda _: time.sleep(0.2),
+        )
+
+
+@contextmanager
+def deployed(file: File, assembly: Path, account: Mapping[str, Any], scratch: Path) -> Iterator[Account]:
+    """Deploy a file in an account of its own."""
+    region = str(file["region"])
+    with embedded(account, region=region, is_hurried=True) as there:
+        os.environ.update(there.environment())
+        aws = Aws(there, scratch / "log")
+        cdk = Cdk(aws)
+        cdk.run(deployment(NAME, assembly))
+        yield Account(there, aws, cdk, file, assembly, region)
+
+
+def chain(number: int, length: int, scratch: Path, say: Callable[[Pair], None]) -> None:
+    """Take one environment over some files, and hand over each pair once it is judged."""
+    rng = edits.drawing(number)
+    file = drawn(rng, None)
+    files: list[tuple[str, str, File]] = [("", "", file)]
+    for _ in range(length):
+        kind = rng.choice(KINDS)
+        edit, file = head_of(rng, kind, file)
+        files.append((kind, edit, file))
+    went: tuple[Pair, Standing] | None = None
+    for place, (_, _, base) in enumerate(files):
+        after = files[place + 1] if place < length else None
+        pair = Pair(after[0], after[1], _trouble(rng), base, after[2]) if after else None
+        went = _one(pair, base, went, rng=rng, scratch=scratch / f"{number}-{place}", say=say)
+    if went is not None:
+        raise AssertionError("the last pair of a chain was not judged")
+
+
+def judged(base: File, head: File, scratch: Path, *, trouble: Trouble = "none", number: int = 0) -> Pair:
+    """Take an environment from one file to another, and judge it alone."""
+    found: list[Pair] = []
+    rng = edits.drawing(number)
+    pair = Pair("", "", trouble, base, head)
+    went = _one(pair, base, None, rng=rng, scratch=scratch / "base", say=found.append)
+    if went is not None:
+        _one(None, head, went, rng=rng, scratch=scratch / "head", say=found.append)
+    return found[-1]
+
+
+def drawn(rng: random.Random, region: str | None) -> File:
+    """Draw a file: one that ships, or one that the generator of legal files writes."""
+    if rng.random() < 0.6:
+        found = [
+            data
+            for each in ENVIRONMENTS.values()
+            if (data := yaml.safe_load((PROJECT / each).read_text(encoding="utf-8")))["region"]
+            == (region or data["region"])
+        ]
+        file: File = copy.deepcopy(rng.choice(found))
+    else:
+        file = _legal(rng.randrange(10**6), region)
+    file["name"] = NAME
+    eks = file.setdefault("eks", {}) or {}
+    if eks.get("endpoint_access") != "private" and "existing" not in eks:
+        eks.setdefault("public_access_cidrs", [CALLERS])
+    if "kubernetes_version" in eks:
+        older = copy.deepcopy(file)
+        older["eks"]["kubernetes_version"] = rng.choice(_MINORS)
+        if legal.accepted(older) is not None:
+            file = older
+    loaded = legal.accepted(file)
+    return file if loaded is not None and not legal.is_warned_to_fail(loaded) else drawn(rng, region)
+
+
+def _legal(number: int, region: str | None) -> File:
+    found: list[File] = []
+
+    @seed(number)
+    @settings(
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        max_examples=1,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+    @given(file=legal.files(region=region))
+    def run(file: File) -> None:
+        found.append(file)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HypothesisWarning)
+        run()
+    return found[-1]
+
+
+def head_of(rng: random.Random, kind: Kind, file: File) -> tuple[str, File]:
+    """Give what a file becomes, and by which edits."""
+    if kind == "unrelated":
+        return kind, drawn(rng, str(file["region"]))
+    return edits.several(rng, file, 1 if kind == "one edit" else 3)
+
+
+def _trouble(rng: random.Random) -> Trouble:
+    return rng.choice(("none", "none", "fault", "kill"))
+
+
+def _one(
+    pair: Pair | None,
+    base: File,
+    went: tuple[Pair, Standing] | None,
+    *,
+    rng: random.Random,
+    scratch: Path,
+    say: Callable[[Pair], None],
+) -> tuple[Pair, Standing] | None:
+    """Deploy a file anew, compare the way that led to it, and go the way to the next."""
+    started = time.monotonic()
+    scratch.mkdir(parents=True)
+    assembly = _synthesized(base, scratch, "base")
+    both = satisfying(_environment(base))
+    if pair is not None:
+        both = _merged(both, satisfying(_environment(pair.head)))
+    try:
+        with deployed(base, assembly, both, scratch) as account:
+            if went is not None:
+                came, stands = went
+                came.problems += differences(stands, account.standing(assembly))
+                say(came)
+                went = None
+            if pair is None:
+                return None
+            ended = _go(pair, account, rng, scratch)
+    except RehearsedCdkFailedError as failed:
+        # neither the pair that led here can be judged nor the one that begins here
+        for each in (went[0] if went else None, pair):
+            if each is not None:
+                each.problems.append(f"what is accepted does not deploy anew: {failed.output}")
+                say(each)
+        return None
+    pair.seconds = round(time.monotonic() - started, 1)
+    if ended is None:
+        say(pair)
+        return None
+    return pair, ended
+
+
+def _go(pair: Pair, account: Account, rng: random.Random, scratch: Path) -> Standing | None:
+    """Deploy the head on what stands; give what stands then, None where it was refused or did not end."""
+    head = _synthesized(pair.head, scratch, "head")
+    before = account.standing(account.assembly)
+    untouched = account.stacks()
+    person, runner = Person(), Runner(account.cdk)
+    if pair.trouble == "kill":
+        account.cdk.kill_after = rng.randint(1, 4)
+    elif pair.trouble == "fault":
+        account.there.address.control("faults", [_fault(rng, head)], timeout_s=60)
+    try:
+        ended = account.deployment(head, person, runner).run()
+    except KilledError:
+        pair.met, ended = True, False
+    account.cdk.kill_after = None
+    pair.steps = len(person.shown[0].steps)
+    if refusals := person.shown[0].refusals:
+        pair.refused = [f"{each.why} What works: {each.what_works}" for each in refusals]
+        if runner.ran or account.stacks() != untouched:
+            pair.problems.append("something was changed though it was refused")
+        return None
+    if pair.trouble == "fault":
+        pair.met = bool(account.there.address.control("faults", [], timeout_s=60))
+    if not ended and pair.met:
+        again = Person()
+        ended = account.deployment(head, again, runner).run()
+        person.told += again.told
+        person.shown += again.shown
+    if not ended:
+        events = _failures(account)
+        pair.problems.append("it did not end: " + " / ".join([*person.told[-4:], *events]))
+        if again_refused := person.shown[-1].refusals:
+            pair.problems += [f"then refused: {each.why}" for each in again_refused]
+        return None
+    _second(pair, account, head)
+    after = account.standing(head)
+    _untouched(pair, account, before, after, person.shown)
+    return after
+
+
+def _second(pair: Pair, account: Account, head: Path) -> None:
+    """Deploy once more, which is to change nothing."""
+    person, runner = Person(), Runner(account.cdk)
+    account.deployment(head, person, runner).run()
+    if person.shown[0].steps:
+        pair.problems.append(f"a second plan is not empty: {[each.does for each in person.shown[0].steps]}")
+    account.cdk.run(deployment(NAME, head))
+    if account.cdk.changes:
+        pair.problems.append(f"a second deployment changes {account.cdk.changes}")
+
+
+def _untouched(pair: Pair, account: Account, before: Standing, after: Standing, shown: Sequence[Plan]) -> None:
+    """Look that what holds data is as it was, or that the plan has said otherwise."""
+    said = "\n".join(
+        line
+        for plan in shown
+        for step in plan.steps
+        for line in (*step.interrupts, *step.loses, *step.stays, *step.unknown)
+    )
+    assembly = read_assembly(account.assembly, NAME)
+    for place, (kind, physical) in before.ids.items():
+        if kind in _STATEFUL and after.ids.get(place, ("", ""))[1] != physical:
+            found = assembly.find(*place)
+            name = found.name if found is not None else place[1]
+            if name not in said and place[1] not in said:
+                pair.problems.append(f"{place[0]} / {name} ({kind}) was replaced or deleted, and no step says so")
+    there = {each["FileSystemId"] for each in account.aws.client("fsx").describe_file_systems()["FileSystems"]}
+    lost = {physical for kind, physical in before.ids.values() if kind == "AWS::FSx::FileSystem"} - there
+    if lost and not any(step.loses for plan in shown for step in plan.steps):
+        pair.problems.append(f"file systems are gone: {sorted(lost)}")
+
+
+def _failures(account: Account) -> list[str]:
+    found: list[str] = []
+    for name, (status, _) in account.stacks().items():
+        if status in {"CREATE_COMPLETE", "UPDATE_COMPLETE"}:
+            continue
+        events = account.aws.cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        reasons = [
+            f"{name}/{each['LogicalResourceId']} {each['ResourceStatus']}: {each.get('ResourceStatusReason')}"
+            for each in events
+            if each["ResourceStatus"].endswith("_FAILED") and "cancelled" not in each.get("ResourceStatusReason", "")
+        ]
+        found += [f"{name} is {status}", *reasons[:3]]
+    return found
+
+
+def _fault(rng: random.Random, head: Path) -> dict[str, str]:
+    assembly = read_assembly(head, NAME)
+    resource = rng.choice([each for each in assembly.resources() if each.type != "AWS::CDK::Metadata"])
+    when = rng.choice(("before_create", "after_create", "before_update", "after_update"))
+    return {"stack": resource.stack, "logical_id": resource.logical_id, "when": when}
+
+
+def _environment(file: File) -> Environment:
+    loaded = legal.accepted(file)
+    assert loaded is not None, legal.asked(legal.as_text(file))
+    return loaded.environment
+
+
+def _synthesized(file: File, scratch: Path, name: str) -> Path:
+    path = scratch / f"{name}.yaml"
+    path.write_text(legal.as_text(file), encoding="utf-8")
+    assembly = scratch / name
+    InProcessCdk.synth(path, assembly)
+    return assembly
+
+
+def _merged(one: Any, other: Any) -> Any:
+    """Give an account file that has what both have."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        keys = dict.fromkeys([*one, *other])
+        return {
+            key: _merged(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key))
+            for key in keys
+        }
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return _merged_rows(one, other)
+    is_number = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other))
+    return max(one, other) if is_number else other
+
+
+def _merged_rows(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    found = list(one)
+    for row in other:
+        key = next((key for key in _IDENTITY if isinstance(row, Mapping) and key in row), None)
+        same = [
+            n
+            for n, each in enumerate(found)
+            if key is not None and isinstance(each, Mapping) and each.get(key) == row[key]
+        ]
+        if same:
+            found[same[0]] = _merged(found[same[0]], row)
+        elif row not in found:
+            found.append(row)
+    return found

@@ -1,0 +1,124 @@
+"""The pages of the site: where links lead, what is shown, and that every command on a page is one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from hyperpod_cdk.cli import app
+from scripts.build_site import PAGES, TEMPLATE, TOP, api_page, pages, settings, shown
+from tests.support.assembly import PROJECT
+
+DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
+GROUP: Any = typer.main.get_command(app)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (*TOP, "docs/a.md", "docs/more/b.md", "examples/x.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"# {name}\n", encoding="utf-8")
+    package = tmp_path / "constructs" / "hyperpod_cdk"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('__all__ = ["Network", "Spaces"]\n', encoding="utf-8")
+    return tmp_path
+
+
+def test_a_link_to_a_page_stays_and_one_to_a_file_leads_to_what_shows_it(root: Path) -> None:
+    text = "[a](../a.md#top) [x](../../examples/x.yaml) [all](../../examples) [w](https://example.com/x) [here](#b)\n"
+    (root / "docs" / "more" / "b.md").write_text(text, encoding="utf-8")
+    made = pages(root)
+    assert made["docs/more/b.md"] == (
+        "[a](../a.md#top) [x](../../files/examples/x.yaml.md) [all](../../files/examples.md) "
+        "[w](https://example.com/x) [here](#b)\n"
+    )
+    assert made["files/examples/x.yaml.md"] == "# examples/x.yaml\n\n```yaml\n# examples/x.yaml\n```\n"
+    assert made["files/examples.md"] == "# examples/\n\n- [x.yaml](examples/x.yaml.md)\n"
+
+
+def test_what_stands_in_a_block_of_code_is_no_link(root: Path) -> None:
+    text = "```markdown\n[a](gone.md)\n```\n[a](a.md)\n"
+    (root / "docs" / "a.md").write_text(text, encoding="utf-8")
+    assert pages(root)["docs/a.md"] == text
+
+
+def test_a_link_to_what_is_not_there(root: Path) -> None:
+    (root / "docs" / "a.md").write_text("[b](b.md)\n", encoding="utf-8")
+    with pytest.raises(FileNotFoundError, match=r"^docs/a\.md: links to b\.md, which is not there$"):
+        pages(root)
+
+
+def test_a_page_without_a_place_in_the_navigation() -> None:
+    with pytest.raises(ValueError, match=r"^site/mkdocs\.yml: nav lacks docs/forgotten\.md$"):
+        settings(TEMPLATE.read_text(encoding="utf-8"), ["README.md", "docs/forgotten.md", "files/x.md"])
+
+
+def test_every_page_of_this_project_is_made() -> None:
+    made = pages(PROJECT)
+    assert {path.relative_to(PROJECT).as_posix() for path in DOCUMENTS} <= set(made)
+    assert not PAGES.is_relative_to(PROJECT / "docs")
+    settings(TEMPLATE.read_text(encoding="utf-8"), list(made))
+
+
+def test_every_export_is_on_the_page_of_constructs(root: Path) -> None:
+    assert re.findall(r"^::: (\S+)$", api_page(root), flags=re.MULTILINE) == [
+        "hyperpod_cdk.Network",
+        "hyperpod_cdk.Spaces",
+    ]
+
+
+def test_a_file_with_fences_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "x.txt"
+    file.write_text("```\nx\n```\n", encoding="utf-8")
+    assert shown(file, "x.txt") == "# x.txt\n\n````text\n```\nx\n```\n````\n"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(PROJECT).as_posix())
+def test_every_command_on_a_page_is_one(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL))
+    lines = [
+        *re.findall(r"^\$ (?:\S*/)?(hyperpod-cdk .*)$", blocks.replace("\\\n", " "), flags=re.MULTILINE),
+        *(" ".join(span.split()) for span in re.findall(r"(?<!`)`(hyperpod-cdk [^`]+)`(?!`)", text)),
+    ]
+    assert [problem for line in lines if (problem := _problem(line))] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("hyperpod-cdk validate prod --format json | jq .", ""),
+        ("hyperpod-cdk charts pull # once", ""),
+        ("hyperpod-cdk cdk deploy --anything", ""),
+        ("hyperpod-cdk valdiate prod", "hyperpod-cdk valdiate prod: no verb valdiate"),
+        ("hyperpod-cdk charts push", "hyperpod-cdk charts push: no verb push"),
+        ("hyperpod-cdk validate prod --fast", "hyperpod-cdk validate prod --fast: no option --fast"),
+    ],
+)
+def test_what_is_no_command(line: str, problem: str) -> None:
+    assert _problem(line) == problem
+
+
+def _problem(line: str) -> str:
+    """Say what of a command line no verb takes, if anything."""
+    words = shlex.split(re.split(r"\s(?:[|>#]|&&)", line)[0])[1:]
+    command = GROUP
+    while words and hasattr(command, "commands"):
+        name, *words = words
+        if name.startswith("-") or name.isupper() or name in ("...", "VERB"):
+            break
+        if name not in command.commands:
+            return f"{line}: no verb {name}"
+        command = command.commands[name]
+    # what follows 'cdk' is the CDK CLI's
+    if command.name == "cdk":
+        return ""
+    known = {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
+    given = {word.partition("=")[0] for word in words if word.startswith("--")}
+    unknown = given - known - {"--help", "--version", "--install-completion"}
+    return f"{line}: no option {', '.join(sorted(unknown))}" if unknown else ""

@@ -1,0 +1,63 @@
+"""What `make transitions` judges by: its edits are users' edits of legal files, and it sees what differs."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support import edits, legal
+from tests.support.assembly import PROJECT
+from tests.support.pairs import judged
+from tests.support.standing import Standing, differences
+
+PROD = PROJECT / "environments" / "prod.yaml"
+
+
+def test_edits_leave_a_legal_file() -> None:
+    file = yaml.safe_load(PROD.read_text(encoding="utf-8"))
+    name, edited = edits.one(edits.drawing(1), file)
+    assert name in edits.EDITS
+    assert edited != file
+    assert legal.accepted(edited) is not None
+
+
+def test_an_edit_says_whether_it_edited() -> None:
+    file = yaml.safe_load(PROD.read_text(encoding="utf-8"))
+    for name, edit in edits.EDITS.items():
+        changed = 0
+        for number in range(8):
+            edited = copy.deepcopy(file)
+            is_edited = edit(edits.drawing(number), edited)
+            changed += is_edited and edited != file
+        # those of what this file has none of
+        assert bool(changed) is (name not in {"workspace", "team out", "zone out"}), name
+
+
+def test_what_differs_is_named() -> None:
+    fresh = Standing(
+        resources={("s", "A"): {"Properties": {"a": 1, "b": [1, 2]}}}, told={"s/A": 1}, ids={}, kept=frozenset()
+    )
+    other = Standing(
+        resources={("s", "A"): {"Properties": {"a": 2, "b": [1, 3]}}}, told={"s/B": 1}, ids={}, kept=frozenset()
+    )
+    assert differences(fresh, fresh) == []
+    assert differences(other, fresh) == [
+        "resource ('s', 'A'): .Properties.a: 2 in place of 1",
+        "resource ('s', 'A'): .Properties.b[1]: 3 in place of 2",
+        "service s/A is missing: 1",
+        "service s/B is there and in no fresh deployment: 1",
+    ]
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_a_pair_ends_as_a_fresh_deployment(tmp_path: Path) -> None:
+    base = {**yaml.safe_load(PROD.read_text(encoding="utf-8")), "name": "pairs"}
+    head = copy.deepcopy(base)
+    head["storage"]["lustre"][0]["capacity_gib"] *= 2
+    head["hyperpod"]["instance_groups"][0]["name"] = "renamed"
+    pair = judged(base, head, tmp_path)
+    assert (pair.problems, pair.refused, pair.steps) == ([], [], 1)
