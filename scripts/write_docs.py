@@ -24,7 +24,7 @@ from hyperpod_cdk.living.pages import drift_schema_text, status_schema_text
 from hyperpod_cdk.review.changes.causes import property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
-from hyperpod_cdk.templates.rules import LEFT_OUT, TABLE, WITHOUT_REASON, Rule
+from hyperpod_cdk.templates.rules import DATED, LEFT_OUT, TABLE, WITHOUT_REASON, Rule
 from hyperpod_cdk.transitions.pages import plan_schema_text, recovery_schema_text
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
@@ -513,6 +513,12 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         "| rule | why not |",
         "|---|---|",
         *(f"| `{rule}` | {_cell(why)} |" for rule, why in LEFT_OUT.items()),
+        "",
+        "## What the engine refuses and is a warning here",
+        "",
+        "| rule | why |",
+        "|---|---|",
+        *(f"| `{rule}` | {_cell(why)} |" for rule, why in DATED.items()),
     ]
     return "\n".join([*lines, ""])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog import _data, deployer_actions, operators, regions
 from hyperpod_cdk.catalog.instance_types import _instance_type
 
 TODAY = date(2027, 1, 15)
@@ -26,6 +26,17 @@ Run = Callable[..., tuple[int, list[str]]]
 @pytest.fixture(scope="module")
 def packages(refresh_catalog: ModuleType) -> Any:
     return refresh_catalog.Packages()
+
+
+def test_a_type_that_some_region_of_hyperpod_lacks_is_recorded(packages: Any) -> None:
+    """Of such a type, the file is warned: CloudFormation refuses the whole template."""
+    where = [packages.registry[each] for each in regions.HYPERPOD_REGIONS]
+    made = {each.name for each in (*deployer_actions.TYPES, *deployer_actions.FEATURES) if "::" in each.name}
+    lacking = {name for name in made if not name.startswith("Custom::") and not all(name in each for each in where)}
+    # the last is warned of by the service's own list of regions
+    assert lacking <= {*_data.load("regions")["registry"], "AWS::Grafana::Workspace"}
+    grafana = [packages.registry[each] for each in operators.regions("grafana") if each in regions.HYPERPOD_REGIONS]
+    assert all("AWS::Grafana::Workspace" in each for each in grafana)
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ SUBSCRIPTIONS = Bound(minimum=0, maximum=50, source="a bound of this library: a 
 NODES_MISSING_MINUTES = Bound(
     minimum=5, maximum=1440, source="CloudWatch: an alarm looks back over a day at most; five minutes between two looks"
 )
+BUDGET_TYPE = "AWS::Budgets::Budget"
 BUDGET_PERCENT = (80, 100)
 """Percent of a budget's limit at which what has been spent is told; a forecast is told at the last of them."""
 PERCENT = Bound(minimum=1, maximum=99, source="a percentage; at 100 nothing can be written any more")

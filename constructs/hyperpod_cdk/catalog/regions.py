@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date
 from functools import cache
 from typing import Any
@@ -141,6 +142,17 @@ def has_type(region: str, resource_type: str) -> bool:
         recorded = ", ".join(registry)
         raise ValueError(f'must be a type whose regions are recorded ({recorded}), got "{resource_type}"')
     return region in registry[resource_type]
+
+
+def types_warning(region: str, resource_types: Iterable[str]) -> str | None:
+    """Say which of ``resource_types`` CloudFormation does not have in ``region`` by its dated lists, or give None.
+
+    Raises ValueError for a type whose regions are not recorded.
+    """
+    lacking = [each for each in resource_types if not has_type(region, each)]
+    if not lacking:
+        return None
+    return f"CloudFormation did not have {' and '.join(lacking)} in {region} on {REGISTRY_AS_OF}"
 
 
 @cache

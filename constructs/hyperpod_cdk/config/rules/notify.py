@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hyperpod_cdk.catalog import notifications as facts
+from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import again_problem
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.notify import Notify
@@ -81,4 +82,18 @@ def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Noti
             (*path, "event_bus_arn"),
             f"belongs to account {account}, whose policy of the bus has to let account {environment.account} put"
             " events, or nobody is told; name a bus of your own where you can",
+        )
+
+
+@BOOK.each(sections)
+def budgets_are_in_the_region(environment: Environment, path: DataPath, notify: Notify) -> Iterator[Problem]:
+    """Warn of a budget where CloudFormation makes none; the budgets themselves belong to the whole account."""
+    if notify.monthly_budget_usd is None:
+        return
+    doubt = regions.types_warning(environment.region, [facts.BUDGET_TYPE])
+    if doubt:
+        yield warning(
+            (*path, "monthly_budget_usd"),
+            f"{doubt}; if the deployment is refused, remove monthly_budget_usd and make the budget in the console of"
+            " Billing and Cost Management",
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hyperpod_cdk.catalog import addons, governance, regions
 from hyperpod_cdk.config.draft import known
 from hyperpod_cdk.config.environment import Environment
-from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, file_systems, listing, teams, warning
+from hyperpod_cdk.config.rules.book import Book, Problem, duplicates, file_systems, teams, warning
 from hyperpod_cdk.config.rules.eks import role_problems
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.config.task_governance import Team
@@ -83,13 +83,9 @@ def region_has_the_native_types(environment: Environment) -> Iterator[Problem]:
     if section is None or section.provider != "native":
         return
     wanted = [SCHEDULER_TYPE, *([QUOTA_TYPE] if section.teams else [])]
-    lacking = [each for each in wanted if not regions.has_type(environment.region, each)]
-    if lacking:
-        yield warning(
-            (_SECTION, "provider"),
-            f"CloudFormation did not have {listing(lacking, last='and')} in {environment.region} on"
-            f" {regions.REGISTRY_AS_OF}; if the deployment is refused, set provider: auto or api",
-        )
+    doubt = regions.types_warning(environment.region, wanted)
+    if doubt:
+        yield warning((_SECTION, "provider"), f"{doubt}; if the deployment is refused, set provider: auto or api")
 
 
 @BOOK.each(teams)

@@ -6,12 +6,13 @@ neither aws_cdk nor a construct; ``template_checks`` makes a plugin for CDK of i
 
 from __future__ import annotations
 
-from hyperpod_cdk.templates.rules.engine import LEFT_OUT
+from hyperpod_cdk.templates.rules.engine import DATED, LEFT_OUT
 from hyperpod_cdk.templates.rules.pack import RULES, TABLE, problems
 from hyperpod_cdk.templates.rules.rule import Context, Problem, Rule, Spot
 from hyperpod_cdk.templates.rules.suppressions import WITHOUT_REASON, Suppression, Suppressions
 
 __all__ = [
+    "DATED",
     "LEFT_OUT",
     "RULES",
     "TABLE",

@@ -7,7 +7,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.findings import Severity
@@ -16,12 +16,20 @@ from hyperpod_cdk.templates.engine import validation_engine
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.rules.rule import Problem
 
+if TYPE_CHECKING:
+    from cloudformation_validate import DiagnosticModel
+
 LEFT_OUT: Mapping[str, str] = {
     "E3644": "its lists of instance types per region come from price data and lack some, such as ml.p5e.48xlarge",
     "W9002": "ARNs of roles, plans and topics are named by the user; partition-from-token looks after the others",
     "W9013": "ARNs of roles, plans and topics are named by the user; partition-from-token looks after the others",
 }
 """Rules of the engine that are not reported, and why."""
+
+DATED: Mapping[str, str] = {
+    "F3006": "its lists of types per region are as old as the engine, and AWS adds to them every month",
+}
+"""Rules of the engine that refuse by a dated table, and are reported as warnings, and why."""
 
 _GROUPS_AT_ONCE = 10
 
@@ -49,12 +57,19 @@ def engine_problems(stack: Stack) -> Iterator[Problem]:
             yield Problem(
                 stack=stack,
                 rule=diagnostic.rule_id,
-                severity=Severity.WARNING if diagnostic.severity == engine.Severity.WARN else Severity.ERROR,
+                severity=_severity(diagnostic),
                 message="; ".join(part for part in parts if part),
                 logical_id=logical_id,
                 place=place,
                 line=diagnostic.start_line if piece.is_whole else None,
             )
+
+
+def _severity(diagnostic: DiagnosticModel) -> Severity:
+    import cloudformation_validate as engine  # noqa: PLC0415 - native code, read when it is needed
+
+    is_warning = diagnostic.severity == engine.Severity.WARN or diagnostic.rule_id in DATED
+    return Severity.WARNING if is_warning else Severity.ERROR
 
 
 @dataclass(frozen=True, kw_only=True)
