@@ -271,8 +271,8 @@ _SCHEMAS = {
 def _schema_text(page: Page) -> str:
     from importlib import import_module  # noqa: PLC0415 - as above
 
-    if page is Page.ENVIRONMENT:
-        # with the sections of the project's extensions
+    if page in (Page.ENVIRONMENT, Page.JOB):
+        # with the sections and the kinds of jobs of the project's extensions
         root_of(None)
     module, function = _SCHEMAS[page]
     return str(getattr(import_module(f"hyperpod_cdk.{module}"), function)())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,6 +21,10 @@ MAX_TOTAL_MIB = 64
 ENVIRONMENT = "environment.conf"
 """A file that is written at the top of the uploaded folder: what the environment needs of its nodes."""
 
+STEPS = "steps"
+"""The folder of the scripts that ``on_create.sh`` runs one after the other."""
+
+_STEP = re.compile(r"[0-9]{2}_[a-z0-9_]+\.sh")
 _LONGEST_LINE = 4096
 
 EXCLUDED = (".DS_Store", "__pycache__", ".git")
@@ -175,11 +179,43 @@ def shebang_problem(path: Path) -> str | None:
     return f"{path}:1 {message}" if message else None
 
 
+def check_steps(steps: Sequence[Path], directory: Path) -> None:
+    """Refuse scripts that nodes could not run as steps beside those of ``directory``; raises ValueError."""
+    names = set(script_names(directory))
+    for step in steps:
+        if problem := step_problem(step, names):
+            raise ValueError(problem.render())
+        names.add(f"{STEPS}/{step.name}")
+
+
+def step_problem(step: Path, names: Collection[str], *, shown: Path | None = None) -> Problem | None:
+    """Say why a script can be no step beside the uploaded files ``names``, or give None."""
+    name = shown or step
+    if not step.is_file():
+        return Problem(path=name, message="is a lifecycle step that is not there; write it, or name another file")
+    if not _STEP.fullmatch(step.name):
+        return Problem(
+            path=name,
+            message=f"must be named as steps are, two digits, _ and a word in lower case, got {step.name}; rename it,"
+            " for instance to 60_ours.sh",
+        )
+    if f"{STEPS}/{step.name}" in names:
+        return Problem(path=name, message="has the name of another step, which nodes would not run; rename it")
+    try:
+        step.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return Problem(path=name, message="must be UTF-8 text; save it as UTF-8")
+    return _file_problem(step, name)
+
+
 def _script_problem(path: Path, shown: Path, directory: Path) -> Problem | None:
+    return _file_problem(path, shown / path.relative_to(directory))
+
+
+def _file_problem(path: Path, name: Path) -> Problem | None:
     if path.stat().st_size > MAX_TOTAL_MIB * 2**20 or not is_script(path):
         # of one that is larger than the folder may be, the folder's size is what is wrong
         return None
-    name = shown / path.relative_to(directory)
     content = path.read_bytes()
     if not content.strip():
         return Problem(path=name, message="must be a script, got an empty file; write it or remove it")

@@ -21,12 +21,13 @@ from hyperpod_cdk.config import (
     missing_scripts,
     resolve_environment_file,
 )
-from hyperpod_cdk.config.extensions import active
+from hyperpod_cdk.config.extensions import active, lifecycle_steps
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.config.several import found_together
 from hyperpod_cdk.eks.charts import ChartError
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk.script_files import check_scripts
+from hyperpod_cdk.script_files import check_scripts, check_steps, library_scripts
+from hyperpod_cdk.templates.extension_sections import write_sections
 from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 
 FEATURE_FLAGS = {
@@ -55,8 +56,14 @@ _VERSION = "eks.kubernetes_version"
 def synthesize(root: Path, *, builtin_validation: bool = False) -> None:
     """Write the cloud assembly of the environments below ``root``; exits 1 with every error where a file is refused."""
     app = new_app(builtin_validation=builtin_validation)
-    build(app, read_environments(root, app.node.try_get_context("env")), root=root)
-    app.synth()
+    stages = build(app, read_environments(root, app.node.try_get_context("env")), root=root)
+    assembly = Path(app.outdir)
+    try:
+        app.synth()
+    finally:
+        # templates that a rule refused are reviewed, too
+        if (assembly / "manifest.json").is_file():
+            write_sections(assembly, [stage.stage_name for stage in stages])
 
 
 def new_app(*, outdir: Path | None = None, builtin_validation: bool = False) -> cdk.App:
@@ -82,6 +89,7 @@ def build(app: cdk.App, environments: Sequence[LoadedEnvironment], *, root: Path
         chart = HyperPodChart.placeholder() if left_out else HyperPodChart.locate(root)
         if scripts.is_dir():
             check_scripts(scripts)
+        check_steps(lifecycle_steps(), scripts if scripts.is_dir() else library_scripts())
     except (ChartError, ValueError) as error:
         # files of the project that the user can fix, not a fault of this program
         sys.exit(str(error))
@@ -117,6 +125,7 @@ def add_environment(
         environment=loaded.environment,
         chart=chart,
         lifecycle_scripts=lifecycle_scripts,
+        lifecycle_steps=lifecycle_steps(),
         reviewed_by=reviewed_by,
     )
     for extension in active():

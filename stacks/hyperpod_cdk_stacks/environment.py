@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -34,6 +35,7 @@ class HyperPodEnvironment(cdk.Stage):
         environment: Environment,
         chart: HyperPodChart,
         lifecycle_scripts: Path | None = None,
+        lifecycle_steps: Sequence[Path] = (),
         reviewed_by: str = "",
     ) -> None:
         super().__init__(
@@ -48,6 +50,7 @@ class HyperPodEnvironment(cdk.Stage):
             environment=environment,
             chart=chart,
             lifecycle_scripts=lifecycle_scripts,
+            lifecycle_steps=lifecycle_steps,
             reviewed_by=reviewed_by,
         )
         # CloudFormation refuses a stack without resources, which storage and platform may be

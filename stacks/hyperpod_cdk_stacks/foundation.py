@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -55,6 +56,7 @@ class FoundationStack(cdk.Stack):
         environment: Environment,
         chart: HyperPodChart,
         lifecycle_scripts: Path | None,
+        lifecycle_steps: Sequence[Path] = (),
         reviewed_by: str = "",
     ) -> None:
         super().__init__(scope, construct_id)
@@ -64,7 +66,7 @@ class FoundationStack(cdk.Stack):
         self.control_plane = self._control_plane()
         self.cluster = self.control_plane.cluster
         self._chart(chart)
-        self.lifecycle = self._lifecycle(lifecycle_scripts)
+        self.lifecycle = self._lifecycle(lifecycle_scripts, lifecycle_steps)
         self.volume_key = encryption_key(self, environment, "node_volumes")
         self.protection = DeletionProtectionFunction(
             self,
@@ -173,7 +175,7 @@ class FoundationStack(cdk.Stack):
         dependencies.node.add_dependency(self.control_plane.ready, self.network.ready)
         return dependencies
 
-    def _lifecycle(self, directory: Path | None) -> LifecycleScripts:
+    def _lifecycle(self, directory: Path | None, steps: Sequence[Path]) -> LifecycleScripts:
         environment = self._environment
         existing = environment.hyperpod.lifecycle.existing_bucket
         if existing is None:
@@ -183,6 +185,7 @@ class FoundationStack(cdk.Stack):
                 self,
                 "LifecycleScripts",
                 directory=directory,
+                steps=steps,
                 encryption_key=key.key if key else None,
                 name=environment.name,
                 lustre=lustre_clients.types_with_claims(environment),
@@ -199,6 +202,7 @@ class FoundationStack(cdk.Stack):
             self,
             "LifecycleScripts",
             directory=directory,
+            steps=steps,
             bucket=bucket,
             prefix=existing.prefix,
             lustre=lustre_clients.types_with_claims(environment),

@@ -17,8 +17,9 @@ from hyperpod_cdk.config.extensions import activate
 Run = Callable[..., subprocess.CompletedProcess[str]]
 REFUSED = "pyproject.toml: [tool.hyperpod-cdk.extensions]"
 PAGE = (Path(__file__).parents[2] / "docs" / "extending.md").read_text(encoding="utf-8")
-(TABLE,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-(CODE,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+TABLE, SECOND = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+CODE, JOBS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(STEP,) = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
 (SECTION,) = re.findall(r"```yaml\n# environments/prod\.yaml\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -34,8 +35,10 @@ def demo(run: Run, workspace: Path) -> Path:
     run("new", "demo")
     folder = workspace / "demo"
     with (folder / "pyproject.toml").open("a", encoding="utf-8") as stream:
-        stream.write(f"\n{TABLE}")
+        stream.write(f"\n{TABLE}{SECOND}")
     (folder / "ours.py").write_text(CODE, encoding="utf-8")
+    (folder / "ours_jobs.py").write_text(JOBS, encoding="utf-8")
+    (folder / "60_our_certificate.sh").write_text(STEP, encoding="utf-8")
     return folder
 
 
@@ -59,7 +62,7 @@ def synthesize(demo: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_no_part_is_longer_than_thirty_lines() -> None:
-    parts = re.split(r"\n\n\n", CODE)
+    parts = re.split(r"\n\n\n", f"{CODE}\n\n\n{JOBS}\n\n\n{STEP}")
     assert max(len(part.splitlines()) for part in parts) <= 30
 
 
@@ -109,6 +112,77 @@ def test_files_of_another_commit_are_judged_by_the_extensions_of_who_judges(run:
     assert "results.name: must begin with /ours/" in done.stdout
 
 
+JOB = "kind: evaluation\ngroup: h100\nname: nightly\nimage: registry.example.com/evaluation:1\ncommand: [--fast]\n"
+
+
+def test_its_kind_of_job_is_rendered(run: Run, demo: Path) -> None:
+    (demo / "job.yaml").write_text(JOB, encoding="utf-8")
+    done = run("job", "render", "prod", "--job", "job.yaml", "--format", "json", cwd=demo)
+    assert done.returncode == 0, done.stderr
+    (manifest,) = json.loads(done.stdout)["manifests"]
+    assert (manifest["kind"], manifest["metadata"]["name"]) == ("Job", "nightly")
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["evaluate", "--fast"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32}
+
+
+def test_its_kind_of_job_stands_in_the_schema(run: Run, demo: Path) -> None:
+    words = json.dumps(json.loads(run("schema", "--of", "job", cwd=demo).stdout)["properties"]["kind"])
+    assert '"evaluation"' in words
+    assert '"nccl"' in words
+
+
+def test_its_kind_of_job_says_what_training_says(run: Run, demo: Path) -> None:
+    (demo / "job.yaml").write_text("kind: evaluation\ngroup: h100\nelastic: { min_nodes: 1, max_nodes: 2 }\n", "utf-8")
+    done = run("job", "render", "prod", "--job", "job.yaml", cwd=demo)
+    assert done.returncode == 1
+    assert [line.partition(": ")[0] for line in done.stderr.splitlines() if line.startswith("job.yaml")] == [
+        "job.yaml:1 image",
+        "job.yaml:1 name",
+        "job.yaml:3 elastic",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["nccl", "Our_Kind"])
+def test_a_kind_of_job_that_cannot_be(run: Run, demo: Path, kind: str) -> None:
+    (demo / "ours_jobs.py").write_text(JOBS.replace('"evaluation": ev', f'"{kind}": ev'), encoding="utf-8")
+    (demo / "job.yaml").write_text(JOB, encoding="utf-8")
+    done = run("job", "render", "prod", "--job", "job.yaml", cwd=demo)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "the extension evaluation: job_kinds: must be words of lower-case letters, digits and - that are no kind yet,"
+        f" got '{kind}'; rename it"
+    )
+
+
+def test_its_lifecycle_step_is_read_by_preflight(run: Run, demo: Path) -> None:
+    preflight = ("preflight", "prod", "--offline", "--only", "lifecycle-scripts")
+    assert run(*preflight, cwd=demo).returncode == 0
+    (demo / "60_our_certificate.sh").write_bytes(STEP.replace("\n", "\r\n").encode())
+    done = run(*preflight, cwd=demo)
+    assert done.returncode == 1
+    assert "60_our_certificate.sh:1: must end its lines with LF, got CR LF" in done.stdout
+    (demo / "60_our_certificate.sh").write_text(f"{STEP}if\n", encoding="utf-8")
+    done = run(*preflight, cwd=demo)
+    assert done.returncode == 1
+    assert "60_our_certificate.sh:" in done.stdout
+    assert "must be bash that 'bash -n' reads to its end" in done.stdout
+
+
+@pytest.mark.examples
+def test_its_step_and_its_section_come_with_the_assembly(demo: Path) -> None:
+    done = synthesize(demo)
+    assert done.returncode == 0, done.stderr
+    assert len(list((demo / "cdk.out").glob("asset.*/steps/60_our_certificate.sh"))) == 1
+    shown = json.loads((demo / "cdk.out" / "hyperpod-cdk.review.json").read_text(encoding="utf-8"))["prod"]
+    assert shown["evaluation"]["says"] == "How long the logs of the environment are kept, in days."
+    assert shown["evaluation"]["rows"]["prod-foundation / Network/FlowLogGroup"] == "90"
+    (demo / "60_our_certificate.sh").rename(demo / "certificate.sh")
+    done = synthesize(demo)
+    assert done.returncode == 1
+    assert "60_our_certificate.sh is a lifecycle step that is not there; write it, or name another file" in done.stderr
+
+
 @pytest.mark.examples
 def test_its_construct_and_its_rule_take_effect(demo: Path) -> None:
     state(demo, SECTION)
@@ -130,6 +204,8 @@ def test_its_construct_and_its_rule_take_effect(demo: Path) -> None:
         "module",
         pytest.param("constructs", marks=pytest.mark.examples),
         pytest.param("rules", marks=pytest.mark.examples),
+        "job_kinds",
+        pytest.param("review", marks=pytest.mark.examples),
     ],
 )
 def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part: str) -> None:
@@ -139,15 +215,24 @@ def test_one_that_raises_is_named_with_its_traceback(run: Run, demo: Path, part:
         "checks": "    results = section_of(",
         "rules": '    for group in context.assembly.of_type("',
         "module": "KEPT = Rule(",
+        "job_kinds": "    spec = pod_spec(",
+        "review": "    groups = context",
     }[part]
+    file, code = ("ours.py", CODE) if first in CODE else ("ours_jobs.py", JOBS)
     indent = first[: len(first) - len(first.lstrip())]
-    code = CODE.replace(first, f'{indent}raise LookupError("no such thing")\n{first}')
-    (demo / "ours.py").write_text(code, encoding="utf-8")
-    done = run("preflight", "prod", "--offline", cwd=demo) if part in ("checks", "module") else synthesize(demo)
+    (demo / file).write_text(code.replace(first, f'{indent}raise LookupError("no such thing")\n{first}'), "utf-8")
+    (demo / "job.yaml").write_text(JOB, encoding="utf-8")
+    verbs = {
+        "checks": ("preflight", "prod", "--offline"),
+        "module": ("preflight", "prod", "--offline"),
+        "job_kinds": ("job", "render", "prod", "--job", "job.yaml"),
+    }
+    done = run(*verbs[part], cwd=demo) if part in verbs else synthesize(demo)
     assert done.returncode == 2
-    assert 'ours.py", line ' in done.stderr
+    assert f'{file}", line ' in done.stderr
+    name = "results" if file == "ours.py" else "evaluation"
     assert done.stderr.endswith(
-        "LookupError: no such thing\nthe extension results of pyproject.toml raised this, not hyperpod-cdk\n"
+        f"LookupError: no such thing\nthe extension {name} of pyproject.toml raised this, not hyperpod-cdk\n"
     )
 
 
@@ -195,5 +280,6 @@ def test_it_is_reviewed_and_rehearsed(run: Run, demo: Path, project: Path) -> No
     state(demo, SECTION)
     done = run("review", "prod", "--base", "main", cwd=demo)
     assert "/ours/results" in done.stdout or "Results" in done.stdout, done.stdout + done.stderr
+    assert "How long the logs of the environment are kept, in days. 1 of " in done.stdout
     done = run("rehearse", "prod", cwd=demo)
     assert done.returncode == 0, done.stdout + done.stderr

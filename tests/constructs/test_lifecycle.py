@@ -53,6 +53,42 @@ def statements(policy: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+def test_steps_come_into_the_folder_and_its_name(stack: cdk.Stack, folder: Path, tmp_path: Path) -> None:
+    step = tmp_path / "60_ours.sh"
+    step.write_text(SCRIPT, encoding="utf-8")
+    scripts = LifecycleScripts(stack, "Scripts", directory=folder, steps=[step])
+    assert scripts.content_hash == content_hash(folder, {"steps/60_ours.sh": SCRIPT}) != content_hash(folder)
+    (upload,) = of_type(stack, "Custom::CDKBucketDeployment").values()
+    assert len(upload["Properties"]["SourceObjectKeys"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "ours.sh",
+            SCRIPT,
+            (
+                "must be named as steps are, two digits, _ and a word in lower case, got ours.sh; rename it, for"
+                " instance to 60_ours.sh"
+            ),
+        ),
+        ("40_load_efa.sh", SCRIPT, "has the name of another step, which nodes would not run; rename it"),
+        ("60_ours.sh", "", "must be a script, got an empty file; write it or remove it"),
+        ("60_ours.sh", None, "is a lifecycle step that is not there; write it, or name another file"),
+        ("60_ours.sh", b"#!/bin/bash\n\xff\n", "must be UTF-8 text; save it as UTF-8"),
+    ],
+)
+def test_a_step_that_no_node_could_run(
+    stack: cdk.Stack, tmp_path: Path, name: str, text: str | bytes | None, said: str
+) -> None:
+    step = tmp_path / name
+    if text is not None:
+        step.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{step} {said}')}$"):
+        LifecycleScripts(stack, "Scripts", steps=[step])
+
+
 def test_stands_alone_in_a_template_without_errors(stack: cdk.Stack) -> None:
     LifecycleScripts(stack, "Scripts")
 

@@ -16,10 +16,13 @@ from hyperpod_cdk.checks.downloads import download, leaves_the_network
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error
 from hyperpod_cdk.checks.secrets import secrets
 from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config.documents import shown
+from hyperpod_cdk.config.extensions import lifecycle_steps
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.script_files import (
     MAX_TOTAL_MIB,
+    STEPS,
     Problem,
     files,
     folder_problems,
@@ -28,6 +31,7 @@ from hyperpod_cdk.script_files import (
     name_problem,
     script_names,
     script_problems,
+    step_problem,
 )
 
 LARGEST_SCRIPT_KIB = 512
@@ -58,14 +62,25 @@ class _Folder:
 
     path: Path
     shown: Path
+    steps: tuple[Path, ...] = ()
+    """What extensions add to steps/; findings name them by their own paths."""
+
+    def files(self) -> list[Path]:
+        return [*_files(self.path), *self.steps]
 
     def name(self, file: Path) -> str:
+        if file in self.steps:
+            return shown(file)
         return (self.shown / file.relative_to(self.path)).as_posix()
+
+    def place(self, file: Path) -> Path:
+        """Give where the node has it."""
+        return self.path / STEPS / file.name if file in self.steps else file
 
     def texts(self) -> Iterator[tuple[Path, str]]:
         """Give every script that a node could run, with its text."""
         broken = {problem.path for problem in script_problems(self.path, shown=self.shown)}
-        for file in _files(self.path):
+        for file in self.files():
             if is_script(file) and Path(self.name(file)) not in broken and not _is_large(file):
                 yield file, file.read_bytes().decode("utf-8", "replace")
 
@@ -88,9 +103,11 @@ def lifecycle_scripts_can_start(case: Case, aws: Aws) -> Iterator[Found]:  # noq
     folder = _folder(case)
     yield from _missing(case, folder)
     problems = [*folder_problems(folder.path, shown=folder.shown), *script_problems(folder.path, shown=folder.shown)]
+    names = script_names(folder.path)
+    problems += [each for step in folder.steps if (each := step_problem(step, names, shown=Path(folder.name(step))))]
     yield from (_from_problem(problem) for problem in problems)
     broken = {problem.path for problem in problems}
-    for file in _files(folder.path):
+    for file in folder.files():
         if is_script(file) and Path(folder.name(file)) not in broken and file.stat().st_size <= MAX_TOTAL_MIB * 2**20:
             yield from _form(file, folder.name(file))
     yield _size(folder)
@@ -196,7 +213,7 @@ def lifecycle_scripts_download_nothing(case: Case, aws: Aws) -> Iterator[Found]:
 def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  # noqa: ARG001 - asks nothing
     """Whoever can read the bucket, and every job that runs as root on a node, reads what the scripts hold."""
     folder = _folder(case)
-    for file in _files(folder.path):
+    for file in folder.files():
         with file.open("rb") as stream:
             content = stream.read(LARGEST_TEXT_MIB * 2**20 + 1)
         if b"\0" in content[:_TEXT_PROBE_BYTES]:
@@ -215,7 +232,8 @@ def lifecycle_scripts_hold_no_secret(case: Case, aws: Aws) -> Iterator[Found]:  
 
 def _folder(case: Case) -> _Folder:
     own = case.project / SCRIPTS
-    return _Folder(path=own if own.is_dir() else library_scripts(), shown=Path(SCRIPTS))
+    steps = tuple(step for step in lifecycle_steps() if step.is_file())
+    return _Folder(path=own if own.is_dir() else library_scripts(), shown=Path(SCRIPTS), steps=steps)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -273,7 +291,7 @@ def _form(file: Path, name: str) -> Iterator[Found]:
 
 
 def _size(folder: _Folder) -> Detail:
-    sizes = [file.stat().st_size for file in _files(folder.path)]
+    sizes = [file.stat().st_size for file in folder.files()]
     kib = sum(sizes) / 2**10
     return Detail(
         text=f"{folder.shown}/ has {len(sizes)} files, {kib:.1f} KiB; each new node downloads them all",
@@ -316,12 +334,13 @@ def _syntax(bash: str, file: Path) -> tuple[int | None, str] | str | None:
 
 def _calls(folder: _Folder, file: Path, text: str) -> Iterator[Found]:
     found = commands(text)
-    folders = _own_folders(text, file.parent)
+    place = folder.place(file)
+    folders = _own_folders(text, place.parent)
     makes_executable = any(each.name in {"chmod", "install"} for each in found)
     moves = any(each.name in {"cd", "pushd"} and "$" not in " ".join(each.arguments) for each in found)
     for command in found:
         called, by_itself = _called(command)
-        target = _resolved(called, file, folder.path, folders, is_anywhere=moves)
+        target = _resolved(called, place, folder.path, folders, is_anywhere=moves)
         if target is None or _is_named_elsewhere(PurePosixPath(called).name, command, found):
             continue
         if not target.is_relative_to(folder.path.resolve()):

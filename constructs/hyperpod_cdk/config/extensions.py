@@ -54,6 +54,12 @@ class Extension:
     ``checks``: of preflight, each a function of the case and of AWS that gives findings (``checks.model.error``,
     ``warning``), named for its rule, or a whole ``checks.model.Check``. ``rules``: ``templates.rules.Rule``, judged
     over the templates of every environment.
+    ``review``: a section of the report of 'hyperpod-cdk review', by the extension's name: called in synthesis with the
+    finished templates (``templates.rules.Context``), gives what -> its value as text; the review shows what differs
+    between its two sides. The first line of its docstring says what the section shows.
+    ``job_kinds``: ``kind`` of job files -> what writes the manifests, called with ``workloads.plan.Plan``; such a job
+    states name and image as training does. ``lifecycle_steps``: scripts that nodes run beside the library's, named as
+    those (``60_ours.sh``) and in the order of the names of both.
     ``name`` is that of pyproject.toml, which the loader fills in.
     """
 
@@ -61,6 +67,9 @@ class Extension:
     constructs: Callable[[Any, Any], object] | None = None
     checks: Sequence[Callable[[Any, Any], Iterable[Any]] | Any] = ()
     rules: Sequence[Any] = ()
+    review: Callable[[Any], Mapping[str, str]] | None = None
+    job_kinds: Mapping[str, Callable[[Any], Sequence[Mapping[str, Any]]]] = field(default_factory=dict)
+    lifecycle_steps: Sequence[Path] = ()
     name: str = ""
 
     @contextmanager
@@ -99,6 +108,11 @@ def active() -> tuple[Extension, ...]:
 def environment_model() -> type[Environment]:
     """Give the model of environment files, with the section of each extension."""
     return _ACTIVE.model
+
+
+def lifecycle_steps() -> tuple[Path, ...]:
+    """Give the lifecycle scripts of every extension, in the order of their names."""
+    return tuple(sorted((Path(step) for each in active() for step in each.lifecycle_steps), key=lambda step: step.name))
 
 
 def section_of(environment: Environment, kind: type[OwnSection]) -> OwnSection | None:

@@ -24,7 +24,9 @@ from hyperpod_cdk.config.lifecycle import ExistingBucket
 from hyperpod_cdk.script_files import (
     ENVIRONMENT,
     EXCLUDED,
+    STEPS,
     check_scripts,
+    check_steps,
     content_hash,
     environment_text,
     library_scripts,
@@ -79,6 +81,9 @@ class LifecycleScripts(Construct):
 
     ``name``: a word in the new bucket's name, cut where it gets too long. Default: the stack's name.
 
+    ``steps``: scripts that are uploaded into ``steps/`` beside those of the folder, which ``on_create.sh`` runs in the
+    order of all their names: two digits, _ and a word (``60_ours.sh``). Default: none.
+
     ``entry_points``: scripts that must be there. Default: none are asked for here; ``HyperPodCluster`` asks for
     those that its instance groups name in ``on_create``.
 
@@ -89,7 +94,7 @@ class LifecycleScripts(Construct):
     ``catalog.lustre.efa_interfaces`` knows them. Default: Lustre goes over TCP. Both are uploaded as
     ``environment.conf``, which the library's scripts read.
 
-    Raises ValueError for a folder that would fail on a node: missing, empty or too large, with a script that
+    Raises ValueError for a folder or a step that would fail on a node: missing, empty or too large, with a script that
     has Windows line endings or a first line that does not name its interpreter.
     """
 
@@ -103,6 +108,7 @@ class LifecycleScripts(Construct):
         prefix: str | None = None,
         encryption_key: kms.IKey | None = None,
         name: str | None = None,
+        steps: Sequence[Path] = (),
         entry_points: Sequence[str] = (),
         lustre: Sequence[str] = (),
         lustre_over_efa: Mapping[str, int] = MappingProxyType({}),
@@ -118,11 +124,14 @@ class LifecycleScripts(Construct):
         refuse(ExistingBucket, called={"name": "bucket"}, name=None if bucket is None else bucket.bucket_name)
         self.directory: Path = library_scripts() if directory is None else Path(directory)
         check_scripts(self.directory)
+        check_steps(steps, self.directory)
         for entry_point in entry_points:
             if problem := self.script_problem(entry_point):
                 raise ValueError(problem)
         text = environment_text(lustre=lustre, lustre_over_efa=lustre_over_efa)
-        written = {ENVIRONMENT: text} if text else {}
+        written = {f"{STEPS}/{step.name}": step.read_text(encoding="utf-8") for step in steps}
+        if text:
+            written[ENVIRONMENT] = text
         self.content_hash: str = content_hash(self.directory, written)
         self._folder = "/".join(part for part in (folder, self.content_hash) if part)
         self.bucket: s3.IBucket = bucket or self._new_bucket(encryption_key, name)

@@ -490,6 +490,25 @@ class Policy(Model):
     """What could not be checked, and why."""
 
 
+class ShownRow(Model):
+    """One value in the section of an extension; None where that side has none, or is not known."""
+
+    what: str
+    before: str | None = None
+    after: str | None = None
+
+
+class Shown(Model):
+    """The section of an extension: what its code says of the templates of each side."""
+
+    extension: str
+    says: str
+    """What it shows, the first line of the docstring of its ``review``."""
+    base_is_known: bool
+    """Whether the values before are known: what is deployed tells none."""
+    rows: tuple[ShownRow, ...] = ()
+
+
 class Report(Model):
     """What a change does."""
 
@@ -506,4 +525,5 @@ class Report(Model):
     fabric: Fabric
     timeline: Timeline
     policy: Policy
+    extensions: Annotated[tuple[Shown, ...], Field(description="What extensions of the project show.")] = ()
     notes: Annotated[tuple[str, ...], Field(description="What could not be told, and why.")] = ()

@@ -13,6 +13,7 @@ from hyperpod_cdk.review.change_sets import Witness, heard
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.delivery import changed_settings
+from hyperpod_cdk.review.extensions import extensions
 from hyperpod_cdk.review.figures.capacity import capacity
 from hyperpod_cdk.review.figures.cost import cost
 from hyperpod_cdk.review.figures.timeline import timeline
@@ -114,6 +115,7 @@ def review(
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
+        extensions=extensions(base, head),
         notes=tuple(
             dict.fromkeys(
                 [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, Strict
+from pydantic import Field, Strict, create_model
 
 from hyperpod_cdk.catalog.rules import Bound, Pattern
 from hyperpod_cdk.config.checkpointing import BUCKET_OR_PREFIX, SERVICE_ACCOUNT_NAME
+from hyperpod_cdk.config.extensions import Extension, ExtensionError, active
 from hyperpod_cdk.config.section import Section, filled, like, within
 from hyperpod_cdk.config.storage import DNS_LABEL
 
@@ -17,6 +20,8 @@ Kind = Literal["efa-info", "nccl", "dcgm", "neuron-info", "nccom", "pytorch", "h
 KINDS: tuple[Kind, ...] = get_args(Kind)
 TRAINING: tuple[Kind, ...] = ("pytorch", "hyperpod-pytorch")
 """Kinds that run a program of the user's; the others bring their own image and command."""
+
+_OWN_KIND = re.compile(r"[a-z][a-z0-9-]{0,30}")
 
 Collective = Literal[
     "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "sendrecv", "gather", "scatter"
@@ -400,3 +405,33 @@ class Job(Section):
         " of every pod, so that a line which only the first of all processes writes makes the other pods hang.",
     )
     measure: Measurement = Field(default_factory=Measurement, description="What a test measures.")
+
+
+def own_kinds() -> Mapping[str, Extension]:
+    """Give the kinds that extensions add, with the extension of each; raises ExtensionError for one that is taken."""
+    found: dict[str, Extension] = {}
+    for extension in active():
+        for kind in extension.job_kinds:
+            if kind in KINDS or kind in found or not _OWN_KIND.fullmatch(kind):
+                raise ExtensionError(
+                    f"the extension {extension.name}: job_kinds: must be words of lower-case letters, digits and - that"
+                    f" are no kind yet, got {kind!r}; rename it"
+                )
+            found[kind] = extension
+    return found
+
+
+def runs_a_program(kind: str) -> bool:
+    """Whether a kind runs a program of the user's: training, and what extensions add."""
+    return kind in TRAINING or kind not in KINDS
+
+
+def job_model() -> type[Job]:
+    """Give the model of job files, with the kinds of extensions."""
+    added = tuple(own_kinds())
+    if not added:
+        return Job
+    told = Job.model_fields["kind"]
+    kind: Any = Literal[(*KINDS, *added)]
+    fields: dict[str, Any] = {"kind": (kind | None, told)}
+    return create_model("Job", __base__=Job, __doc__=Job.__doc__, **fields)

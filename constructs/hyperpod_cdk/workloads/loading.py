@@ -12,7 +12,7 @@ from hyperpod_cdk.config.documents import DocumentError, Said
 from hyperpod_cdk.config.source import DataPath, Source, Wording, parse_path, render_path
 from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.workloads import rules
-from hyperpod_cdk.workloads.job import Job
+from hyperpod_cdk.workloads.job import Job, job_model
 from hyperpod_cdk.workloads.plan import plan
 from hyperpod_cdk.workloads.rules.book import Context
 
@@ -86,7 +86,7 @@ def load_job(
     except DocumentError as error:
         raise JobFileError(error.findings) from None
     options = dict(_overridden(source, overrides or {}))
-    job, said = documents.validated(Job, source)
+    job, said = documents.validated(job_model(), source)
     context = Context(environment.environment, job, has_file=path is not None)
     said += [
         Said(problem.severity, problem.path, problem.message, rule.name) for rule, problem in rules.problems(context)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from hyperpod_cdk.catalog import fabric, governance, scheduling
 from hyperpod_cdk.config import Environment, InstanceGroup
 from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
-from hyperpod_cdk.workloads.job import JOB_NAME, TRAINING, Job, Kind, Volume
+from hyperpod_cdk.workloads.job import JOB_NAME, Job, Kind, Volume, runs_a_program
 from hyperpod_cdk.workloads.nodes import NodeShape, mig_profile, node_shape
 
 DEFAULT_NAMESPACE = "default"
@@ -33,7 +33,7 @@ class Plan:
 
     environment: Environment
     job: Job
-    kind: Kind
+    kind: str
     name: str
     namespace: str
     queue: str | None
@@ -127,23 +127,23 @@ def _shape(environment: Environment, job: Job) -> NodeShape:
     return shape
 
 
-def _name(job: Job, kind: Kind) -> str:
-    if kind in TRAINING:
+def _name(job: Job, kind: str) -> str:
+    if runs_a_program(kind):
         raise ValueError("training must have a name, got none; set name")
     pairs = "-pairs" if kind == "nccl" and job.measure.pairs else ""
     words = f"{kind}{pairs}-{job.group}".lower()
     return re.sub(r"[^a-z0-9-]", "-", words)[: JOB_NAME.maximum].strip("-")
 
 
-def default_accelerators(kind: Kind, shape: NodeShape) -> int:
+def default_accelerators(kind: str, shape: NodeShape) -> int:
     """Give the accelerators of one pod of a job that states none."""
-    if kind in TRAINING and mig_profile(shape.group) is not None:
+    if runs_a_program(kind) and mig_profile(shape.group) is not None:
         # a process of CUDA sees one partition, and NCCL does not join several
         return min(1, shape.accelerator_count)
     return 0 if kind == "efa-info" else shape.accelerator_count
 
 
-def _efa(job: Job, kind: Kind, shape: NodeShape, accelerators: int) -> int:
+def _efa(job: Job, kind: str, shape: NodeShape, accelerators: int) -> int:
     if job.efa_per_node is not None:
         return job.efa_per_node
     if kind == "dcgm" or mig_profile(shape.group) is not None:
@@ -154,7 +154,7 @@ def _efa(job: Job, kind: Kind, shape: NodeShape, accelerators: int) -> int:
     return shape.efa_count if shape.efa_count is not None else int(all(row.efa_supported for row in shape.rows))
 
 
-def _share(environment: Environment, job: Job, kind: Kind, shape: NodeShape, accelerators: int) -> tuple[int, int]:
+def _share(environment: Environment, job: Job, kind: str, shape: NodeShape, accelerators: int) -> tuple[int, int]:
     if kind == "efa-info":
         vcpu, memory_gib = scheduling.LAUNCHER_VCPU, scheduling.LAUNCHER_MEMORY_GIB
     else:
@@ -168,27 +168,27 @@ def _share(environment: Environment, job: Job, kind: Kind, shape: NodeShape, acc
     return job.vcpu_per_node or max(1, vcpu), job.memory_gib_per_node or max(1, memory_gib)
 
 
-def _hugepages_mib(job: Job, kind: Kind, shape: NodeShape) -> int:
+def _hugepages_mib(job: Job, kind: str, shape: NodeShape) -> int:
     if job.huge_pages_mib is not None:
         return job.huge_pages_mib
     if kind == "efa-info" or (job.team is not None and not scheduling.is_in_quotas(HUGEPAGES_RESOURCE)):
         # a team's queue may not cover them, and EFA does without
         return 0
-    if kind in TRAINING:
+    if runs_a_program(kind):
         # data loaders are forked, and a fork fails where the pool has no huge pages for the copy
         return 0
     return min(fabric.hugepages_mib(row) for row in shape.rows)
 
 
-def _image(kind: Kind, shape: NodeShape) -> str:
-    if kind in TRAINING:
+def _image(kind: str, shape: NodeShape) -> str:
+    if runs_a_program(kind):
         raise ValueError("training must have an image, got none; set image")
     if kind == "dcgm":
         return fabric.dcgm_image(shape.rows)
     return fabric.neuron_image(shape.rows) if shape.is_neuron else fabric.test_image(shape.rows)
 
 
-def _variables(kind: Kind, shape: NodeShape, accelerators: int, efa: int, *, has_hugepages: bool) -> dict[str, str]:
+def _variables(kind: str, shape: NodeShape, accelerators: int, efa: int, *, has_hugepages: bool) -> dict[str, str]:
     if kind == "dcgm":
         return {}
     if not efa:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hyperpod_cdk.json_schema import as_text, schema_of_file
-from hyperpod_cdk.workloads.job import Job
+from hyperpod_cdk.workloads.job import job_model
 
 
 def job_schema() -> dict[str, Any]:
@@ -13,7 +13,7 @@ def job_schema() -> dict[str, Any]:
 
     It carries every bound of a single value; rules over several values, and over the environment, are the loader's.
     """
-    return schema_of_file(Job, title="hyperpod-cdk job")
+    return schema_of_file(job_model(), title="hyperpod-cdk job")
 
 
 def schema_text() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hyperpod_cdk.catalog import scheduling, training
-from hyperpod_cdk.workloads.job import TRAINING, Elastic
+from hyperpod_cdk.workloads.job import KINDS, TRAINING, Elastic
 from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import launcher
 from hyperpod_cdk.workloads.manifests.pods import COMPONENT_LABEL, INSTANCE_LABEL, LAUNCHER
 from hyperpod_cdk.workloads.manifests.training_pods import is_tiered, processes, service_account, training_variables
@@ -79,7 +79,7 @@ def _logs(plan: Plan, mine: str) -> str:
     chosen = f"{mine},{COMPONENT_LABEL}={LAUNCHER}" if plan.kind in MPI else mine
     # with a selector kubectl gives the last ten lines alone, of five pods at most
     line = shlex.join([*words, "-l", chosen, "--prefix", "--tail=-1", f"--max-log-requests={max(5, plan.nodes)}"])
-    return line if plan.kind == "neuron-info" else f"{line} | hyperpod-cdk job report"
+    return line if plan.kind == "neuron-info" or plan.kind not in KINDS else f"{line} | hyperpod-cdk job report"
 
 
 def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hyperpod_cdk.review.model import BlastRadius, Cause, Effect, PropertyEffect, ResourceEffect
-from hyperpod_cdk.script_files import ENVIRONMENT
+from hyperpod_cdk.script_files import ENVIRONMENT, STEPS
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import MISSING
 from hyperpod_cdk.templates.values import resolve
@@ -353,7 +353,12 @@ def _script_folders(assembly: Assembly) -> set[Path]:
         for key in _listed(resolve(assembly, resource.stack, resource.properties.get("SourceObjectKeys")))
     }
     folders = (assembly.folder / f"asset.{key.removesuffix('.zip')}" for key in sorted(keys))
-    return {folder for folder in folders if folder.is_dir() and _texts(folder).keys() != {ENVIRONMENT}}
+    return {folder for folder in folders if folder.is_dir() and not all(map(_is_added, _texts(folder)))}
+
+
+def _is_added(name: str) -> bool:
+    """Whether a file is uploaded beside the folder of scripts: what nodes need, and steps of extensions."""
+    return name == ENVIRONMENT or name.startswith(f"{STEPS}/")
 
 
 def _listed(value: object) -> list[Any]:

@@ -22,6 +22,7 @@ from hyperpod_cdk.review.model import (
     Reason,
     Report,
     ResourceEffect,
+    Shown,
     Side,
     Step,
     Timeline,
@@ -81,6 +82,7 @@ def page(report: Report) -> Page:
         _fabric(report.fabric),
         _timeline(report.timeline, ends_early=_is_refused(report.blast_radius)),
         _policy(report.policy),
+        *(_shown(each) for each in report.extensions),
     )
     lead = f"{counted(len(report.notes), 'thing')}, and why."
     asked = _asked(report.verdict)
@@ -583,6 +585,24 @@ def _policy(policy: Policy) -> Section:
         blocks.append(_table("Findings", columns, [_finding(each) for each in ordered]))
     blocks += _listing("Not checked", policy.skipped)
     return Section("policy", "Policy", _say(lead), tuple(blocks), len(ordered))
+
+
+def _shown(shown: Shown) -> Section:
+    changed = [each for each in shown.rows if shown.base_is_known and each.before != each.after]
+    told = f"{len(changed):,} of {counted(len(shown.rows), 'value')} changed."
+    if not shown.base_is_known:
+        told = "What is deployed tells no values of extensions, so that nothing is compared."
+    rows = [
+        Row(
+            (_code(each.what), (Moved(each.before, each.after),) if each in changed else _say(each.after or "")),
+            each in changed,
+        )
+        for each in shown.rows
+    ]
+    blocks = (_table("Values", ("what", "value"), rows),) if rows else ()
+    lead = (Word(visible(shown.says)), Word(told)) if shown.says else _say(told)
+    title = shown.extension.replace("_", " ").capitalize()
+    return Section(f"extension-{shown.extension}", visible(title), lead, blocks, len(changed))
 
 
 def _finding(finding: PolicyFinding) -> Row:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.job import Job, Kind, own_kinds
 from hyperpod_cdk.workloads.manifests.dcgm import dcgm
 from hyperpod_cdk.workloads.manifests.hyperpod_pytorch import hyperpod_pytorch_job
 from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml
@@ -40,4 +40,12 @@ def render(environment: Environment, job: Job) -> tuple[dict[str, Any], ...]:
 
 def manifests_of(planned: Plan) -> tuple[dict[str, Any], ...]:
     """Give the manifests of a job that is planned already."""
-    return tuple(BUILDERS[planned.kind](planned))
+    for kind, build in BUILDERS.items():
+        if kind == planned.kind:
+            return tuple(build(planned))
+    extension = own_kinds()[planned.kind]
+    with extension.blamed():
+        written = tuple(dict(each) for each in extension.job_kinds[planned.kind](planned))
+        if not written or not all({"apiVersion", "kind", "metadata"} <= each.keys() for each in written):
+            raise TypeError(f"job_kinds: {planned.kind} must give manifests with apiVersion, kind and metadata")
+        return written

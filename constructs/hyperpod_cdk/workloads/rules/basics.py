@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hyperpod_cdk.config.rules.book import Problem, listing, warning
-from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind
+from hyperpod_cdk.workloads.job import KINDS, TRAINING, Kind, own_kinds, runs_a_program
 from hyperpod_cdk.workloads.nodes import node_shape
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found, fix_for, is_unknown
 
@@ -45,9 +45,8 @@ _READ_BY: Mapping[tuple[str, ...], tuple[Kind, ...]] = {
 def kind_is_stated(context: Context) -> Found:
     """Refuse a job that does not say what to run."""
     if context.job.kind is None:
-        yield Problem(
-            ("kind",), f"is missing; add kind: nccl, or another of {listing(KINDS)}, to the job file, or give --kind"
-        )
+        kinds = listing((*KINDS, *own_kinds()))
+        yield Problem(("kind",), f"is missing; add kind: nccl, or another of {kinds}, to the job file, or give --kind")
 
 
 @BOOK.rule
@@ -89,9 +88,12 @@ def training_comes_with_a_file(context: Context) -> Found:
 @BOOK.rule
 def training_says_what_to_run(context: Context) -> Found:
     """Refuse training without a name, an image or a command."""
-    if context.kind not in TRAINING or not context.has_file:
+    if not runs_a_program(context.kind) or not context.has_file:
         return
     examples = {"name": "pre-training", "image": "<registry>/<repository>:<tag>", "command": "[train.py]"}
+    if context.kind not in KINDS:
+        # an extension's kind may bring the command
+        del examples["command"]
     for key, example in examples.items():
         value = getattr(context.job, key)
         if not is_unknown(value) and not value:
@@ -104,7 +106,9 @@ def kinds_read_what_is_stated(context: Context) -> Found:
     refused: set[str] = set()
     for path, kinds in _READ_BY.items():
         outer, *inner = path
-        if outer not in context.job.model_fields_set or outer in refused or context.kind in kinds:
+        # an extension's kind is written by code that has the job, as the simplest kind of training is
+        kind = context.kind if context.kind in KINDS else TRAINING[0]
+        if outer not in context.job.model_fields_set or outer in refused or kind in kinds:
             continue
         value = getattr(context.job, outer)
         if is_unknown(value) or (inner and (value is None or inner[0] not in value.model_fields_set)):

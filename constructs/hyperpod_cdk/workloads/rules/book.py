@@ -12,7 +12,7 @@ from hyperpod_cdk.config import Environment, InstanceGroup, Team
 from hyperpod_cdk.config.draft import Unknown, UnknownValueError
 from hyperpod_cdk.config.rules.book import Problem, certain, listing
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.workloads.job import Job, Kind
+from hyperpod_cdk.workloads.job import Job
 from hyperpod_cdk.workloads.nodes import NodeShape, node_shape
 from hyperpod_cdk.workloads.plan import DEFAULT_NAMESPACE, Plan, default_accelerators
 from hyperpod_cdk.workloads.plan import plan as planned
@@ -33,7 +33,7 @@ class Context:
     has_file: bool
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """What is to run."""
         return _stated(self.job.kind)
 

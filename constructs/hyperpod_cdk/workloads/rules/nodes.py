@@ -6,7 +6,7 @@ from hyperpod_cdk.catalog import fabric
 from hyperpod_cdk.config.rules.book import Problem, warning
 from hyperpod_cdk.config.source import DataPath
 from hyperpod_cdk.workloads.allocatable import allocatable, kept_for_checkpoints
-from hyperpod_cdk.workloads.job import TRAINING
+from hyperpod_cdk.workloads.job import KINDS, TRAINING, runs_a_program
 from hyperpod_cdk.workloads.nodes import mig_profile
 from hyperpod_cdk.workloads.plan import plan
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found, or_less
@@ -35,6 +35,9 @@ def kinds_suit_the_accelerators(context: Context) -> Found:
             )
         return
     if not shape.accelerator_count:
+        # what an extension's kind needs, its builder knows
+        if kind not in KINDS:
+            return
         yield Problem(
             ("group",),
             f"must have accelerators for kind {kind}, got {context.group.name} of {context.types};"
@@ -231,7 +234,7 @@ def partitions_stay_on_one_node(context: Context) -> Found:
             f"must have whole GPUs for kind nccl, got {context.group.name}, whose GPUs are partitioned: NCCL does not"
             " work across partitions; name another group",
         )
-    elif context.kind in TRAINING and context.nodes > 1:
+    elif runs_a_program(context.kind) and context.nodes > 1:
         yield Problem(
             ("nodes",),
             f"must be 1 on group {context.group.name}, whose GPUs are partitioned: NCCL does not work across"
@@ -296,7 +299,7 @@ def variables_of_the_fabric_are_kept(context: Context) -> Found:
 @BOOK.rule
 def nvlink_ends_at_the_node(context: Context) -> Found:
     """Warn where nodes share NVLink, which the pods of a job cannot use: the manifests claim no IMEX channel."""
-    talks = context.kind in ("nccl", *TRAINING) and context.nodes > 1
+    talks = (context.kind == "nccl" or runs_a_program(context.kind)) and context.nodes > 1
     if talks and context.plan.variables.get(fabric.NVLINK_BETWEEN_NODES) == "0":
         yield warning(
             ("group",),

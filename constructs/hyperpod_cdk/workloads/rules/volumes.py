@@ -8,7 +8,7 @@ from hyperpod_cdk.config import Lustre, S3Volume
 from hyperpod_cdk.config.checkpointing import CheckpointAccount
 from hyperpod_cdk.config.rules.book import Problem, duplicates, listing, warning
 from hyperpod_cdk.config.suggest import closest
-from hyperpod_cdk.workloads.job import TRAINING, Checkpoints, Volume
+from hyperpod_cdk.workloads.job import Checkpoints, Volume, runs_a_program
 from hyperpod_cdk.workloads.plan import SHARED_MEMORY_PATH
 from hyperpod_cdk.workloads.rules.book import Book, Context, Found
 
@@ -169,7 +169,7 @@ def checkpoint_accounts_cover_the_address(context: Context) -> Found:
 
 def _checkpoints(context: Context) -> Checkpoints | None:
     """What training says of its checkpoints; that a test says something is refused for itself."""
-    return context.job.checkpoints if context.kind in TRAINING else None
+    return context.job.checkpoints if runs_a_program(context.kind) else None
 
 
 def _on_a_bucket(path: str, bucket: S3Volume) -> Iterator[Problem]:
