@@ -48,6 +48,8 @@ MINIMUM_SECONDS = 3 * 3600.0
 IMAGE_RELEASE_VERSION = "1.0.0"
 FIRST_HOST = 4
 """AWS keeps the first four addresses of a subnet for itself."""
+REPLACED = "Instance {node} is starting as part of instance replacement in Cluster {cluster} and IG {group}"
+"""Developer guide, "HyperPod cluster events reference"."""
 LOG_HINT = "To view lifecycle script logs, visit log group {group}"
 
 Spec = Mapping[str, Any]
@@ -150,10 +152,11 @@ def _judge_minimum(context: Context, cluster: HyperPodCluster, group: InstanceGr
 def try_again(context: Context, cluster: HyperPodCluster) -> None:
     """Try the nodes again whose time has come, with new instances; what stood in their way may be gone by now.
 
-    A group whose minimum was not reached in time is taken back first.
+    Where nothing is provisioned continuously they are those that somebody has had replaced. A group whose minimum was
+    not reached in time is taken back first.
     """
     now = context.clock.now()
-    if not cluster.is_continuous or cluster.timeline.at(now) in {"Deleting", "Failed"}:
+    if cluster.timeline.at(now) in {"Deleting", "Failed"}:
         return
     with context.state.lock:
         for group in cluster.groups.values():
@@ -183,6 +186,9 @@ def try_again(context: Context, cluster: HyperPodCluster) -> None:
                 # somebody else may have tried it meanwhile, or taken it away
                 if place is not None:
                     group.nodes[place] = node
+                    if before.is_replaced and node.instance_id:
+                        text = REPLACED.format(node=node.instance_id, cluster=cluster.name, group=node.group)
+                        record(context, cluster, "Instance", text, level="Info", node=node)
                     _tell(context, cluster, node)
 
 

@@ -90,7 +90,8 @@ class Node:
     """A node, as the latest attempt at it stands; ``instance_id`` is empty where nothing could be launched.
 
     ``number`` counts the nodes of the group, ``tried`` the earlier attempts. ``problem`` is why this one fails, after
-    ``fails_after`` seconds, and ``retried_at`` when the next one begins.
+    ``fails_after`` seconds, and ``retried_at`` when the next one begins. Until ``busy_until`` somebody has it
+    replaced (``is_replaced``) or rebooted.
     """
 
     instance_id: str
@@ -109,6 +110,8 @@ class Node:
     is_script: bool = False
     fails_after: float = 0.0
     retried_at: datetime | None = None
+    busy_until: datetime | None = None
+    is_replaced: bool = False
 
 
 @dataclass
