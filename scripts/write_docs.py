@@ -39,6 +39,8 @@ FIXTURES = ("every_property.yaml", "own_bucket_and_type.yaml")
 MOST_WORDS = 8
 MOST_LINES = 16
 MOST_COLUMNS = 110
+LIVING = ("drift", "status", "node list", "node describe", "node logs")
+"""Verbs that read the living cluster."""
 FAULT_CLASSES = {
     "creation": (
         "`❌ prod-hyperpod failed to deploy`, the stack is in `ROLLBACK_COMPLETE`",
@@ -80,7 +82,7 @@ def main() -> int:
         ),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
-        "docs/living-policy.json": f"{json.dumps(policy_of('drift', 'status'), indent=2)}\n",
+        "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
@@ -328,8 +330,9 @@ def checks_page(checks: Sequence[Check]) -> str:
     lines += [
         "",
         "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`. `quotas request`, `deploy`,",
-        "`destroy` and `recover` write, the others read. `deploy` runs the CDK CLI, which assumes CDK's bootstrap",
-        "roles (`cdk-hnb659fds-*`), too. `plan` asks AWS unless it compares with `--base`:",
+        "`destroy`, `recover`, `node replace`, `node reboot` and `node check` write, the others read. `deploy` runs",
+        "the CDK CLI, which assumes CDK's bootstrap roles (`cdk-hnb659fds-*`), too. `plan` asks AWS unless it compares",
+        "with `--base`:",
         "",
         "| verb | IAM actions | where AWS does not answer all of it |",
         "|---|---|---|",

@@ -21,6 +21,7 @@ from hyperpod_cdk._cli import (
     image,
     job,
     living,
+    node,
     plans,
     prices,
     quotas,
@@ -62,6 +63,7 @@ charts: typer.Typer = typer.Typer(help="The HyperPod dependency chart.", no_args
 app.add_typer(charts, name="charts")
 app.add_typer(image.app, name="image")
 app.add_typer(job.app, name="job")
+app.add_typer(node.app, name="node")
 app.add_typer(plans.app, name="plans")
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
@@ -227,6 +229,10 @@ class Page(StrEnum):
     ENVIRONMENT = "environment"
     JOB = "job"
     JOB_REPORT = "job-report"
+    NODE_DETAILS = "node-details"
+    NODE_LOGS = "node-logs"
+    NODE_WORK = "node-work"
+    NODES = "nodes"
     PLAN = "plan"
     RECOVERY = "recovery"
     REVIEW = "review"
@@ -259,6 +265,10 @@ _SCHEMAS = {
     Page.ENVIRONMENT: ("config.schema", "schema_text"),
     Page.JOB: ("workloads.schema", "schema_text"),
     Page.JOB_REPORT: ("workloads.report", "report_schema_text"),
+    Page.NODE_DETAILS: ("living.pages", "nodes_described_schema_text"),
+    Page.NODE_LOGS: ("living.pages", "node_logs_schema_text"),
+    Page.NODE_WORK: ("living.pages", "node_work_schema_text"),
+    Page.NODES: ("living.pages", "nodes_schema_text"),
     Page.PLAN: ("transitions.pages", "plan_schema_text"),
     Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
     Page.REVIEW: ("review.review_file", "rules_schema_text"),

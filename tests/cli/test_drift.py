@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.checks.policy import VERBS
 from hyperpod_cdk.living.pages import drift_schema_text
 from tests.cli.test_plan import write_assembly
 from tests.living.account import ACCOUNT, REGION, Account
@@ -94,7 +95,9 @@ def test_the_policies_read_only() -> None:
     actions: set[str] = set()
     for verb in ("drift", "status"):
         (statement,) = json.loads(_run(verb, "dev", "--iam-policy").stdout)["Statement"]
-        assert all(each.partition(":")[2].startswith(("Describe", "Get", "List")) for each in statement["Action"])
         actions |= set(statement["Action"])
+    of_nodes = ("node list", "node describe", "node logs")
+    actions |= {action for verb in VERBS if verb.name in of_nodes for action in verb.actions}
+    assert all(each.partition(":")[2].startswith(("Describe", "Filter", "Get", "List")) for each in actions)
     page = json.loads((Path(__file__).parents[2] / "docs/living-policy.json").read_text(encoding="utf-8"))
     assert page["Statement"][0]["Action"] == sorted(actions)

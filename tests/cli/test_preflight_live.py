@@ -88,10 +88,20 @@ def test_what_no_verb_could_see_it_does_not_call_passed(
 def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
     """Those beside VERBS have tests of their own, in files named for them."""
     of_stacks = {"review --deployed", "drift", "status", "plan", "deploy", "destroy", "recover"}
-    others = {"preflight", "prices refresh", *of_stacks}
+    of_nodes = {f"node {verb}" for verb in ("list", "describe", "logs", "replace", "reboot", "check")}
+    others = {"preflight", "prices refresh", *of_stacks, *of_nodes}
     tested = {*(" ".join(verb) for verb in VERBS), *others}
     assert {verb.name for verb in policy.VERBS} | {"preflight"} == tested
-    strict = {"preflight", "quotas show", "plans search", "prices refresh", "drift", "status"}
+    strict = {
+        "preflight",
+        "quotas show",
+        "plans search",
+        "prices refresh",
+        "drift",
+        "status",
+        "node list",
+        "node describe",
+    }
     # a job's report is strict about logs
     assert {name for name, options in options_of(get_command(cli.app)) if "--strict" in options} == {
         *strict,

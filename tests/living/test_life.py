@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,9 @@ import yaml
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.drift import drift
-from hyperpod_cdk.living.model import Drift
+from hyperpod_cdk.living.model import Action, Drift, NodeWork
+from hyperpod_cdk.living.node_work import perform, prepare
+from hyperpod_cdk.living.nodes import list_nodes
 from hyperpod_cdk.living.standing import read_living
 from hyperpod_cdk.templates.assembly import read_assembly
 from tests.support.assembly import ENVIRONMENTS, PROJECT
@@ -94,4 +98,41 @@ def test_what_is_said_of_planted_drift_is_what_the_next_deployment_does(
         said_on_top = "Sets system from 2 back to 1: 1 node is terminated; HyperPod chooses which."
         assert person.shown[0].takes == (said_on_top,)
         assert counts() == {"system": 1, "far": 2}
+        assert look(life).differences == ()
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_a_node_is_replaced_and_rebooted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its group has as many nodes after it, of which one is new; nothing of it is drift."""
+    with living(tmp_path, monkeypatch) as life:
+        own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+
+        def nodes() -> dict[str, str]:
+            aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
+            found = list_nodes(aws, environment="small", cluster="small", group="system")
+            return {each.id: each.status for each in found.nodes}
+
+        def until(wanted: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+            for _ in range(300):
+                found = nodes()
+                if wanted(found):
+                    return found
+                time.sleep(0.05)
+            raise AssertionError(found)
+
+        def do(action: Action, name: str) -> NodeWork:
+            aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
+            work = prepare(aws, action, environment="small", cluster="small", names=[name])
+            assert [each.name for each in work.nodes] == [name]
+            return perform(aws, work)
+
+        (old,) = until(lambda found: set(found.values()) == {"Running"})
+        assert do("reboot", old).passed is True
+        again = do("replace", old)
+        assert (again.passed, again.nodes[0].error_code) == (False, "InstanceIdInUse")
+        until(lambda found: found == {old: "Running"})
+        assert do("replace", old).passed is True
+        (new,) = until(lambda found: old not in found and set(found.values()) == {"Running"})
+        assert new != old
         assert look(life).differences == ()

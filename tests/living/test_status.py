@@ -238,22 +238,68 @@ def test_no_cluster_is_one_line() -> None:
     assert found.passed is None
 
 
-def test_two_thousand_nodes_are_read_in_pages_of_a_hundred() -> None:
-    """At 100 ms a call no more than 100 calls may have to wait for each other: 10 s."""
+CALL_SECONDS = 0.1
+"""What a call is taken to last; a status may last 10 s. Calls that do not wait for each other count once."""
+
+
+@pytest.mark.parametrize(
+    ("groups", "nodes_on_a_page", "running"),
+    [
+        (1, 100, 2000),
+        (20, 100, 2000),
+        # 500 pages: too many to be read one after another
+        (20, 4, 2000),
+        (1, 4, None),
+    ],
+)
+def test_two_thousand_nodes_take_ten_seconds(groups: int, nodes_on_a_page: int, running: int | None) -> None:
+    """What cannot be read in that time is skipped, not counted as far as it came."""
     script = answers()
-    nodes = [_node("h100", number, "Running") for number in range(2000)]
-    script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"] = 2000
+    each = 2000 // groups
+    nodes = [_node(f"g{group}", group * each + number, "Running") for group in range(groups) for number in range(each)]
+    script["sagemaker:DescribeCluster"]["InstanceGroups"] = [_group(f"g{group}", each) for group in range(groups)]
 
     def paged(params: Mapping[str, Any]) -> dict[str, Any]:
         first = int(params.get("NextToken", 0))
-        assert params["MaxResults"] == 100
-        more = {"NextToken": str(first + 100)} if first + 100 < len(nodes) else {}
-        return {"ClusterNodeSummaries": copy.copy(nodes[first : first + 100]), **more}
+        assert (params["MaxResults"], params["IncludeNodeLogicalIds"]) == (100, True)
+        found = [node for node in nodes if params.get("InstanceGroupNameContains", "") in node["InstanceGroupName"]]
+        more = {"NextToken": str(first + nodes_on_a_page)} if first + nodes_on_a_page < len(found) else {}
+        return {"ClusterNodeSummaries": copy.copy(found[first : first + nodes_on_a_page]), **more}
 
     script["sagemaker:ListClusterNodes"] = paged
     aws = opened(script)
     found = status(aws, WANTED, now=NOW)
-    assert (found.groups[0].running, aws.depth <= 25) == (2000, True)
+    assert aws.depth * CALL_SECONDS <= 10
+    assert sum(group.running or 0 for group in found.groups) == (running or 0)
+    assert all((group.running is None) is (running is None) for group in found.groups)
+    if running is None:
+        (skipped,) = found.skipped
+        assert (found.passed, skipped.what, skipped.reason) == (
+            None,
+            "nodes",
+            "group g0 has nodes on more than 80 pages",
+        )
+
+
+def test_a_page_that_is_throttled_leaves_all_of_it_open() -> None:
+    script = answers()
+    pages: list[Any] = [
+        {"ClusterNodeSummaries": [_node("h100", 1, "Running")], "NextToken": "1"},
+        {"ClusterNodeSummaries": [_node("h100", 1, "Running")]},
+        Fails("ThrottlingException", "Rate exceeded"),
+    ]
+    script["sagemaker:ListClusterNodes"] = lambda _: pages.pop(0) if len(pages) > 1 else pages[0]
+    found = look(script)
+    assert (found.passed, [each.running for each in found.groups]) == (None, [None, None])
+    assert found.skipped[0].reason.startswith("AWS throttled sagemaker:ListClusterNodes")
+
+
+def test_a_cluster_on_slurm_is_never_clean() -> None:
+    script = answers()
+    script["sagemaker:DescribeCluster"]["Orchestrator"] = {"Slurm": {}}
+    script["sagemaker:ListClusterNodes"]["ClusterNodeSummaries"].pop(2)
+    found = look(script)
+    assert (found.passed, found.skipped[0].reason) == (None, "cluster dev runs Slurm or nothing yet, not EKS")
 
 
 def test_only_what_the_policy_of_the_verb_allows_is_asked() -> None:

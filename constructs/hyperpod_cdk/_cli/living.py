@@ -24,6 +24,9 @@ from hyperpod_cdk._cli.review import HeadOption
 from hyperpod_cdk._cli.transitions import access_of, head_of, opened
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hyperpod_cdk.config import Environment
     from hyperpod_cdk.living.model import Unread
 
 
@@ -58,10 +61,10 @@ def drift(
         aws = opened(context, new)()
         report = compared(aws, read_living(aws, new.assembly))
     if output is Format.JSON:
-        typer.echo(pages.drift_json(report), nl=False)
+        typer.echo(pages.as_json(report), nl=False)
     else:
         typer.echo(pages.text(report), nl=False)
-        _print_skipped(report.skipped)
+        print_skipped(report.skipped)
     finish(passed=report.passed, strict=strict)
 
 
@@ -91,8 +94,7 @@ def status(
     if iam_policy:
         print_json(policy_of("status"))
         return
-    root = root_of(project)
-    stated = loaded_environment(environment_file(environment, root), output=output).environment
+    stated = stated_of(environment, project, output)
     is_scaled = stated.hyperpod.autoscaling == "karpenter"
     wanted = Wanted(
         environment=stated.name,
@@ -103,14 +105,19 @@ def status(
         aws = access_of(context).open(stated.region, stated.account)
     found = asked(aws, wanted, now=datetime.now(UTC))
     if output is Format.JSON:
-        typer.echo(pages.status_json(found), nl=False)
+        typer.echo(pages.as_json(found), nl=False)
     else:
         typer.echo(pages.status_text(found), nl=False)
-        _print_skipped(found.skipped)
+        print_skipped(found.skipped)
     finish(passed=found.passed, strict=strict)
 
 
-def _print_skipped(skipped: Sequence[Unread]) -> None:
+def stated_of(environment: str, project: Path | None, output: Format) -> Environment:
+    """Read what the file says of an environment."""
+    return loaded_environment(environment_file(environment, root_of(project)), output=output).environment
+
+
+def print_skipped(skipped: Sequence[Unread]) -> None:
     """Print why something was not looked at, a line for each reason."""
     from hyperpod_cdk._cli.causes import Gap, causes  # noqa: PLC0415 - only where something is missing
 

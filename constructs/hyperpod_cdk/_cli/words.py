@@ -23,6 +23,7 @@ ORDER: Final = (
         "deploy",
         "status",
         "drift",
+        "node",
         "recover",
         "destroy",
         "cdk",
@@ -66,6 +67,27 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "deploy": ("deploy prod", "deploy prod --yes --head cdk.out"),
     "status": ("status prod", "status prod --strict --format json"),
     "drift": ("drift prod", "drift prod --strict --format json"),
+    "node list": ("node list prod", "node list prod --group h100 --failing"),
+    "node describe": (
+        "node describe prod i-0a1b2c3d4e5f67890",
+        "node describe prod hyperpod-i-0a1b2c3d4e5f67890 --format json",
+    ),
+    "node logs": (
+        "node logs prod i-0a1b2c3d4e5f67890",
+        "node logs prod i-0a1b2c3d4e5f67890 --of health --lines 20",
+    ),
+    "node replace": (
+        "node replace prod i-0a1b2c3d4e5f67890",
+        "node replace prod i-0a1b2c3d4e5f67890 --confirm i-0a1b2c3d4e5f67890",
+    ),
+    "node reboot": (
+        "node reboot prod i-0a1b2c3d4e5f67890",
+        "node reboot prod i-0a1b2c3d4e5f67890 --confirm i-0a1b2c3d4e5f67890",
+    ),
+    "node check": (
+        "node check prod i-0a1b2c3d4e5f67890",
+        "node check prod --group h100 --only instance_stress --confirm h100",
+    ),
     "recover": ("recover prod --plan", "recover prod"),
     "destroy": ("destroy prod --plan", "destroy prod"),
     "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),

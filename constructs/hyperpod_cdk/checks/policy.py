@@ -42,6 +42,11 @@ _DELETES = (
 )
 """What deletes a stack, and tells why it was not deleted."""
 _NULL = '`"passed": null`, exit code 0, with `--strict` 1'
+_WORK = (
+    "nothing is done and exit code 2 where it does not tell what a node is; 1 always where it does not begin with each"
+)
+_NODE = ("sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode")
+"""What is asked of a node that is named."""
 VERBS = (
     Verb(name="quotas show", asks=("quota", "usage"), when_unseen=_NULL),
     Verb(
@@ -119,6 +124,42 @@ VERBS = (
             "sagemaker:ListTags",
         ),
         when_unseen=f"{_NULL}; 2 always where CloudFormation did not answer",
+    ),
+    Verb(
+        name="node list",
+        asks=(),
+        further=("sagemaker:DescribeCluster", "sagemaker:ListClusterNodes"),
+        when_unseen=_NULL,
+    ),
+    Verb(
+        name="node describe",
+        asks=(),
+        further=(*_NODE, "sagemaker:ListClusterEvents"),
+        when_unseen=f"{_NULL}; 2 always where it does not tell what a node is",
+    ),
+    Verb(
+        name="node logs",
+        asks=(),
+        further=(*_NODE, "logs:DescribeLogStreams", "logs:FilterLogEvents", "logs:GetLogEvents"),
+        when_unseen='`"passed": null`, exit code 1 always; 2 where it does not tell what the node is',
+    ),
+    Verb(
+        name="node replace",
+        asks=(),
+        further=(*_NODE, "sagemaker:BatchReplaceClusterNodes", "sagemaker:DescribeTrainingPlan"),
+        when_unseen=_WORK,
+    ),
+    Verb(
+        name="node reboot",
+        asks=(),
+        further=(*_NODE, "sagemaker:BatchRebootClusterNodes"),
+        when_unseen=_WORK,
+    ),
+    Verb(
+        name="node check",
+        asks=(),
+        further=(*_NODE, "sagemaker:ListClusterNodes", "sagemaker:StartClusterHealthCheck"),
+        when_unseen=_WORK,
     ),
     Verb(
         name="plan",

@@ -1,4 +1,4 @@
-"""Drift and status as data: what ``--format json`` writes and what every rendering reads. Schemas are published."""
+"""Drift, status and nodes as data: what ``--format json`` writes and every rendering reads. Schemas are published."""
 
 from __future__ import annotations
 
@@ -160,4 +160,119 @@ class Status(Model):
     events: tuple[Event, ...] = ()
     plans: tuple[Plan, ...] = ()
     file_systems: tuple[FileSystem, ...] = ()
+    skipped: tuple[Unread, ...] = ()
+
+
+class Node(Model):
+    """A node of the cluster, or the place of one that is not launched yet."""
+
+    id: str
+    """The instance ID; empty where there is no instance yet."""
+    logical_id: str
+    """HyperPod's own ID; empty where the cluster does not tell it."""
+    group: str
+    instance_type: str
+    status: str
+    message: str = ""
+    """What HyperPod says of the status."""
+    launched: str = ""
+    software: str = ""
+    software_status: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the node is called by: the instance ID, else the logical one."""
+        return self.id or self.logical_id
+
+
+class NodeDetails(Node):
+    """A node with where it stands, what Kubernetes knows of it, and where its logs are."""
+
+    availability_zone_id: str = ""
+    address: str = ""
+    kubernetes_name: str = ""
+    capacity: str = ""
+    labels: dict[str, str] = Field(default={})
+    """The labels that its group gives it, as they are now."""
+    taints: tuple[str, ...] = ()
+    shell: str = ""
+    """What ``aws ssm start-session --target`` takes."""
+    log_group: str = ""
+    log_stream: str = ""
+    """Of its lifecycle scripts."""
+    events: tuple[Event, ...] = ()
+    """The newest of the last day, of any level; HyperPod has them for clusters with continuous provisioning only."""
+
+
+class Nodes(Model):
+    """The nodes of a cluster."""
+
+    environment: str
+    cluster: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where a node fails, null where something could not be looked at."""
+    nodes: tuple[Node, ...] = ()
+    skipped: tuple[Unread, ...] = ()
+
+
+class NodesDescribed(Nodes):
+    """Nodes that were asked for by name."""
+
+    nodes: tuple[NodeDetails, ...] = ()
+
+
+Action = Literal["replace", "reboot", "check"]
+"""What is done to nodes by hand."""
+
+
+class Handled(Node):
+    """A node to which something is done."""
+
+    place: str = ""
+    """What is known of a place for its replacement; empty where nothing is replaced or nothing is known."""
+    accepted: bool | None = None
+    """Whether HyperPod has begun; null where it was not asked, or did not answer."""
+    error_code: str = ""
+    error: str = ""
+    """Why it has not."""
+
+
+class NodeWork(Model):
+    """What was asked of HyperPod for some nodes, and what it answered for each."""
+
+    environment: str
+    cluster: str
+    action: Action
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """True where HyperPod has begun with every node, false where it refused one, null where it was not asked."""
+    nodes: tuple[Handled, ...]
+    warnings: tuple[str, ...]
+    """What is lost or interrupted."""
+    skipped: tuple[Unread, ...] = ()
+
+
+class LogLine(Model):
+    """A line of a log."""
+
+    time: str
+    stream: str
+    text: str
+
+
+class NodeLogs(Model):
+    """The newest lines of a log of a node, the oldest of them first."""
+
+    environment: str
+    cluster: str
+    node: str
+    log_group: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """Null where something could not be looked at."""
+    lines: tuple[LogLine, ...] = ()
     skipped: tuple[Unread, ...] = ()

@@ -1,4 +1,4 @@
-"""Drift and status as text and JSON, and the JSON Schemas of the last."""
+"""Drift, status and nodes as text and JSON, and the JSON Schemas of the last."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hyperpod_cdk.json_schema import as_text, schema_of_report
-from hyperpod_cdk.living.model import Difference, Drift, Group, Status
+from hyperpod_cdk.living.model import (
+    Difference,
+    Drift,
+    Event,
+    Group,
+    Handled,
+    Node,
+    NodeLogs,
+    Nodes,
+    NodesDescribed,
+    NodeWork,
+    Status,
+)
+from hyperpod_cdk.review.model import Model
 from hyperpod_cdk.review.nouns import count, noun
 from hyperpod_cdk.review.pages.wording import shortened, visible
 
@@ -53,13 +66,13 @@ def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
     )
 
 
-def drift_json(found: Drift) -> str:
-    """Give the report as JSON: keys in the model's order, a newline at its end."""
+def as_json(found: Model) -> str:
+    """Give a report as JSON: keys in the model's order, a newline at its end."""
     return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def drift_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``drift_json`` writes, as the text of its file."""
+    """Give the JSON Schema (2020-12) of what ``drift --format json`` writes, as the text of its file."""
     return as_text(schema_of_report(Drift, title="hyperpod-cdk drift"))
 
 
@@ -93,9 +106,13 @@ def status_text(found: Status) -> str:
         )
     lines += [""] if found.events else []
     for event in found.events:
-        where = " ".join(part for part in (event.group, event.node) if part)
-        lines += _wrapped(f"{event.time} {event.level} {where}: {event.text}")
+        lines += _wrapped(_event(event))
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _event(event: Event) -> str:
+    where = " ".join(part for part in (event.group, event.node) if part)
+    return f"{event.time} {event.level} {where}: {event.text}"
 
 
 def _number(value: int | None) -> str:
@@ -118,11 +135,107 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cells)
 
 
-def status_json(found: Status) -> str:
-    """Give the status as JSON: keys in the model's order, a newline at its end."""
-    return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
-
-
 def status_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``status_json`` writes, as the text of its file."""
+    """Give the JSON Schema (2020-12) of what ``status --format json`` writes, as the text of its file."""
     return as_text(schema_of_report(Status, title="hyperpod-cdk status"))
+
+
+def nodes_text(found: Nodes) -> str:
+    """Give a list of nodes, a line each and why it fails; what was not looked at is the caller's to add."""
+    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    if found.nodes:
+        rows: list[tuple[str, ...]] = [("group", "node", "type", "status", "launched")]
+        rows += [
+            (each.group, each.name, each.instance_type.removeprefix("ml."), each.status, each.launched[:16])
+            for each in found.nodes
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += ["", told[0]]
+        for each, line in zip(found.nodes, told[1:], strict=True):
+            lines.append(line)
+            lines += _wrapped(each.message, indent="  ", hanging="  ") if each.message else []
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def nodes_described_text(found: NodesDescribed) -> str:
+    """Give nodes with all that is known of each; what was not looked at is the caller's to add."""
+    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    for node in found.nodes:
+        lines += ["", *_wrapped(_named(node))]
+        lines += [
+            f"  {word:<10}  {value}"
+            for word, value in (
+                ("kubernetes", node.kubernetes_name),
+                ("logical ID", node.logical_id),
+                ("zone", node.availability_zone_id),
+                ("address", node.address),
+                ("capacity", node.capacity),
+                ("launched", node.launched),
+                ("software", " ".join(part for part in (node.software, node.software_status) if part)),
+                ("labels", ", ".join(f"{key}={value}" for key, value in node.labels.items())),
+                ("taints", ", ".join(node.taints)),
+                ("shell", node.shell),
+                ("log group", node.log_group),
+                ("log stream", node.log_stream),
+            )
+            if value
+        ]
+        for event in node.events:
+            lines += _wrapped(_event(event), indent="  ", hanging="    ")
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _named(node: Node) -> str:
+    told = f"{node.status}: {node.message}" if node.message else node.status
+    return f"node {node.name} of group {node.group}, {node.instance_type}: {told}"
+
+
+def proposed_text(work: NodeWork) -> str:
+    """Give what is about to be done to nodes and what that takes; what was not looked at is the caller's to add."""
+    lines = [*_wrapped(f"{work.environment}: {work.verdict}"), ""]
+    for node in work.nodes:
+        lines += _wrapped(_named(node))
+        lines += _wrapped(node.place, indent="  ", hanging="    ") if node.place else []
+    lines += [line for told in work.warnings for line in _wrapped(told)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def done_text(work: NodeWork) -> str:
+    """Give what HyperPod answered for each node."""
+    lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node)}")]
+    lines += _wrapped(f"{work.environment}: {work.verdict}")
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _answered(node: Handled) -> str:
+    if node.accepted:
+        return "begun"
+    code = f"{node.error_code}: " if node.error_code else ""
+    return f"{'not begun' if node.accepted is False else 'not known whether it has begun'}, {code}{node.error}"
+
+
+def logs_text(found: NodeLogs) -> str:
+    """Give the lines of a log, each with its time; what was not looked at is the caller's to add."""
+    lines = [f"{each.time} {visible(each.text)}" for each in found.lines]
+    return "\n".join([*lines, *_wrapped(visible(f"{found.environment}: {found.verdict}"))]) + "\n"
+
+
+def nodes_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``node list --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(Nodes, title="hyperpod-cdk node list"))
+
+
+def nodes_described_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``node describe --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(NodesDescribed, title="hyperpod-cdk node describe"))
+
+
+def node_work_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``node replace``, ``reboot`` and ``check`` write with --format json."""
+    return as_text(schema_of_report(NodeWork, title="hyperpod-cdk node replace, reboot, check"))
+
+
+def node_logs_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``node logs --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(NodeLogs, title="hyperpod-cdk node logs"))

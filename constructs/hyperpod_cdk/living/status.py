@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
@@ -16,16 +16,12 @@ from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.hyperpod import describe_cluster
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Event, FileSystem, Group, Plan, Reason, Status, Unread
+from hyperpod_cdk.living.nodes import FAILING, RECENT, RUNNING, event_of, groups_of, moment, rows_of_nodes
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
 
-RECENT: Final = timedelta(hours=24)
-"""How far back warnings and errors are told."""
-
 MOST_EVENTS: Final = 10
 _MOST_REASONS: Final = 5
-_RUNNING: Final = "Running"
-_FAILING: Final = ("Failure", "NotFound")
 _CHECKING: Final = "DeepHealthCheckInProgress"
 _TOLD: Final = ("Warn", "Error")
 """Levels of events that are told (botocore 1.44.5, ClusterEventLevel)."""
@@ -56,7 +52,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
 
     questions: tuple[Callable[[], Any], ...] = (
         lambda: describe_cluster(aws, wanted.cluster) or {},
-        lambda: _nodes(aws, wanted.cluster),
+        lambda: rows_of_nodes(aws, wanted.cluster),
         lambda: _events(aws, wanted.cluster, now),
         lambda: _file_systems(aws, wanted.environment),
     )
@@ -75,8 +71,7 @@ def status(aws: Api, wanted: Wanted, *, now: datetime) -> Status:
     plans: list[Plan] = []
     try:
         with reading("sagemaker:DescribeCluster"):
-            of_cluster = [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
-            groups = tuple(_group(each, rows, wanted) for each in of_cluster)
+            groups = tuple(_group(each, rows, wanted) for each in groups_of(cluster))
             arns = dict.fromkeys(each.plan for each in groups if each.plan)
     except NotAnswered as missing:
         told("groups", missing)
@@ -123,16 +118,6 @@ def _verdict(wrong: Sequence[str], groups: Sequence[Group], skipped: Sequence[Un
     return f"{'; '.join([at_work, *wrong])}{end}."
 
 
-def _nodes(aws: Api, cluster: str) -> list[Any]:
-    # a node that is still being provisioned is listed only with its logical ID
-    try:
-        return aws.pages(
-            "sagemaker", "list_cluster_nodes", "ClusterNodeSummaries", ClusterName=cluster, IncludeNodeLogicalIds=True
-        )
-    except NotFound:
-        return []
-
-
 def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wanted: Wanted) -> Group:
     name = str(row["InstanceGroupName"])
     mine = None if nodes is None else [each for each in nodes if each["InstanceGroupName"] == name]
@@ -140,10 +125,10 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
     reasons = Counter(
         str(each["InstanceStatus"].get("Message") or "no reason is given")
         for each in mine or ()
-        if each["InstanceStatus"]["Status"] in _FAILING
+        if each["InstanceStatus"]["Status"] in FAILING
     )
     types = row.get("InstanceRequirements", {}).get("CurrentInstanceTypes", [])
-    others = sum(states.values()) - states[_RUNNING] - states[_CHECKING] - sum(states[each] for each in _FAILING)
+    others = sum(states.values()) - states[RUNNING] - states[_CHECKING] - sum(states[each] for each in FAILING)
     return Group(
         name=name,
         instance_type=str(row.get("InstanceType") or ", ".join(types)),
@@ -151,8 +136,8 @@ def _group(row: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]] | None, wa
         in_file=wanted.counts.get(name),
         is_in_file=name in wanted.counts,
         target=int(row["TargetCount"]),
-        running=None if mine is None else states[_RUNNING],
-        failing=None if mine is None else sum(states[each] for each in _FAILING),
+        running=None if mine is None else states[RUNNING],
+        failing=None if mine is None else sum(states[each] for each in FAILING),
         checking=None if mine is None else states[_CHECKING],
         changing=None if mine is None else others,
         reasons=tuple(Reason(text=text, nodes=number) for text, number in reasons.most_common(_MOST_REASONS)),
@@ -170,17 +155,7 @@ def _events(aws: Api, cluster: str, now: datetime) -> tuple[Event, ...]:
     except NotFound:
         return ()
     with reading("sagemaker:ListClusterEvents"):
-        return tuple(
-            Event(
-                time=_moment(each["EventTime"]),
-                level=str(each.get("EventLevel", "")),
-                group=str(each.get("InstanceGroupName", "")),
-                node=str(each.get("InstanceId", "")),
-                text=str(each.get("Description", "")),
-            )
-            for each in found["Events"]
-            if each.get("EventLevel") in _TOLD
-        )[:MOST_EVENTS]
+        return tuple(event_of(each) for each in found["Events"] if each.get("EventLevel") in _TOLD)[:MOST_EVENTS]
 
 
 def _plan(aws: Api, arn: str, now: datetime) -> Plan:
@@ -195,7 +170,7 @@ def _plan(aws: Api, arn: str, now: datetime) -> Plan:
         return Plan(
             name=str(found.get("TrainingPlanName", arn.rpartition("/")[2])),
             status=str(found["Status"]),
-            nodes_leave="" if leave is None else _moment(leave),
+            nodes_leave="" if leave is None else moment(leave),
             hours_left=hours,
             total=found.get("TotalInstanceCount"),
             available=found.get("AvailableInstanceCount"),
@@ -219,7 +194,3 @@ def _file_systems(aws: Api, environment: str) -> tuple[FileSystem, ...]:
             for name, row in named
             if name.startswith(f"{environment}-")
         )
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"

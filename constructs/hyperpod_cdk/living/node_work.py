@@ -1,0 +1,227 @@
+"""What is done to nodes by hand: replaced, rebooted, checked. First it is told what that takes, then it is asked for.
+
+AWS documents what a request may hold and which errors single nodes have (botocore 1.44.5); which states of a node allow
+it, AWS judges.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.durations import DEEP_HEALTH_CHECKS
+from hyperpod_cdk.catalog.hyperpod import NODES_AT_ONCE, NODES_CHECKED_AT_ONCE
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.living.model import Action, Handled, NodeWork, Unread
+from hyperpod_cdk.living.nodes import NodeError, by_name, described, groups_of, known_cluster, node_of, rows_of_nodes
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.review.pages.wording import minutes
+
+_OPERATIONS: Final[Mapping[Action, str]] = {
+    "replace": "batch_replace_cluster_nodes",
+    "reboot": "batch_reboot_cluster_nodes",
+}
+_DONE: Final[Mapping[Action, str]] = {"replace": "replaced", "reboot": "rebooted", "check": "checked"}
+
+_TAKES: Final[Mapping[Action, str]] = {
+    "replace": "Every volume of a replaced node is destroyed, root and secondary; file systems and buckets stay. The"
+    " new instance has the same AMI and configuration.",
+    "reboot": "The operating system restarts, and what runs on the node is interrupted; the instance stays.",
+    "check": "Kubernetes puts nothing new on a node while it is checked, which takes {low} to {high}; one that fails is"
+    " rebooted or replaced by HyperPod, and a replacement destroys its volumes.",
+}
+_KARPENTER: Final = "Karpenter scales this cluster: a new node comes only while pods are pending."
+_WHOLE_GROUP: Final = "That is every node of group {group} at once."
+_JOBS: Final = "Kubernetes, which knows them, is not asked; 'kubectl get pods -A -o wide' shows the pods of each node"
+_NO_PLAN: Final = "AWS does not tell beforehand whether there are instances outside of training plans"
+
+
+def prepare(
+    aws: Api, action: Action, *, environment: str, cluster: str, names: Sequence[str], groups: Sequence[str] = ()
+) -> NodeWork:
+    """Tell what it takes to do this to nodes, and whole ``groups``, reading only.
+
+    Raises NodeError for a node that is not there, or nothing that can be done to it, and NotAnswered where AWS does not
+    tell what a node is.
+    """
+    found = known_cluster(aws, cluster)
+    with reading("sagemaker:DescribeCluster"):
+        of_cluster = {str(row["InstanceGroupName"]): row for row in groups_of(found)}
+    unknown = [name for name in groups if name not in of_cluster]
+    if unknown:
+        raise NodeError(f"cluster {cluster} has no group {unknown[0]}; its groups are {', '.join(of_cluster)}")
+    rows = described(aws, cluster, by_name(names))
+    rows += [row for row in rows_of_nodes(aws, cluster) if row["InstanceGroupName"] in groups] if groups else []
+    # a node that is named and in a named group is one
+    nodes = list({node.name: node for node in (Handled(**node_of(row)) for row in rows)}.values())
+    if not nodes:
+        raise NodeError(f"{' and '.join(groups) or 'the cluster'} has no node")
+    _refuse(action, nodes, is_continuous=found.get("NodeProvisioningMode") == "Continuous")
+    skipped = [Unread(what="jobs on the nodes", reason=_JOBS)]
+    if action == "replace":
+        places = dict(_places(aws, {node.group for node in nodes}, of_cluster, skipped))
+        nodes = [node.model_copy(update={"place": places.get(node.group, "")}) for node in nodes]
+    told = [_TAKES[action].format(low=minutes(DEEP_HEALTH_CHECKS.low), high=minutes(DEEP_HEALTH_CHECKS.high))]
+    if action == "replace" and found.get("AutoScaling", {}).get("Mode") == "Enable":
+        told.append(_KARPENTER)
+    for group, number in Counter(node.group for node in nodes).items():
+        if number >= int(of_cluster.get(group, {}).get("CurrentCount", number + 1)):
+            told.append(_WHOLE_GROUP.format(group=group))
+    return NodeWork(
+        environment=environment,
+        cluster=cluster,
+        action=action,
+        verdict=f"{count(len(nodes), 'node')} to be {_DONE[action]}.",
+        passed=None,
+        nodes=tuple(nodes),
+        warnings=tuple(told),
+        skipped=tuple(skipped),
+    )
+
+
+def _refuse(action: Action, nodes: Sequence[Handled], *, is_continuous: bool) -> None:
+    for node in nodes:
+        row = instance_types.get(node.instance_type)
+        if not node.id and (action == "check" or not is_continuous):
+            raise NodeError(f"node {node.name} has no instance yet (it is {node.status}); wait until it has one")
+        if action == "check" and row is not None and not row.deep_health_check:
+            raise NodeError(
+                f"node {node.name} cannot be checked: {node.instance_type} of group {node.group} has no accelerators;"
+                " leave it out"
+            )
+
+
+def _places(
+    aws: Api, names: set[str], groups: Mapping[str, Mapping[str, Any]], skipped: list[Unread]
+) -> Iterator[tuple[str, str]]:
+    """Give what is known of a place for a replacement, by group."""
+    plans = {name: str(groups.get(name, {}).get("TrainingPlanArn") or "") for name in sorted(names)}
+    arns = [arn for arn in dict.fromkeys(plans.values()) if arn]
+    answers = dict(zip(arns, together(lambda arn: _place(aws, arn), arns), strict=True))
+    for name, arn in plans.items():
+        answer = answers.get(arn) or NotAnswered(_NO_PLAN)
+        if isinstance(answer, NotAnswered):
+            what = f"a place for replacements in {name}"
+            skipped.append(Unread(what=what, reason=answer.reason, action=answer.action, aws_said=answer.said))
+        else:
+            yield name, answer
+
+
+def _place(aws: Api, arn: str) -> str:
+    try:
+        plan = aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+    with reading("sagemaker:DescribeTrainingPlan"):
+        told = (("AvailableInstanceCount", "available"), ("AvailableSpareInstanceCount", "spare"))
+        counts = ", ".join(f"{plan[key]} {word}" for key, word in told if plan.get(key) is not None)
+        if not counts:
+            raise NotAnswered("AWS does not tell how many instances of its plan are available")
+        return f"plan {plan['TrainingPlanName']} is {plan['Status']}: instances {counts}"
+
+
+def perform(aws: Api, work: NodeWork, *, checks: Sequence[str] = ()) -> NodeWork:
+    """Ask HyperPod for it, as many nodes at once as it takes; give the same with what it answered for each node.
+
+    ``checks`` are HyperPod's words for the deep health checks to run.
+    """
+    if work.action == "check":
+        nodes = _checked(aws, work, checks)
+    else:
+        operation = _OPERATIONS[work.action]
+        by_id = [node for node in work.nodes if node.id]
+        by_logical_id = [node for node in work.nodes if not node.id]
+        nodes = [
+            *(
+                done
+                for part in _parts(by_id, NODES_AT_ONCE.maximum)
+                for done in _asked(aws, work, operation, part, _IDS)
+            ),
+            *(
+                done
+                for part in _parts(by_logical_id, NODES_AT_ONCE.maximum)
+                for done in _asked(aws, work, operation, part, _LOGICAL_IDS)
+            ),
+        ]
+    begun = sum(node.accepted is True for node in nodes)
+    rest = len(nodes) - begun
+    verdict = f"{begun} of {count(len(nodes), 'node')} being {_DONE[work.action]}"
+    return work.model_copy(
+        update={
+            "nodes": tuple(nodes),
+            "verdict": f"{verdict}{f'; {rest} not' if rest else ''}.",
+            "passed": not rest,
+        }
+    )
+
+
+_TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ThrottlingException")
+"""Errors of a request of which HyperPod has done nothing."""
+
+_IDS: Final = ("NodeIds", "Successful", "Failed", "NodeId")
+_LOGICAL_IDS: Final = ("NodeLogicalIds", "SuccessfulNodeLogicalIds", "FailedNodeLogicalIds", "NodeLogicalId")
+
+
+def _asked(
+    aws: Api, work: NodeWork, operation: str, nodes: Sequence[Handled], keys: tuple[str, str, str, str]
+) -> list[Handled]:
+    asked, successful, failed, key = keys
+    try:
+        answer = aws.send("sagemaker", operation, ClusterName=work.cluster, **{asked: [node.name for node in nodes]})
+        with reading(f"sagemaker:{operation}"):
+            done = {str(name) for name in answer.get(successful, ())}
+            errors = {str(row[key]): row for row in answer.get(failed, ())}
+    except NotAnswered as missing:
+        return [_missing(node, missing) for node in nodes]
+
+    def told(node: Handled) -> Handled:
+        if node.name in done:
+            return node.model_copy(update={"accepted": True})
+        row = errors.get(node.name)
+        if row is None:
+            return node.model_copy(update={"error": "HyperPod's answer does not name it"})
+        code, text = str(row.get("ErrorCode", "")), str(row.get("Message", ""))
+        return node.model_copy(update={"accepted": False, "error_code": code, "error": text})
+
+    return [told(node) for node in nodes]
+
+
+def _checked(aws: Api, work: NodeWork, checks: Sequence[str]) -> list[Handled]:
+    """Ask group by group: a refusal is of a whole request, and says nothing of its nodes."""
+    done: list[Handled] = []
+    for group in dict.fromkeys(node.group for node in work.nodes):
+        for part in _parts([node for node in work.nodes if node.group == group], NODES_CHECKED_AT_ONCE.maximum):
+            row = {
+                "InstanceGroupName": group,
+                "InstanceIds": [node.id for node in part],
+                "DeepHealthChecks": list(checks),
+            }
+            try:
+                aws.send(
+                    "sagemaker",
+                    "start_cluster_health_check",
+                    ClusterName=work.cluster,
+                    DeepHealthCheckConfigurations=[row],
+                )
+            except NotAnswered as missing:
+                done += [_missing(node, missing) for node in part]
+            else:
+                done += [node.model_copy(update={"accepted": True}) for node in part]
+    return done
+
+
+def _missing(node: Handled, missing: NotAnswered) -> Handled:
+    """Give a node of a request that failed: that nothing has begun is certain where AWS turned it away."""
+    is_refused = bool(missing.action) or (isinstance(missing, Refused) and missing.code in _TURNED_AWAY)
+    return node.model_copy(update={"accepted": False if is_refused else None, "error": missing.sentence})
+
+
+def _parts(nodes: Sequence[Handled], most: int | None) -> Iterator[Sequence[Handled]]:
+    size = most or len(nodes)
+    return (nodes[start : start + size] for start in range(0, len(nodes), size)) if nodes else iter(())

@@ -1,0 +1,255 @@
+"""The nodes of a cluster: listed, and described one by one with where their logs are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.living.model import Event, Node, NodeDetails, Nodes, NodesDescribed, Unread
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+
+RECENT: Final = timedelta(hours=24)
+"""How far back events are told."""
+
+MOST_PAGES: Final = 80
+"""Pages of nodes of one group, each of which has to wait for the one before: at 100 ms a call the whole of a status
+ends within 10 s. HyperPod puts 100 nodes on a page."""
+
+FAILING: Final = ("Failure", "NotFound")
+RUNNING: Final = "Running"
+
+_INSTANCE_ID: Final = re.compile(r"i-[0-9a-f]{8}(?:[0-9a-f]{9})?")
+"""botocore 1.44.5, ClusterNodeId."""
+
+_KUBERNETES: Final = "hyperpod-"
+"""What stands before the instance ID in the name of a node in Kubernetes."""
+
+
+class NodeError(Exception):
+    """A sentence for the user: no such node or cluster, or nothing that can be done to it."""
+
+
+def rows_of_nodes(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
+    """Give every node of a cluster as ListClusterNodes does, none where there is no cluster. Raises NotAnswered.
+
+    What one page holds costs one call. Of larger clusters the groups are read side by side, since each page has to wait
+    for the one before.
+    """
+    # a node that is still being provisioned is listed only with its logical ID
+    asked = {"ClusterName": cluster, "IncludeNodeLogicalIds": True, "MaxResults": 100}
+    try:
+        first = aws.call("sagemaker", "list_cluster_nodes", **asked)
+        with reading("sagemaker:ListClusterNodes"):
+            rows = list(first["ClusterNodeSummaries"])
+            if not first.get("NextToken"):
+                return rows
+            found = describe_cluster(aws, cluster) or {}
+            named = [row["InstanceGroupName"] for row in (*groups_of(found), *rows)]
+        names = list(dict.fromkeys(map(str, named)))
+        read = together(lambda name: _of_group(aws, asked, name), names)
+    except NotFound:
+        return []
+    for each in read:
+        if isinstance(each, NotAnswered):
+            raise each
+    return [row for each in read if not isinstance(each, NotAnswered) for row in each]
+
+
+def _of_group(aws: Api, asked: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    token: dict[str, Any] = {}
+    for _ in range(MOST_PAGES):
+        page = aws.call("sagemaker", "list_cluster_nodes", **asked, InstanceGroupNameContains=name, **token)
+        with reading("sagemaker:ListClusterNodes"):
+            # the filter takes every group whose name contains this one
+            rows += [row for row in page["ClusterNodeSummaries"] if row["InstanceGroupName"] == name]
+        if not page.get("NextToken"):
+            return rows
+        token = {"NextToken": page["NextToken"]}
+    raise NotAnswered(f"group {name} has nodes on more than {MOST_PAGES} pages")
+
+
+def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Give the groups of what DescribeCluster answered, restricted ones last."""
+    return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
+
+
+def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", only_failing: bool = False) -> Nodes:
+    """List the nodes of a cluster, of one group where ``group`` names it."""
+    try:
+        rows = rows_of_nodes(aws, cluster)
+        with reading("sagemaker:ListClusterNodes"):
+            found = [_node(row) for row in rows]
+    except NotAnswered as missing:
+        verdict = "The nodes could not be looked at."
+        unread = _unread("nodes", missing)
+        return Nodes(environment=environment, cluster=cluster, verdict=verdict, passed=None, skipped=(unread,))
+    found = [each for each in found if group in ("", each.group)]
+    failing = [each for each in found if each.status in FAILING]
+    running = sum(each.status == RUNNING for each in found)
+    verdict = f"{running} of {count(len(found), 'node')} run{'s' if running == 1 else ''}"
+    return Nodes(
+        environment=environment,
+        cluster=cluster,
+        verdict=f"{verdict}{f'; {len(failing)} failing' if failing else ''}.",
+        passed=not failing,
+        nodes=tuple(failing if only_failing else found),
+    )
+
+
+def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
+    """Give a HyperPod cluster on EKS as DescribeCluster does. Raises NodeError for another, NotAnswered."""
+    found = describe_cluster(aws, name)
+    if found is None:
+        raise NodeError(f"there is no HyperPod cluster {name} in this account and region")
+    if "Eks" not in found.get("Orchestrator", {}):
+        raise NodeError(f"cluster {name} runs Slurm or nothing yet, not EKS: its nodes are left alone")
+    return found
+
+
+def by_name(names: Sequence[str]) -> tuple[str, ...]:
+    """Give each name as HyperPod has it: what Kubernetes calls a node holds the instance ID. Raises NodeError."""
+    told = [name.removeprefix(_KUBERNETES) for name in names]
+    twice = next((name for name in told if told.count(name) > 1), None)
+    if twice is not None:
+        raise NodeError(f"node {twice} is named more than once; name it once")
+    return tuple(told)
+
+
+def described(aws: Api, cluster: str, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Give nodes by name as DescribeClusterNode does. Raises NodeError for one that is not there, NotAnswered."""
+
+    def ask(name: str) -> Mapping[str, Any]:
+        by = "NodeId" if _INSTANCE_ID.fullmatch(name) else "NodeLogicalId"
+        try:
+            answer = aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, **{by: name})
+        except NotFound:
+            fix = "'hyperpod-cdk node list' shows them"
+            raise NodeError(f"cluster {cluster} has no node {name}; {fix}") from None
+        with reading("sagemaker:DescribeClusterNode"):
+            found: Mapping[str, Any] = answer["NodeDetails"]
+            return found
+
+    found = together(ask, names)
+    for each in found:
+        if isinstance(each, NotAnswered):
+            raise each
+    return [each for each in found if not isinstance(each, NotAnswered)]
+
+
+def node_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the fields of ``Node`` from a row of ListClusterNodes, or from what DescribeClusterNode answered."""
+    launched = row.get("LaunchTime")
+    status = row.get("InstanceStatus", {})
+    return {
+        "id": str(row.get("InstanceId") or ""),
+        "logical_id": str(row.get("NodeLogicalId") or ""),
+        "group": str(row.get("InstanceGroupName", "")),
+        "instance_type": str(row.get("InstanceType", "")),
+        "status": str(status.get("Status", "unknown")),
+        "message": str(status.get("Message") or ""),
+        "launched": moment(launched) if isinstance(launched, datetime) else "",
+        "software": str(row.get("CurrentImageReleaseVersion", "")),
+        "software_status": str(row.get("ImageVersionStatus", "")),
+    }
+
+
+def _node(row: Mapping[str, Any]) -> Node:
+    return Node(**node_of(row))
+
+
+def describe_nodes(aws: Api, *, environment: str, cluster: str, names: Sequence[str], now: datetime) -> NodesDescribed:
+    """Describe nodes by name; ``now`` is aware and in UTC. Raises NodeError, NotAnswered for the cluster or a node."""
+    names = by_name(names)
+    found = known_cluster(aws, cluster)
+    rows = described(aws, cluster, names)
+    arn = str(found["ClusterArn"])
+    skipped: list[Unread] = []
+    has_events = found.get("NodeProvisioningMode") == "Continuous"
+    told = together(lambda row: _events(aws, cluster, row, now) if has_events else (), rows)
+    nodes = []
+    with reading("sagemaker:DescribeClusterNode"):
+        for row, events in zip(rows, told, strict=True):
+            details = _details(row, cluster, arn)
+            if isinstance(events, NotAnswered):
+                skipped.append(_unread(f"events of {details.name}", events))
+            else:
+                details = details.model_copy(update={"events": events})
+            nodes.append(details)
+    failing = [each.name for each in nodes if each.status in FAILING]
+    verdict = f"{', '.join(failing)} failing." if failing else f"{count(len(nodes), 'node')}, none of which fails."
+    return NodesDescribed(
+        environment=environment,
+        cluster=cluster,
+        verdict=verdict,
+        passed=passed(refuses=bool(failing), is_whole=not skipped),
+        nodes=tuple(nodes),
+        skipped=tuple(skipped),
+    )
+
+
+def _details(row: Mapping[str, Any], cluster: str, arn: str) -> NodeDetails:
+    node = node_of(row)
+    kubernetes = row.get("KubernetesConfig", {})
+    taints = (
+        f"{each['Key']}{f'={value}' if (value := each.get('Value')) else ''}:{each['Effect']}"
+        for each in kubernetes.get("CurrentTaints", ())
+    )
+    instance = node["id"]
+    cluster_id = arn.rpartition("/")[2]
+    return NodeDetails(
+        **node,
+        availability_zone_id=str(row.get("Placement", {}).get("AvailabilityZoneId", "")),
+        address=str(row.get("PrivatePrimaryIp", "")),
+        kubernetes_name=f"{_KUBERNETES}{instance}" if instance else "",
+        capacity=str(row.get("CapacityType", "")),
+        labels={str(key): str(value) for key, value in kubernetes.get("CurrentLabels", {}).items()},
+        taints=tuple(taints),
+        shell=f"sagemaker-cluster:{cluster_id}_{node['group']}-{instance}" if instance else "",
+        log_group=log_group(cluster, arn),
+        log_stream=f"LifecycleConfig/{node['group']}/{instance}" if instance else "",
+    )
+
+
+def log_group(cluster: str, arn: str) -> str:
+    """Give the log group of a cluster by its name and ARN."""
+    return f"/aws/sagemaker/Clusters/{cluster}/{arn.rpartition('/')[2]}"
+
+
+def _events(aws: Api, cluster: str, row: Mapping[str, Any], now: datetime) -> tuple[Event, ...]:
+    instance = row.get("InstanceId")
+    if not instance:
+        return ()
+    asked = {"SortBy": "EventTime", "SortOrder": "Descending", "MaxResults": 10, "EventTimeAfter": now - RECENT}
+    answer = aws.call("sagemaker", "list_cluster_events", ClusterName=cluster, NodeId=instance, **asked)
+    with reading("sagemaker:ListClusterEvents"):
+        return tuple(event_of(each) for each in answer["Events"])
+
+
+def event_of(row: Mapping[str, Any]) -> Event:
+    """Give an event from a row of ListClusterEvents."""
+    return Event(
+        time=moment(row["EventTime"]),
+        level=str(row.get("EventLevel", "")),
+        group=str(row.get("InstanceGroupName", "")),
+        node=str(row.get("InstanceId", "")),
+        text=str(row.get("Description", "")),
+    )
+
+
+def moment(at: datetime) -> str:
+    """Give a moment as every page has it."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _unread(what: str, missing: NotAnswered) -> Unread:
+    return Unread(what=what, reason=missing.reason, action=missing.action, aws_said=missing.said)
