@@ -256,8 +256,10 @@ def test_two_thousand_nodes_take_ten_seconds(groups: int, nodes_on_a_page: int, 
     """What cannot be read in that time is skipped, not counted as far as it came."""
     script = answers()
     each = 2000 // groups
-    nodes = [_node(f"g{group}", group * each + number, "Running") for group in range(groups) for number in range(each)]
-    script["sagemaker:DescribeCluster"]["InstanceGroups"] = [_group(f"g{group}", each) for group in range(groups)]
+    nodes = [
+        _node(f"g{group:02}", group * each + number, "Running") for group in range(groups) for number in range(each)
+    ]
+    script["sagemaker:DescribeCluster"]["InstanceGroups"] = [_group(f"g{group:02}", each) for group in range(groups)]
 
     def paged(params: Mapping[str, Any]) -> dict[str, Any]:
         first = int(params.get("NextToken", 0))
@@ -277,7 +279,7 @@ def test_two_thousand_nodes_take_ten_seconds(groups: int, nodes_on_a_page: int, 
         assert (found.passed, skipped.what, skipped.reason) == (
             None,
             "nodes",
-            "group g0 has nodes on more than 80 pages",
+            "group g00 has nodes on more than 80 pages",
         )
 
 
