@@ -22,7 +22,7 @@ from tests.support.scripted_aws import Fails
 
 FAILED = "i-00000000000000003"
 RUNNING = "i-00000000000000005"
-DENIED = Fails("AccessDeniedException", "no", 403)
+DENIED: Any = Fails("AccessDeniedException", "no", 403)
 JOBS = (
     "skipped jobs on the nodes: Kubernetes, which knows them, is not asked; 'kubectl get pods -A -o wide' shows the"
     " pods of each node\n"
@@ -450,7 +450,9 @@ class TestLogs:
     @pytest.mark.parametrize("of", ["lifecycle", "health", "checks"])
     def test_no_log_is_no_lines(self, run: Runs, of: str) -> None:
         none = Fails("ResourceNotFoundException", "The specified log group does not exist.")
-        calls = {f"logs_{name}": none for name in ("GetLogEvents", "DescribeLogStreams", "FilterLogEvents")}
+        calls: dict[str, Any] = {
+            f"logs_{name}": none for name in ("GetLogEvents", "DescribeLogStreams", "FilterLogEvents")
+        }
         done = run("logs", FAILED, "--of", of, aws=script(**calls))
         assert (done.exit_code, done.stdout) == (0, f"dev: {FAILED} has no such lines.\n")
 
@@ -477,7 +479,7 @@ class TestLogs:
     ],
 )
 def test_only_what_the_rights_of_the_verb_allow_is_asked(run: Runs, verb: str, words: tuple[str, ...]) -> None:
-    log = {"logs_GetLogEvents": {"events": [], "nextBackwardToken": ""}}
+    log: dict[str, Any] = {"logs_GetLogEvents": {"events": [], "nextBackwardToken": ""}}
     run(verb, *words, aws=script(**log))
     (rights,) = (each for each in VERBS if each.name == f"node {verb}")
     beyond = {"logs:DescribeLogStreams", "logs:FilterLogEvents"} if verb == "logs" else set[str]()
