@@ -259,8 +259,13 @@ def accepted(file: File) -> LoadedEnvironment | None:
 
 
 def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
-    """Whether its warnings say that a first deployment fails: without a node, webhooks of add-ons answer nobody."""
+    """Whether its warnings say that a first deployment fails.
+
+    Without a node, webhooks of add-ons answer nobody; and a plan of the embedded account is of one type in one zone.
+    """
     environment = loaded.environment
+    if any("a plan is offered for one instance type" in each.message for each in loaded.warnings):
+        return True
     asks = environment.task_governance is not None or environment.operators.need_cert_manager
     return asks and any("first one fails at" in each.message for each in loaded.warnings)
 

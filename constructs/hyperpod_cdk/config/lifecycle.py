@@ -12,13 +12,15 @@ from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.config.section import Section, like
 
 BUCKET_NAME = Pattern(
-    regex=rf"{hyperpod.LIFECYCLE_BUCKET_PREFIX}[a-z0-9.-]{{0,52}}[a-z0-9]",
+    # CDK takes no name with a dot beside a dot or a hyphen, which DNS has no label for
+    regex=rf"{hyperpod.LIFECYCLE_BUCKET_PREFIX}-*[a-z0-9]+((\.|-+)[a-z0-9]+)*",
     maximum=63,
     describes=f"a bucket whose name begins with {hyperpod.LIFECYCLE_BUCKET_PREFIX}, the only ones that HyperPod reads"
-    " scripts from, of at most 63 lower-case letters, digits, hyphens and dots",
+    " scripts from, of at most 63 lower-case letters, digits, hyphens and dots between letters or digits",
     refers=True,
     example="sagemaker-lifecycle-scripts",
-    source="SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; S3 user guide, bucket naming rules",
+    source="SageMaker developer guide, AmazonSageMakerClusterInstanceRolePolicy; S3 user guide, bucket naming rules;"
+    " aws-cdk-lib, Bucket.validateBucketName",
 )
 BUCKET_PREFIX = Pattern(
     regex=r"[A-Za-z0-9!_.*'()-]+(/[A-Za-z0-9!_.*'()-]+)*",

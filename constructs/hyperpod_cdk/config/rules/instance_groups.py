@@ -161,6 +161,28 @@ def plan_belongs_to_the_environment(environment: Environment, path: DataPath, gr
         yield Problem((*path, "training_plan_arn"), problem)
 
 
+@BOOK.whole
+def a_plan_is_of_one_type(environment: Environment) -> Iterator[Problem]:
+    """Warn of groups of several types, or in several zones, with one plan: offers are for one type and one zone.
+
+    CreateTrainingPlan speaks of reserved capacities "each defined by a specific instance type", and offers of several
+    types cannot be searched for: whether such a plan can be had, no source says.
+    """
+    first: dict[str, AnyGroup] = {}
+    for path, group in environment.hyperpod.placed_groups:
+        if group.training_plan_arn is None:
+            continue
+        other = first.setdefault(group.training_plan_arn, group)
+        theirs = (other.all_instance_types, other.availability_zone_id)
+        if (group.all_instance_types, group.availability_zone_id) != theirs:
+            yield warning(
+                (*path, "training_plan_arn"),
+                f"is the plan of group {other.name} too, of {', '.join(other.all_instance_types)} in"
+                f" {other.availability_zone_id}, and a plan is offered for one instance type in one zone; name the plan"
+                f" that was bought for {', '.join(group.all_instance_types)} in {group.availability_zone_id}",
+            )
+
+
 @BOOK.each(groups)
 def continuous_provisioning_where_needed(
     environment: Environment, path: DataPath, group: InstanceGroup
