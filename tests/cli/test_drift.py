@@ -101,3 +101,111 @@ def test_the_policies_read_only() -> None:
     assert all(each.partition(":")[2].startswith(("Describe", "Filter", "Get", "List")) for each in actions)
     page = json.loads((Path(__file__).parents[2] / "docs/living-policy.json").read_text(encoding="utf-8"))
     assert page["Statement"][0]["Action"] == sorted(actions)
+
+
+FILE = """\
+name: dev
+account: "111122223333"
+region: us-east-1
+eks: {admin_role_arns: ["arn:aws:iam::111122223333:role/admin"], public_access_cidrs: [54.240.193.128/26]}
+network: {availability_zones: {use1-az5: {}, use1-az4: {}}}
+hyperpod:
+  instance_groups:
+    - {name: system, instance_type: ml.m5.2xlarge, count: 2, availability_zone_id: use1-az4}
+    # for pretraining
+    - name: h100
+      instance_type: ml.p5.48xlarge
+      count: 2 # for now
+      availability_zone_id: use1-az5
+      capacity: on_demand
+"""
+DIFF = """\
+@@ -9,6 +9,6 @@
+     # for pretraining
+     - name: h100
+       instance_type: ml.p5.48xlarge
+-      count: 2 # for now
++      count: 6 # for now
+       availability_zone_id: use1-az5
+       capacity: on_demand
+"""
+
+
+class TestAdopt:
+    """What AWS has goes into the file: shown, asked for, and all else of the file as it was."""
+
+    def adopt(self, account: Account, folder: Path, *more: str, typed: str = "") -> tuple[Result, Path]:
+        file = folder / "environments" / "dev.yaml"
+        file.parent.mkdir()
+        file.write_text(FILE, encoding="utf-8")
+        templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+        head = write_assembly(folder / "head", templates, {}, where=f"aws://{ACCOUNT}/{REGION}")
+        line = ["drift", "dev", "--head", str(head), "--adopt", "--project", str(folder), *more]
+        access = Access(open=lambda _region, _account: account.aws())
+        done = CliRunner().invoke(cli.app, line, prog_name="hyperpod-cdk", obj=access, input=typed)
+        return done, file
+
+    def scaled(self) -> Account:
+        account = Account()
+        account.group("h100")["TargetCount"] = 6
+        return account
+
+    @pytest.mark.parametrize(("more", "typed"), [(("--yes",), ""), ((), "y\n")])
+    def test_a_count_is_written_and_its_comment_stays(self, tmp_path: Path, more: tuple[str, ...], typed: str) -> None:
+        done, file = self.adopt(self.scaled(), tmp_path, *more, typed=typed)
+        assert DIFF in done.stdout
+        assert file.read_text(encoding="utf-8") == FILE.replace("count: 2 # for now", "count: 6 # for now")
+        # the file says all that differs
+        assert (done.exit_code, done.stderr) == (0, f"wrote {file}\n")
+
+    @pytest.mark.parametrize("typed", ["", "n\n"])
+    def test_nobody_agrees(self, tmp_path: Path, typed: str) -> None:
+        done, file = self.adopt(self.scaled(), tmp_path, typed=typed)
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Nothing was written.")
+        assert file.read_text(encoding="utf-8") == FILE
+
+    def test_what_no_file_can_say_is_named_and_ends_with_1(self, tmp_path: Path) -> None:
+        account = self.scaled()
+        account.tags[0]["Value"] = "43"
+        done, file = self.adopt(account, tmp_path, "--yes")
+        assert (
+            "not adopted: Cluster Tags[cost-center]: the file has no field for it; write it by hand, or let the next"
+            " deployment set it back\n"
+        ) in done.stdout
+        assert (done.exit_code, "count: 6" in file.read_text(encoding="utf-8")) == (1, True)
+
+    def test_only_what_no_file_can_say(self, tmp_path: Path) -> None:
+        account = Account(tags=[{"Key": "cost-center", "Value": "43"}])
+        done, file = self.adopt(account, tmp_path)
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "The file stays as it is.")
+        assert file.read_text(encoding="utf-8") == FILE
+
+    def test_a_file_that_would_be_refused_is_not_written(self, tmp_path: Path) -> None:
+        account = Account()
+        account.group("h100")["MinCount"] = 9
+        done, file = self.adopt(account, tmp_path, "--yes")
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Such a file is refused; nothing was written.")
+        assert "hyperpod.instance_groups[1].min_count: " in done.stdout
+        assert file.read_text(encoding="utf-8") == FILE
+
+    def test_nothing_to_adopt(self, tmp_path: Path) -> None:
+        done, _ = self.adopt(Account(), tmp_path)
+        assert (done.exit_code, done.stdout) == (0, "dev: AWS has what the last deployment wrote.\n")
+
+    def test_what_was_not_read_is_not_whole(self, tmp_path: Path) -> None:
+        account = self.scaled()
+        account.more["fsx:DescribeFileSystems"] = Fails("AccessDeniedException", "no", 403)
+        done, _ = self.adopt(account, tmp_path, "--yes", "--strict")
+        assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--adopt", "--format", "json"), "--adopt shows what it would change and asks; leave out --format json"),
+        (("--yes",), "--yes is for --adopt"),
+    ],
+)
+def test_words_that_do_not_go_together(words: tuple[str, ...], said: str) -> None:
+    done = _run("drift", "dev", *words)
+    assert (done.exit_code, done.stderr) == (2, f"{said}\n")

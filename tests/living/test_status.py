@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
+from hyperpod_cdk._cli.living import Watching
 from hyperpod_cdk._cli.review import Access
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.checks.policy import VERBS
@@ -341,3 +343,66 @@ def test_as_users_run_it(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     jsonschema.validate(found, json.loads(status_schema_text()))
     assert [each["is_in_file"] for each in found["groups"]] == [False, True]
+
+
+@dataclass
+class Clock:
+    """Waits without waiting, and presses Ctrl-C when it was looked at often enough."""
+
+    looks: int
+    waited: list[float] = field(default_factory=list)
+
+    def pause(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if len(self.waited) == self.looks:
+            raise KeyboardInterrupt
+
+
+def _watched(folder: Path, *more: str, is_terminal: bool, looks: int = 3) -> tuple[Any, Clock]:
+    (folder / "environments").mkdir()
+    (folder / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
+    clock = Clock(looks=looks)
+    targets = iter(range(4, 99))
+
+    def look(_region: str, _account: str) -> LiveAws:
+        script = answers()
+        script["sagemaker:DescribeCluster"]["InstanceGroups"][0]["TargetCount"] = next(targets)
+        return opened(script)
+
+    way = Watching(open=look, pause=clock.pause, is_terminal=is_terminal)
+    words = ["status", "dev", "--watch", "--project", str(folder), *more]
+    return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=way, color=True), clock
+
+
+@pytest.mark.parametrize("more", [(), ("--format", "json")])
+def test_a_watch_writes_a_line_of_json_for_each_look(tmp_path: Path, more: tuple[str, ...]) -> None:
+    done, clock = _watched(tmp_path, "--every", "30", *more, is_terminal=False)
+    assert (done.exit_code, clock.waited) == (130, [30, 30, 30])
+    looks = [json.loads(line) for line in done.stdout.splitlines()]
+    for each in looks:
+        jsonschema.validate(each, json.loads(status_schema_text()))
+    # each look asks AWS anew
+    assert [each["groups"][0]["target"] for each in looks] == [4, 5, 6]
+
+
+def test_a_watch_redraws_a_terminal(tmp_path: Path) -> None:
+    done, clock = _watched(tmp_path, is_terminal=True, looks=2)
+    assert (done.exit_code, clock.waited) == (130, [60, 60])
+    screens = done.stdout.split("\x1b[H\x1b[2J\x1b[3J")
+    assert [screen.splitlines()[:1] for screen in screens] == [
+        [],
+        ["dev: 3 of 6 nodes run; h100: 1 node failing."],
+        ["dev: 3 of 7 nodes run; h100: 1 node failing."],
+    ]
+
+
+def test_a_watch_goes_on_where_something_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look that is not answered is skipped, said so, and followed by the next."""
+    denied = {**answers(), "sagemaker:ListClusterNodes": Fails("AccessDeniedException", "no", 403)}
+    clock = Clock(looks=2)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "dev.yaml").write_text(FILE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    way = Watching(open=lambda _region, _account: opened(denied), pause=clock.pause, is_terminal=False)
+    done = CliRunner().invoke(cli.app, ["status", "dev", "--watch"], prog_name="hyperpod-cdk", obj=way)
+    assert [json.loads(line)["groups"][0]["running"] for line in done.stdout.splitlines()] == [None, None]

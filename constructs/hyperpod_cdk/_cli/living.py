@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -17,17 +20,22 @@ from hyperpod_cdk._cli.common import (
     environment_file,
     finish,
     loaded_environment,
+    os_errors,
     root_of,
+    usage,
 )
-from hyperpod_cdk._cli.output import Format, painted_word, print_json
-from hyperpod_cdk._cli.review import HeadOption
-from hyperpod_cdk._cli.transitions import access_of, head_of, opened
+from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.review import Access, HeadOption, open_aws
+from hyperpod_cdk._cli.transitions import Terminal, access_of, head_of, opened
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hyperpod_cdk.config import Environment
-    from hyperpod_cdk.living.model import Unread
+    from hyperpod_cdk.living.adopting import Adopted
+    from hyperpod_cdk.living.model import Status, Unread
+    from hyperpod_cdk.living.status import Wanted
 
 
 def drift(
@@ -38,6 +46,10 @@ def drift(
     iam_policy: Annotated[
         bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
     ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Then write what AWS has into the file, as far as the file can say it.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write without asking first.")] = False,
     strict: StrictOption = False,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
@@ -47,7 +59,8 @@ def drift(
 
     Of each difference: what was deployed, what the file says, what AWS has, and what the next deployment does about
     it. Exit code 1 where something differs. What could not be read is skipped: "passed" in JSON is then null, and with
-    --strict the exit code is 1.
+    --strict the exit code is 1. --adopt shows what it would change in the file, asks, and names what no file can say;
+    exit code 1 then where something of that is left, or nobody agrees.
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as below
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - 'drift --help' need not load it
@@ -57,15 +70,71 @@ def drift(
     if iam_policy:
         print_json(policy_of("drift"))
         return
+    if adopt and output is Format.JSON:
+        usage("--adopt shows what it would change and asks; leave out --format json")
+    if yes and not adopt:
+        usage("--yes is for --adopt")
     with head_of(environment, project, head=head, trusted=trusted) as new:
         aws = opened(context, new)()
-        report = compared(aws, read_living(aws, new.assembly))
+        living = read_living(aws, new.assembly)
+        report = compared(aws, living)
     if output is Format.JSON:
         typer.echo(pages.as_json(report), nl=False)
     else:
         typer.echo(pages.text(report), nl=False)
         print_skipped(report.skipped)
+    if adopt and report.differences:
+        from hyperpod_cdk.config.source import MAX_BYTES  # noqa: PLC0415 - as above
+        from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.adopting import adopted, properties_of  # noqa: PLC0415 - as above
+
+        file = environment_file(environment, root_of(project))
+        before = read_text(file, most=MAX_BYTES)
+        found = adopted(before, report.differences, properties_of(living), environment=report.environment)
+        is_whole = _adopt(file, before, found, asks=not yes)
+        finish(passed=None if is_whole and report.skipped else is_whole, strict=strict)
+        return
     finish(passed=report.passed, strict=strict)
+
+
+def _adopt(file: Path, before: str, found: Adopted, *, asks: bool) -> bool:
+    """Show what changes in a file, ask, and write it; give whether the file then says all that differs."""
+    from difflib import unified_diff  # noqa: PLC0415 - as above
+
+    from hyperpod_cdk.config import EnvironmentFileError, load_environment  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.pages.wording import visible  # noqa: PLC0415 - as above
+
+    typer.echo()
+    for each in found.left:
+        where = f"{each.difference.resource} {each.difference.path}".strip()
+        typer.echo(visible(f"not adopted: {where}: {each.why}"))
+    if found.text == before:
+        typer.echo("The file stays as it is.")
+        return not found.left
+    name = str(file)
+    shown = unified_diff(before.splitlines(), found.text.splitlines(), name, name, lineterm="")
+    typer.echo("\n".join(visible(line) for line in shown))
+    try:
+        load_environment(file, text=found.text)
+    except EnvironmentFileError as error:
+        print_checked([Checked(error.file, error.findings)], output=Format.TEXT)
+        typer.echo("Such a file is refused; nothing was written.")
+        return False
+    if asks and not Terminal(is_there=True).agrees(f"Write this into {name}?"):
+        typer.echo("Nothing was written.")
+        return False
+    with os_errors(file):
+        write_atomically(file, found.text)
+    typer.echo(f"wrote {name}", err=True)
+    return not found.left
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watching(Access):
+    """How ``status --watch`` waits, and whether a person looks on; tests hand another one over."""
+
+    pause: Callable[[float], None]
+    is_terminal: bool
 
 
 def status(
@@ -75,6 +144,10 @@ def status(
     iam_policy: Annotated[
         bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again and again, until Ctrl-C: a screen, or a line of JSON each.")
+    ] = False,
+    every: Annotated[int, typer.Option("--every", min=5, help="Seconds between two looks of --watch.")] = 60,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
@@ -82,14 +155,12 @@ def status(
     """Ask what the cluster does now: nodes wanted, running, failing and why, plans, file systems, events of a day.
 
     Exit code 1 where something fails or has ended. What could not be read is skipped: "passed" in JSON is then null,
-    and with --strict the exit code is 1.
+    and with --strict the exit code is 1. --watch redraws a terminal, and writes a line of JSON for each look elsewhere;
+    Ctrl-C ends it with exit code 130.
     """
-    from datetime import UTC, datetime  # noqa: PLC0415 - 'status --help' need not load it
-
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.living.status import Wanted  # noqa: PLC0415 - as above
-    from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
 
     if iam_policy:
         print_json(policy_of("status"))
@@ -101,15 +172,53 @@ def status(
         cluster=stated.hyperpod_cluster_name,
         counts={each.name: None if is_scaled and not each.count else each.count for each in stated.hyperpod.all_groups},
     )
-    with aws_errors():
-        aws = access_of(context).open(stated.region, stated.account)
-    found = asked(aws, wanted, now=datetime.now(UTC))
+
+    def look() -> Status:
+        return _looked(context, stated, wanted)
+
+    if watch:
+        _watch(context, look, every=every, output=output)
+    found = look()
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)
     else:
         typer.echo(pages.status_text(found), nl=False)
         print_skipped(found.skipped)
     finish(passed=found.passed, strict=strict)
+
+
+def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:
+    """Look at the cluster once, through a connection of its own: one keeps what it was answered."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - 'status --help' need not load it
+
+    from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
+
+    with aws_errors():
+        aws = access_of(context).open(stated.region, stated.account)
+    return asked(aws, wanted, now=datetime.now(UTC))
+
+
+def _watch(context: typer.Context, look: Callable[[], Status], *, every: int, output: Format) -> NoReturn:
+    from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
+
+    way = context.obj
+    if not isinstance(way, Watching):
+        way = Watching(open=open_aws, pause=time.sleep, is_terminal=sys.stdout.isatty())
+    while True:
+        found = look()
+        if way.is_terminal and output is Format.TEXT:
+            typer.echo(f"{_CLEAR}{pages.status_text(found)}", nl=False)
+            print_skipped(found.skipped)
+        else:
+            typer.echo(pages.as_line(found), nl=False)
+        # a pipe keeps lines back until it is full
+        sys.stdout.flush()
+        way.pause(every)
+
+
+_CLEAR = "\x1b[H\x1b[2J\x1b[3J"
+"""Puts the cursor to the top of a terminal, and clears it with what was scrolled away (ECMA-48; xterm's control
+sequences)."""
 
 
 def stated_of(environment: str, project: Path | None, output: Format) -> Environment:

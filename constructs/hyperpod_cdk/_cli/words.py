@@ -65,8 +65,8 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "diagram": ("diagram prod --out prod.svg", "diagram prod --base origin/main --out prod.svg"),
     "plan": ("plan prod", "plan prod --base origin/main --out plan.md"),
     "deploy": ("deploy prod", "deploy prod --yes --head cdk.out"),
-    "status": ("status prod", "status prod --strict --format json"),
-    "drift": ("drift prod", "drift prod --strict --format json"),
+    "status": ("status prod --strict --format json", "status prod --watch --every 30"),
+    "drift": ("drift prod --strict --format json", "drift prod --adopt"),
     "node list": ("node list prod", "node list prod --group h100 --failing"),
     "node describe": (
         "node describe prod i-0a1b2c3d4e5f67890",

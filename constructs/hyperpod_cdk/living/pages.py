@@ -71,6 +71,11 @@ def as_json(found: Model) -> str:
     return found.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
+def as_line(found: Model) -> str:
+    """Give a report as one line of JSON."""
+    return found.model_dump_json().encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+
+
 def drift_schema_text() -> str:
     """Give the JSON Schema (2020-12) of what ``drift --format json`` writes, as the text of its file."""
     return as_text(schema_of_report(Drift, title="hyperpod-cdk drift"))

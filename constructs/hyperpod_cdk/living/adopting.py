@@ -1,0 +1,192 @@
+"""Differences that the environment file can say, written into its text: comments, order and all the rest stay."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from hyperpod_cdk.catalog.hyperpod import NODE_RECOVERY
+from hyperpod_cdk.living.groups import CLUSTER
+from hyperpod_cdk.living.model import Difference
+from hyperpod_cdk.living.standing import Living
+from hyperpod_cdk.templates.values import resolve
+
+Step = str | tuple[str, str]
+"""A key, or the item of a list whose member of the first name has the second as its value."""
+
+Properties = Callable[[Difference], Mapping[str, Any]]
+"""Gives what the last deployment wrote of the resource of a difference."""
+
+_BY_HAND: Final = "the file has no field for it; write it by hand, or let the next deployment set it back"
+_GROUP: Final = re.compile(r"(Restricted)?InstanceGroups\[([^\]]+)\](?:\.(.+))?")
+_OF_GROUP: Final = {
+    "InstanceCount": "count",
+    "MinInstanceCount": "min_count",
+    "TrainingPlanArn": "training_plan_arn",
+}
+_LABEL: Final = "KubernetesConfig.Labels."
+_QUOTA: Final = re.compile(r"ComputeQuotaConfig\.ComputeQuotaResources\[([^\]]+)\]\.Count")
+_OF_FILE_SYSTEM: Final = {
+    "StorageCapacity": "capacity_gib",
+    "LustreConfiguration.PerUnitStorageThroughput": "throughput_mbps_per_tib",
+}
+_PLAIN: Final = re.compile(r"0|[1-9][0-9]*|[a-z][A-Za-z0-9_./:-]*[0-9A-Za-z]")
+"""Values that AWS has and that no YAML reads as something else: numbers, ARNs, versions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A difference that stays one: where it is, and why the file does not say it."""
+
+    difference: Difference
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adopted:
+    """The text of a file that says what AWS has, as far as a file can; ``left`` is what it cannot."""
+
+    text: str
+    left: tuple[Left, ...] = ()
+
+
+class _NoPlaceError(Exception):
+    """The file does not have what a difference is about; the sentence says so."""
+
+
+def adopted(text: str, differences: Sequence[Difference], properties: Properties, *, environment: str) -> Adopted:
+    """Write what AWS has into the text of an environment file that is valid.
+
+    Values are replaced where they stand; a key that is not there is added to the mapping that would hold it. What the
+    file says already stays.
+    """
+    left: list[Left] = []
+    for each in differences:
+        if each.actual == each.file:
+            continue
+        try:
+            steps, value = _place(each, properties, environment)
+            text = _written(text, steps, value)
+        except _NoPlaceError as error:
+            left.append(Left(difference=each, why=str(error)))
+    return Adopted(text=text, left=tuple(left))
+
+
+def _place(difference: Difference, properties: Properties, environment: str) -> tuple[Sequence[Step], str]:
+    """Give where the file says what a difference is about, and how it writes what AWS has."""
+    if difference.actual is None:
+        raise _NoPlaceError("AWS has nothing there; take it out of the file by hand, or let it be made again")
+    value, path = difference.actual, difference.path
+    if difference.type == CLUSTER:
+        return _of_cluster(path, value)
+    if difference.type == "AWS::EKS::Addon" and path == "AddonVersion":
+        return ("eks", "addon_versions", difference.id.rpartition("|")[2]), _scalar(value)
+    if difference.type == "AWS::SageMaker::ComputeQuota" and (found := _QUOTA.fullmatch(path)):
+        team = (properties(difference).get("ComputeQuotaTarget") or {}).get("TeamName")
+        if isinstance(team, str):
+            quota = ("task_governance", "teams", ("name", team), "quota", ("instance_type", found[1]), "count")
+            return quota, _scalar(value)
+    if difference.type == "AWS::FSx::FileSystem" and path in _OF_FILE_SYSTEM:
+        tags = properties(difference).get("Tags") or ()
+        name = next((str(tag["Value"]) for tag in tags if tag["Key"] == "Name"), "")
+        if name.startswith(f"{environment}-"):
+            one = ("name", name.removeprefix(f"{environment}-"))
+            return ("storage", "lustre", one, _OF_FILE_SYSTEM[path]), _scalar(value)
+    raise _NoPlaceError(_BY_HAND)
+
+
+def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], str]:
+    if path == "NodeRecovery":
+        words = {theirs: ours for ours, theirs in NODE_RECOVERY.items()}
+        if value in words:
+            return ("hyperpod", "node_recovery"), words[value]
+    found = _GROUP.fullmatch(path)
+    if found is None:
+        raise _NoPlaceError(_BY_HAND)
+    restricted, name, member = found.groups()
+    if member is None:
+        raise _NoPlaceError(f"no deployment made group {name}; write it into the file by hand to keep it")
+    group: tuple[Step, ...] = (
+        "hyperpod",
+        "restricted_instance_groups" if restricted else "instance_groups",
+        ("name", name),
+    )
+    if member in _OF_GROUP:
+        return (*group, _OF_GROUP[member]), _scalar(value)
+    if member.startswith(_LABEL):
+        return (*group, "labels", member.removeprefix(_LABEL)), json.dumps(value)
+    raise _NoPlaceError(_BY_HAND)
+
+
+def _scalar(value: str) -> str:
+    """Give a number, an ARN or a version as YAML has it; anything else in quotes."""
+    return value if _PLAIN.fullmatch(value) else json.dumps(value)
+
+
+def _written(text: str, steps: Sequence[Step], value: str) -> str:
+    """Give the text with a value at a place. Raises _NoPlaceError where what would hold it is not there."""
+    node: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    for number, step in enumerate(steps):
+        following = _child(node, step)
+        if following is None:
+            return _added(text, node, steps[number:], value)
+        node = following
+    if not isinstance(node, yaml.ScalarNode):
+        raise _NoPlaceError(_BY_HAND)
+    return f"{text[: node.start_mark.index]}{value}{text[node.end_mark.index :]}"
+
+
+def _child(node: Any, step: Step) -> Any:
+    if isinstance(step, str):
+        rows = node.value if isinstance(node, yaml.MappingNode) else ()
+        return next((each for key, each in rows if key.value == step), None)
+    key, wanted = step
+    items = node.value if isinstance(node, yaml.SequenceNode) else ()
+    return next((item for item in items if getattr(_child(item, key), "value", None) == wanted), None)
+
+
+def _added(text: str, node: Any, steps: Sequence[Step], value: str) -> str:
+    """Add a key to a mapping; what it holds stands in braces."""
+    named = [step for step in steps if isinstance(step, str)]
+    if len(named) < len(steps) or not isinstance(node, yaml.MappingNode) or not node.value:
+        raise _NoPlaceError("the file does not have what it belongs to; write it by hand")
+    first, *rest = (_key(each) for each in named)
+    inner = value
+    for each in reversed(rest):
+        inner = f"{{{each}: {inner}}}"
+    if node.flow_style:
+        end = node.value[-1][1].end_mark.index
+        return f"{text[:end]}, {first}: {inner}{text[end:]}"
+    column = node.value[0][0].start_mark.column
+    line = f"{' ' * column}{first}: {inner}"
+    plain = next((each for _, each in node.value if isinstance(each, yaml.ScalarNode)), None)
+    rows = text.split("\n")
+    if plain is not None:
+        # below a value of one line, so that no comment loses what stands below it
+        place = plain.end_mark.line + 1
+    else:
+        place = node.value[0][0].start_mark.line
+        while place and rows[place - 1].lstrip().startswith("#"):
+            place -= 1
+    return "\n".join([*rows[:place], line, *rows[place:]])
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) else json.dumps(name)
+
+
+def properties_of(living: Living) -> Properties:
+    """Give what finds the properties that the last deployment wrote of the resource of a difference."""
+    resources = {(each.stack, each.name): each for each in living.deployed.resources()}
+
+    def found(difference: Difference) -> Mapping[str, Any]:
+        resource = resources[difference.stack, difference.resource]
+        resolved = resolve(living.deployed, resource.stack, dict(resource.properties))
+        return resolved if isinstance(resolved, dict) else {}
+
+    return found

@@ -1,0 +1,165 @@
+"""What AWS has, written into a file: only the values that differ change, and what no file can say is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.living.adopting import adopted
+from hyperpod_cdk.living.model import Difference, Next
+
+FILE = """\
+# what we run
+name: dev
+eks:
+  # who gets in
+  admin_role_arns: [arn:aws:iam::111122223333:role/admin]
+hyperpod:
+  # two groups
+  instance_groups:
+    - {name: system, instance_type: ml.m5.2xlarge, count: 2} # enough
+    # the big one
+    - name: h100
+      count: 4 # seats of the plan
+
+      labels: {tier: "gold", "example.com/team": 'research'}
+  restricted_instance_groups: [{name: nova, count: 1}]
+storage:
+  lustre:
+    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 250}
+task_governance:
+  teams:
+    - name: research
+      quota:
+        - instance_type: ml.p5.48xlarge # theirs
+          count: 2
+"""
+CLUSTER, ADD_ON = "AWS::SageMaker::Cluster", "AWS::EKS::Addon"
+FILE_SYSTEM, QUOTA = "AWS::FSx::FileSystem", "AWS::SageMaker::ComputeQuota"
+PROPERTIES: dict[str, dict[str, Any]] = {
+    FILE_SYSTEM: {"Tags": [{"Key": "Name", "Value": "dev-scratch"}]},
+    QUOTA: {"ComputeQuotaTarget": {"TeamName": "research"}},
+}
+
+
+def difference(kind: str, path: str, actual: str | None, *, file: str | None = "other", id: str = "") -> Difference:  # noqa: A002 - the model's word
+    return Difference(
+        stack="dev-hyperpod",
+        resource="It",
+        type=kind,
+        id=id,
+        path=path,
+        deployed="other",
+        file=file,
+        actual=actual,
+        next=Next(effect="nothing", sentence=""),
+    )
+
+
+def written(*differences: Difference, text: str = FILE) -> tuple[list[tuple[str, str]], list[str]]:
+    """Give the lines that changed, before and after, and why the rest is left."""
+    found = adopted(text, differences, lambda each: PROPERTIES.get(each.type, {}), environment="dev")
+    before, after = text.splitlines(), found.text.splitlines()
+    if len(before) < len(after):
+        (number,) = [number for number in range(len(after)) if after[:number] + after[number + 1 :] == before][-1:]
+        before.insert(number, "")
+    return [row for row in zip(before, after, strict=True) if row[0] != row[1]], [each.why for each in found.left]
+
+
+@pytest.mark.parametrize(
+    ("one", "before", "after"),
+    [
+        (
+            difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "6"),
+            "      count: 4 # seats of the plan",
+            "      count: 6 # seats of the plan",
+        ),
+        (
+            difference(CLUSTER, "InstanceGroups[system].InstanceCount", "12"),
+            "    - {name: system, instance_type: ml.m5.2xlarge, count: 2} # enough",
+            "    - {name: system, instance_type: ml.m5.2xlarge, count: 12} # enough",
+        ),
+        (
+            difference(CLUSTER, "RestrictedInstanceGroups[nova].InstanceCount", "0"),
+            "  restricted_instance_groups: [{name: nova, count: 1}]",
+            "  restricted_instance_groups: [{name: nova, count: 0}]",
+        ),
+        (
+            difference(CLUSTER, "InstanceGroups[system].MinInstanceCount", "1"),
+            "    - {name: system, instance_type: ml.m5.2xlarge, count: 2} # enough",
+            "    - {name: system, instance_type: ml.m5.2xlarge, count: 2, min_count: 1} # enough",
+        ),
+        (difference(CLUSTER, "InstanceGroups[h100].MinInstanceCount", "1"), "", "      min_count: 1"),
+        (
+            difference(CLUSTER, "InstanceGroups[h100].KubernetesConfig.Labels.tier", "07"),
+            """      labels: {tier: "gold", "example.com/team": 'research'}""",
+            """      labels: {tier: "07", "example.com/team": 'research'}""",
+        ),
+        (
+            difference(CLUSTER, "InstanceGroups[h100].KubernetesConfig.Labels.example.com/team", "on"),
+            """      labels: {tier: "gold", "example.com/team": 'research'}""",
+            """      labels: {tier: "gold", "example.com/team": "on"}""",
+        ),
+        (difference(CLUSTER, "NodeRecovery", "None"), "", "  node_recovery: none"),
+        (
+            difference(ADD_ON, "AddonVersion", "v1.20.4-eksbuild.2", id="dev-eks|vpc-cni"),
+            "",
+            "  addon_versions: {vpc-cni: v1.20.4-eksbuild.2}",
+        ),
+        (
+            difference(FILE_SYSTEM, "StorageCapacity", "7200"),
+            "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 250}",
+            "    - {name: scratch, capacity_gib: 7200, throughput_mbps_per_tib: 250}",
+        ),
+        (
+            difference(FILE_SYSTEM, "LustreConfiguration.PerUnitStorageThroughput", "500"),
+            "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 250}",
+            "    - {name: scratch, capacity_gib: 4800, throughput_mbps_per_tib: 500}",
+        ),
+        (
+            difference(QUOTA, "ComputeQuotaConfig.ComputeQuotaResources[ml.p5.48xlarge].Count", "3"),
+            "          count: 2",
+            "          count: 3",
+        ),
+    ],
+)
+def test_one_value_changes_and_nothing_else(one: Difference, before: str, after: str) -> None:
+    assert written(one) == ([(before, after)], [])
+
+
+def test_a_comment_keeps_what_stands_below_it() -> None:
+    """A key that is new comes below the first value of one line, else above the comments of the first key."""
+    text = adopted(FILE, [difference(CLUSTER, "NodeRecovery", "None")], lambda _: {}, environment="dev").text
+    assert "hyperpod:\n  node_recovery: none\n  # two groups\n  instance_groups:\n" in text
+
+
+def test_what_the_file_says_already_stays() -> None:
+    assert written(difference(CLUSTER, "InstanceGroups[h100].InstanceCount", "4", file="4")) == ([], [])
+
+
+NO_FIELD = "the file has no field for it; write it by hand, or let the next deployment set it back"
+NO_PARENT = "the file does not have what it belongs to; write it by hand"
+
+
+@pytest.mark.parametrize(
+    ("one", "why"),
+    [
+        (difference(CLUSTER, "Tags[owner]", "me"), NO_FIELD),
+        (difference(CLUSTER, "InstanceGroups[h100].ThreadsPerCore", "1"), NO_FIELD),
+        (difference("AWS::EC2::RouteTable", "Routes[0]", "nat"), NO_FIELD),
+        (difference(FILE_SYSTEM, "StorageType", "HDD"), NO_FIELD),
+        (
+            difference(CLUSTER, "InstanceGroups[by-hand]", "there"),
+            "no deployment made group by-hand; write it into the file by hand to keep it",
+        ),
+        (difference(CLUSTER, "InstanceGroups[gone].InstanceCount", "2"), NO_PARENT),
+        (difference(QUOTA, "ComputeQuotaConfig.ComputeQuotaResources[ml.g5.xlarge].Count", "3"), NO_PARENT),
+        (
+            difference(ADD_ON, "", None),
+            "AWS has nothing there; take it out of the file by hand, or let it be made again",
+        ),
+    ],
+)
+def test_what_no_file_can_say_is_named(one: Difference, why: str) -> None:
+    assert written(one) == ([], [why])
