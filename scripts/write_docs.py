@@ -20,7 +20,14 @@ from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
 from hyperpod_cdk.config import environment_schema
-from hyperpod_cdk.living.pages import drift_schema_text, status_schema_text
+from hyperpod_cdk.living.pages import (
+    drift_schema_text,
+    node_logs_schema_text,
+    node_work_schema_text,
+    nodes_described_schema_text,
+    nodes_schema_text,
+    status_schema_text,
+)
 from hyperpod_cdk.review.changes.causes import property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
@@ -86,6 +93,10 @@ def main() -> int:
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
+        "schemas/node-details.schema.json": nodes_described_schema_text(),
+        "schemas/node-logs.schema.json": node_logs_schema_text(),
+        "schemas/node-work.schema.json": node_work_schema_text(),
+        "schemas/nodes.schema.json": nodes_schema_text(),
         "schemas/status.schema.json": status_schema_text(),
         "schemas/plan.schema.json": plan_schema_text(),
         "schemas/recovery.schema.json": recovery_schema_text(),
