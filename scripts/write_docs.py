@@ -22,6 +22,7 @@ from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, poli
 from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.living.pages import (
     drift_schema_text,
+    extensions_schema_text,
     node_logs_schema_text,
     node_work_schema_text,
     nodes_described_schema_text,
@@ -93,6 +94,7 @@ def main() -> int:
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
+        "schemas/extensions.schema.json": extensions_schema_text(),
         "schemas/node-details.schema.json": nodes_described_schema_text(),
         "schemas/node-logs.schema.json": node_logs_schema_text(),
         "schemas/node-work.schema.json": node_work_schema_text(),
@@ -341,9 +343,9 @@ def checks_page(checks: Sequence[Check]) -> str:
     lines += [
         "",
         "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`. `quotas request`, `deploy`,",
-        "`destroy`, `recover`, `node replace`, `node reboot` and `node check` write, the others read. `deploy` runs",
-        "the CDK CLI, which assumes CDK's bootstrap roles (`cdk-hnb659fds-*`), too. `plan` asks AWS unless it compares",
-        "with `--base`:",
+        "`destroy`, `recover`, `node replace`, `node reboot` and `node check` write, and `plans extend` with `--buy`;",
+        "the others read. `deploy` runs the CDK CLI, which assumes CDK's bootstrap roles (`cdk-hnb659fds-*`), too.",
+        "`plan` asks AWS unless it compares with `--base`:",
         "",
         "| verb | IAM actions | where AWS does not answer all of it |",
         "|---|---|---|",

@@ -18,6 +18,7 @@ import typer
 
 from hyperpod_cdk._cli import (
     bootstrap_policy,
+    extending,
     image,
     job,
     living,
@@ -65,6 +66,7 @@ app.add_typer(image.app, name="image")
 app.add_typer(job.app, name="job")
 app.add_typer(node.app, name="node")
 app.add_typer(plans.app, name="plans")
+plans.app.command()(extending.extend)
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
 app.command()(templates.templates)
@@ -227,6 +229,7 @@ class Page(StrEnum):
 
     DRIFT = "drift"
     ENVIRONMENT = "environment"
+    EXTENSIONS = "extensions"
     JOB = "job"
     JOB_REPORT = "job-report"
     NODE_DETAILS = "node-details"
@@ -263,6 +266,7 @@ def schema(
 _SCHEMAS = {
     Page.DRIFT: ("living.pages", "drift_schema_text"),
     Page.ENVIRONMENT: ("config.schema", "schema_text"),
+    Page.EXTENSIONS: ("living.pages", "extensions_schema_text"),
     Page.JOB: ("workloads.schema", "schema_text"),
     Page.JOB_REPORT: ("workloads.report", "report_schema_text"),
     Page.NODE_DETAILS: ("living.pages", "nodes_described_schema_text"),

@@ -89,7 +89,7 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
     """Those beside VERBS have tests of their own, in files named for them."""
     of_stacks = {"review --deployed", "drift", "status", "plan", "deploy", "destroy", "recover"}
     of_nodes = {f"node {verb}" for verb in ("list", "describe", "logs", "replace", "reboot", "check")}
-    others = {"preflight", "prices refresh", *of_stacks, *of_nodes}
+    others = {"preflight", "prices refresh", "plans extend", *of_stacks, *of_nodes}
     tested = {*(" ".join(verb) for verb in VERBS), *others}
     assert {verb.name for verb in policy.VERBS} | {"preflight"} == tested
     strict = {
@@ -101,6 +101,7 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
         "status",
         "node list",
         "node describe",
+        "plans extend",
     }
     # a job's report is strict about logs
     assert {name for name, options in options_of(get_command(cli.app)) if "--strict" in options} == {

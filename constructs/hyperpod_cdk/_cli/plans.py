@@ -368,11 +368,11 @@ def _durations(
     if len(said) > 1:
         usage(f"{' and '.join(said)} say the same thing twice; keep one of them")
     if days is not None:
-        wanted = sorted(set(_numbers("--days", days, most=sold[-1])))
+        wanted = sorted(set(numbers("--days", days, most=sold[-1])))
     elif hours is not None:
-        numbers = _numbers("--hours", hours, most=sold[-1] * HOURS_PER_DAY)
-        wanted = sorted({-(-number // HOURS_PER_DAY) for number in numbers})
-        if any(number % HOURS_PER_DAY for number in numbers):
+        said_hours = numbers("--hours", hours, most=sold[-1] * HOURS_PER_DAY)
+        wanted = sorted({-(-number // HOURS_PER_DAY) for number in said_hours})
+        if any(number % HOURS_PER_DAY for number in said_hours):
             print(f"--hours: plans are sold for whole days, so {_days(wanted)} are asked for", file=sys.stderr)
     else:
         wanted = list(sold if every_day else USUAL_DAYS)
@@ -382,7 +382,7 @@ def _durations(
     return fitting
 
 
-def _numbers(option: str, text: str, *, most: int) -> list[int]:
+def numbers(option: str, text: str, *, most: int) -> list[int]:
     """Read 14, 7..14 or 1,7,14; each number from 1 to ``most``."""
     found: list[int] = []
     for part in text.split(","):

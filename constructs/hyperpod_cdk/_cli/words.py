@@ -50,6 +50,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "plans search --instance-type ml.p5.48xlarge --count 2 --days 30 --region us-east-1",
     ),
     "plans record": ("plans record prod", "plans record prod --format json"),
+    "plans extend": ("plans extend prod --days 7..14", "plans extend prod --plan h100-april --format json"),
     "charts pull": ("charts pull", "charts pull --format json"),
     "charts images": ("charts images prod", "charts images prod --format json"),
     "bootstrap-policy": (

@@ -66,6 +66,16 @@ VERBS = (
         when_unseen="nothing is written, exit code 1 always",
     ),
     Verb(
+        name="plans extend",
+        asks=(),
+        further=(
+            "sagemaker:DescribeTrainingPlan",
+            "sagemaker:ExtendTrainingPlan",
+            "sagemaker:SearchTrainingPlanOfferings",
+        ),
+        when_unseen=f"{_NULL}; 1 always where it is not known whether it bought one",
+    ),
+    Verb(
         name="prices refresh",
         asks=(),
         further=("pricing:GetProducts",),

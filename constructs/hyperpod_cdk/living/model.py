@@ -276,3 +276,62 @@ class NodeLogs(Model):
     """Null where something could not be looked at."""
     lines: tuple[LogLine, ...] = ()
     skipped: tuple[Unread, ...] = ()
+
+
+class Extension(Model):
+    """An extension of a training plan that is on offer."""
+
+    id: str
+    """What buys it."""
+    days: float | None
+    ends: str
+    """When the plan ends with it."""
+    fee: str
+    """Charged at once; empty where AWS does not tell it."""
+    currency: str
+    price: str | None
+    """The fee per accelerator and hour; null where it is not known."""
+
+
+class PlanToExtend(Model):
+    """A training plan of an environment, and what ends with it."""
+
+    name: str
+    arn: str
+    status: str
+    instances: int | None
+    ends: str
+    nodes_leave: str
+    buy_until: str
+    """An hour before its end; empty where AWS does not tell that."""
+    too_late: bool
+    groups: tuple[str, ...]
+    """The groups that stand on it, with their nodes."""
+    teams: tuple[str, ...]
+    """The quotas of teams in its instance type: other groups may have such nodes, too."""
+    extensions: tuple[Extension, ...] = ()
+    """The cheapest per accelerator-hour first."""
+
+
+class Bought(Model):
+    """An extension that was asked for."""
+
+    plan: str
+    offer: str
+    status: str = ""
+    payment: str = ""
+    problem: str = ""
+    """Why it is not known whether it was bought."""
+
+
+class Extensions(Model):
+    """What extends the training plans of an environment."""
+
+    environment: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """Null where something could not be looked at, false where something was to be bought and is not known to be."""
+    plans: tuple[PlanToExtend, ...] = ()
+    bought: Bought | None = None
+    skipped: tuple[Unread, ...] = ()

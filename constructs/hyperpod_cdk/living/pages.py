@@ -11,6 +11,7 @@ from hyperpod_cdk.living.model import (
     Difference,
     Drift,
     Event,
+    Extensions,
     Group,
     Handled,
     Node,
@@ -244,3 +245,35 @@ def node_work_schema_text() -> str:
 def node_logs_schema_text() -> str:
     """Give the JSON Schema (2020-12) of what ``node logs --format json`` writes, as the text of its file."""
     return as_text(schema_of_report(NodeLogs, title="hyperpod-cdk node logs"))
+
+
+def extensions_text(found: Extensions) -> str:
+    """Give what extends the plans of an environment; what was not looked at is the caller's to add."""
+    lines = [*_wrapped(f"{found.environment}: {found.verdict}")]
+    for plan in found.plans:
+        until = "it is too late to extend it" if plan.too_late else f"it can be extended until {plan.buy_until}"
+        lines += ["", *_wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
+        lines += _wrapped(f"its nodes leave at {plan.nodes_leave}; {until}", indent="  ", hanging="  ")
+        lines += _wrapped(f"with it end {'; '.join(plan.groups)}", indent="  ", hanging="  ")
+        if plan.teams:
+            lines += _wrapped(f"teams with quotas of its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
+        rows: list[tuple[str, ...]] = [("days", "per accelerator-hour", "fee", "then ends", "offer")]
+        rows += [
+            (
+                "unknown" if each.days is None else f"{each.days:g}",
+                f"{each.price} {each.currency}" if each.price else "unknown",
+                f"{each.fee} {each.currency}" if each.fee else "unknown",
+                each.ends,
+                each.id,
+            )
+            for each in plan.extensions
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += told if plan.extensions else ["  no extension is on offer for these durations"]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def extensions_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``plans extend --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(Extensions, title="hyperpod-cdk plans extend"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 PLAN = {"name": "h100", "instance_type": "ml.p5.48xlarge", "instance_count": 4, "availability_zone_id": "use1-az5"}
 ARN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/h100"
 
@@ -183,3 +185,57 @@ def test_the_reserved_capacity_quota_refuses(world: Any, refusal: Any) -> None:
         f"The account-level service limit '{name}' is 8 Instances, with current utilization of 4 Instances and a"
         " request delta of 5 Instances."
     )
+
+
+class TestExtensions:
+    """Developer guide, "Training plans extension"."""
+
+    def plan(self, world: Any, **more: Any) -> None:
+        ends = {"start_time": "2026-04-01T00:00:00Z", "end_time": "2026-04-10T11:30:00Z"}
+        world.account_file(training_plans={"plans": [{**PLAN, "name": "h100", "status": "Active", **ends, **more}]})
+
+    def offers(self, world: Any, days: int) -> list[dict[str, Any]]:
+        answer = world.client("sagemaker").search_training_plan_offerings(
+            TrainingPlanArn=world.context.arn("sagemaker", "training-plan/h100"), DurationHours=days * 24
+        )
+        assert answer["TrainingPlanOfferings"] == []
+        found: list[dict[str, Any]] = answer["TrainingPlanExtensionOfferings"]
+        return found
+
+    @pytest.mark.parametrize(
+        ("days", "sold"), [(1, [24]), (14, [336]), (15, []), (21, [504]), (182, [4368]), (189, [])]
+    )
+    def test_by_the_day_up_to_14_and_by_the_week_up_to_182(self, world: Any, days: int, sold: list[int]) -> None:
+        self.plan(world)
+        assert [offer["DurationHours"] for offer in self.offers(world, days)] == sold
+
+    @pytest.mark.parametrize("status", ["Pending", "Expired", "Failed"])
+    def test_only_plans_that_run_or_are_to(self, world: Any, status: str) -> None:
+        self.plan(world, status=status)
+        assert self.offers(world, 7) == []
+
+    def test_until_an_hour_before_the_end(self, world: Any) -> None:
+        self.plan(world)
+        end = datetime(2026, 4, 10, 11, 30, tzinfo=UTC)
+        world.clock.sleep((end - world.clock.now()).total_seconds() - 3600)
+        assert len(self.offers(world, 7)) == 1
+        world.clock.sleep(1)
+        assert self.offers(world, 7) == []
+
+    def test_a_plan_that_is_extended_ends_later(self, world: Any, refusal: Any) -> None:
+        self.plan(world)
+        (offer,) = self.offers(world, 7)
+        sagemaker = world.client("sagemaker")
+        bought = offer["TrainingPlanExtensionOfferingId"]
+        (extension,) = sagemaker.extend_training_plan(TrainingPlanExtensionOfferingId=bought)["TrainingPlanExtensions"]
+        assert (extension["Status"], extension["PaymentStatus"]) == ("Scheduled", "Paid")
+        plan = sagemaker.describe_training_plan(TrainingPlanName="h100")
+        assert plan["EndTime"] == datetime(2026, 4, 17, 11, 30, tzinfo=UTC)
+        history = sagemaker.describe_training_plan_extension_history(TrainingPlanArn=plan["TrainingPlanArn"])
+        assert history["TrainingPlanExtensions"] == [extension]
+        # it is sold once
+        assert refusal(sagemaker.extend_training_plan, TrainingPlanExtensionOfferingId=bought) == (
+            "ResourceNotFound",
+            f"Training plan extension offering {bought} not found.",
+        )
+        assert self.offers(world, 7)[0]["StartDate"] == plan["EndTime"]

@@ -189,14 +189,32 @@ class Policy:
     failure: str | None = None
 
 
+@dataclass(frozen=True)
+class PlanExtension:
+    """An extension of a training plan: on offer, and bought once it is in the history of the plan."""
+
+    offer_id: str
+    plan: str
+    zone_name: str
+    zone_id: str
+    start: datetime
+    end: datetime
+    bought: datetime | None = None
+
+
 @dataclass
 class SageMakerStore:
-    """HyperPod clusters by name, policies by id, and how many of each name there ever were (ids stay unique)."""
+    """HyperPod clusters by name, policies by id, and how many of each name there ever were (ids stay unique).
+
+    ``extension_offers`` are the extensions of plans that somebody was shown, by ID, ``extensions`` those bought.
+    """
 
     clusters: dict[str, HyperPodCluster] = field(default_factory=dict)
     scheduler_configs: dict[str, Policy] = field(default_factory=dict)
     compute_quotas: dict[str, Policy] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    extension_offers: dict[str, PlanExtension] = field(default_factory=dict)
+    extensions: list[PlanExtension] = field(default_factory=list)
 
 
 @dataclass

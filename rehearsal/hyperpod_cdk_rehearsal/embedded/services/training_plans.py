@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog import quotas
 from hyperpod_cdk_rehearsal.embedded.account import PlanBlock, PlanOffer, TrainingPlan, account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
-from hyperpod_cdk_rehearsal.embedded.services.stores import hyperpod_clusters
+from hyperpod_cdk_rehearsal.embedded.services.stores import PlanExtension, SageMakerStore, hyperpod_clusters
 from hyperpod_cdk_rehearsal.embedded.services.timeline import page
 
 PLAN_DAYS = 30
@@ -27,6 +27,9 @@ END_HOUR, END_MINUTE = 11, 30
 MAX_OFFERED_INSTANCES = 64
 MOST_OFFERINGS = 3
 """The search gives no more, the best match first."""
+
+EXTENDED_BY_DAY, EXTENDED_DAYS = 14, 182
+"""Extensions are sold by the day up to the first, by the week up to the second."""
 
 _ZONE_ID = re.compile(r"[a-z]{3}\d-az\d")
 """What the API can write as a zone's ID; that of a local zone it leaves out."""
@@ -98,8 +101,11 @@ def search_training_plan_offerings(context: Context, request: dict[str, Any]) ->
     """What the account file offers for exactly the duration that is asked for, rounded up to whole days.
 
     Without offers in the file: one offering, in the zone of a plan of that type or of its on-demand capacity; none
-    where neither is known. More instances than the stated reserved-capacity quota leaves are refused.
+    where neither is known. More instances than the stated reserved-capacity quota leaves are refused. Of a plan that
+    is named: an extension of that duration.
     """
+    if request.get("TrainingPlanArn"):
+        return {"TrainingPlanOfferings": [], "TrainingPlanExtensionOfferings": _extensions_on_offer(context, request)}
     instance_type, count = request.get("InstanceType"), request.get("InstanceCount") or 1
     if instance_type is not None:
         _check_quota(context, instance_type, count)
@@ -110,6 +116,91 @@ def search_training_plan_offerings(context: Context, request: dict[str, Any]) ->
     found = [offer for offer in offers if _matches(context, request, offer, count)]
     found.sort(key=lambda offer: (len(offer.blocks), offer.blocks[0].start_time, offer.price_per_instance_hour))
     return {"TrainingPlanOfferings": [_offering(context, request, offer, count) for offer in found[:MOST_OFFERINGS]]}
+
+
+@operation("sagemaker", "ExtendTrainingPlan")
+def extend_training_plan(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Buy an extension that was found: the plan ends later from then on. One is sold once."""
+    store = context.state.store(SageMakerStore)
+    offer_id = request["TrainingPlanExtensionOfferingId"]
+    with context.state.lock:
+        offer = store.extension_offers.pop(offer_id, None)
+        plan = None if offer is None else find_plan(context, offer.plan)
+        if offer is None or plan is None or not _can_be_extended(context, plan):
+            raise ServiceError("ResourceNotFound", f"Training plan extension offering {offer_id} not found.")
+        store.extensions.append(replace(offer, bought=context.clock.now()))
+    return {"TrainingPlanExtensions": _history(context, offer.plan)}
+
+
+@operation("sagemaker", "DescribeTrainingPlanExtensionHistory")
+def describe_training_plan_extension_history(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """What a plan was extended by, the first extension first."""
+    plan = find_plan(context, request["TrainingPlanArn"])
+    if plan is None:
+        raise ServiceError("ResourceNotFound", f"Training plan {request['TrainingPlanArn']} not found.")
+    shown, token = page(_history(context, plan.entry.name), request.get("NextToken"), request.get("MaxResults") or 100)
+    return {"TrainingPlanExtensions": shown, **({"NextToken": token} if token else {})}
+
+
+def _extensions_on_offer(context: Context, request: dict[str, Any]) -> list[dict[str, Any]]:
+    """One for a plan that can be extended, for 1 to 14 days or whole weeks up to 182 (developer guide)."""
+    plan = find_plan(context, str(request["TrainingPlanArn"]))
+    if plan is None:
+        raise ServiceError("ResourceNotFound", f"Training plan {request['TrainingPlanArn']} not found.")
+    days = _days(timedelta(hours=request.get("DurationHours") or OFFERING_HOURS))
+    is_sold = days <= EXTENDED_BY_DAY or (days <= EXTENDED_DAYS and days % 7 == 0)
+    if not is_sold or not _can_be_extended(context, plan):
+        return []
+    zone_id = plan.entry.availability_zone_id
+    digest = hashlib.sha256(f"{plan.arn}/{plan.end}/{days}".encode()).hexdigest()[:20]
+    offer = PlanExtension(
+        offer_id=f"tpeo-{digest}",
+        plan=plan.entry.name,
+        zone_name=_zone_name(context, zone_id),
+        zone_id=zone_id,
+        start=_utc(plan.end),
+        end=_utc(plan.end) + timedelta(days=days),
+    )
+    with context.state.lock:
+        context.state.store(SageMakerStore).extension_offers[offer.offer_id] = offer
+    view = _extension(offer)
+    view.pop("AvailabilityZoneId", None)
+    return [view]
+
+
+def _can_be_extended(context: Context, plan: Plan) -> bool:
+    """Whether it runs or is to, for an hour yet ("Prerequisites" of the developer guide's page)."""
+    until_end = _utc(plan.end) - _utc(context.clock.now())
+    return plan.entry.status in {"Active", "Scheduled"} and until_end >= timedelta(hours=1)
+
+
+def _history(context: Context, plan: str) -> list[dict[str, Any]]:
+    bought = [each for each in context.state.store(SageMakerStore).extensions if each.plan == plan]
+    now = _utc(context.clock.now())
+    return [
+        {
+            **_extension(each),
+            "ExtendedAt": each.bought,
+            "Status": "Scheduled" if now < each.start else "Active" if now < each.end else "Expired",
+            "PaymentStatus": "Paid",
+        }
+        for each in bought
+    ]
+
+
+def _extension(extension: PlanExtension) -> dict[str, Any]:
+    zone_id = extension.zone_id
+    return {
+        "TrainingPlanExtensionOfferingId": extension.offer_id,
+        "AvailabilityZone": extension.zone_name,
+        **({"AvailabilityZoneId": zone_id} if _ZONE_ID.fullmatch(zone_id) else {}),
+        "StartDate": extension.start,
+        "EndDate": extension.end,
+        "DurationHours": int((extension.end - extension.start).total_seconds()) // 3600,
+        # nobody knows what an extension will cost: it is free here
+        "UpfrontFee": "0.00",
+        "CurrencyCode": "USD",
+    }
 
 
 def _matches(context: Context, request: dict[str, Any], offer: PlanOffer, count: int) -> bool:
@@ -205,10 +296,14 @@ def _plan(context: Context, entry: TrainingPlan, without_cluster: str | None) ->
         for group in cluster.groups.values()
         if group.spec.get("TrainingPlanArn") == arn
     )
+    more = (each for each in context.state.store(SageMakerStore).extensions if each.plan == entry.name)
     return Plan(
         entry=entry,
         arn=arn,
-        blocks=entry.blocks or (PlanBlock(start_time=start, end_time=end),),
+        blocks=(
+            *(entry.blocks or (PlanBlock(start_time=start, end_time=end),)),
+            *(PlanBlock(start_time=each.start, end_time=each.end) for each in more),
+        ),
         in_use=in_use + entry.in_use_by_others,
     )
 

@@ -1,0 +1,133 @@
+"""The verb ``plans extend``: what extends the training plans of an environment, and the purchase of one extension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    StrictOption,
+    aws_errors,
+    extra,
+    finish,
+    usage,
+)
+from hyperpod_cdk._cli.living import print_skipped, stated_of
+from hyperpod_cdk._cli.output import Format
+from hyperpod_cdk._cli.plans import numbers
+from hyperpod_cdk._cli.review import Access, open_aws
+from hyperpod_cdk._cli.transitions import Terminal
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.living.model import Extensions
+    from hyperpod_cdk.review.deployed import Api
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buying(Access):
+    """How ``plans extend`` reaches AWS; ``once`` makes no call again, whatever fails. Tests hand another one over."""
+
+    once: Callable[[str, str], Api]
+
+
+def extend(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    plan: Annotated[str, typer.Option("--plan", help="Name or ARN of one plan. Default: all that groups name.")] = "",
+    days: Annotated[
+        str | None, typer.Option("--days", help="Durations: 14, 7..14 or 1,7,14. Default: eleven from 1 to 182.")
+    ] = None,
+    buy: Annotated[
+        str, typer.Option("--buy", metavar="OFFER", help="Buy this extension, after the name of its plan is typed.")
+    ] = "",
+    confirm: Annotated[
+        str, typer.Option("--confirm", metavar="PLAN", help="With --buy: the plan's name, in place of typing it.")
+    ] = "",
+    strict: StrictOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show what extends the environment's training plans, by price per accelerator-hour, and what ends without it.
+
+    Buys nothing without --buy: the fee is charged at once, and an extension cannot be cancelled. Exit code 1 where
+    nobody confirms or the purchase is not known to have worked. What AWS did not answer is skipped: "passed" in JSON
+    is then null, and with --strict the exit code is 1.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - 'plans extend --help' need not load it
+
+    from hyperpod_cdk.living import extending, pages  # noqa: PLC0415 - as above
+
+    if confirm and not buy:
+        usage("--confirm is for --buy")
+    if buy and output is Format.JSON and not confirm:
+        usage("--format json asks nobody; add --confirm with the name of the plan")
+    wanted = extending.USUAL_DAYS if days is None else _days(days)
+    stated = stated_of(environment, project, output)
+    way = context.obj if isinstance(context.obj, Buying) else Buying(open=open_aws, once=_open_once)
+    with aws_errors():
+        aws = way.open(stated.region, stated.account)
+    try:
+        found = extending.extensions(aws, stated, days=wanted, now=datetime.now(UTC), plan=plan)
+    except ValueError as error:
+        usage(f"--plan: {error}" if plan else f"{stated.name}: {error}")
+    if output is Format.TEXT:
+        typer.echo(pages.extensions_text(found), nl=False)
+        print_skipped(found.skipped)
+    if buy:
+        name = _plan_of(found, buy)
+        if confirm and confirm != name:
+            usage(f"--confirm: must name the plan that the extension is of, {name}, got {confirm}")
+        question = f"The fee is charged at once and not refunded. Type {name} to buy it"
+        if not confirm and not Terminal(is_there=True).types(question, name):
+            typer.echo("Nothing was bought.")
+            finish(passed=False, strict=False)
+        with aws_errors():
+            found = extending.buy(way.once(stated.region, stated.account), found, buy)
+        if output is Format.TEXT:
+            typer.echo(f"{found.environment}: {found.verdict}")
+            if found.bought is not None and found.bought.problem:
+                typer.echo(found.bought.problem)
+    if output is Format.JSON:
+        typer.echo(pages.as_json(found), nl=False)
+    finish(passed=found.passed, strict=strict)
+
+
+def _days(text: str) -> tuple[int, ...]:
+    from hyperpod_cdk.living.extending import BY_DAY, DAYS  # noqa: PLC0415 - as above
+
+    wanted = tuple(sorted(set(numbers("--days", text, most=DAYS[-1]))))
+    unsold = [number for number in wanted if number not in DAYS]
+    if unsold:
+        near = min(each for each in DAYS if each > unsold[0])
+        usage(
+            f"--days: extensions are sold by the day up to {BY_DAY} days and by the week from there to {DAYS[-1]}, got"
+            f" {unsold[0]}; take {near}"
+        )
+    return wanted
+
+
+def _plan_of(found: Extensions, offer: str) -> str:
+    name = next((plan.name for plan in found.plans for each in plan.extensions if each.id == offer), None)
+    if name is None:
+        usage(f"--buy: {offer} is none of the extensions that are on offer now; take one of the list")
+    return name
+
+
+def _open_once(region: str, account: str) -> Api:
+    """Open AWS so that no call is made twice: a purchase whose answer is lost may have been made."""
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import LiveAws, Patience  # noqa: PLC0415 - boto3 is slow to load
+    from hyperpod_cdk.handlers.quota_gate.reading import Own  # noqa: PLC0415 - as above
+
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    patience = Patience(read_timeout_s=60.0, attempts=1, call_s=90.0)
+    aws = LiveAws.open(region=region, account=account, own=own, patience=patience)
+    aws.require_account()
+    return aws

@@ -1,0 +1,187 @@
+"""Extensions of training plans: what is on offer, until when it can be bought, and what ends without one.
+
+Facts: developer guide, "Training plans extension" (October 2026): extensions cannot be cancelled, have as many
+instances as their plan, and are found by the plan's ARN and a duration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Final
+
+from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_DAYS
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.plan_search import price_per_accelerator_hour
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import Environment
+from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
+from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.living.model import Bought, Extension, Extensions, PlanToExtend, Unread
+from hyperpod_cdk.living.nodes import moment
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+
+LAST_CHANCE: Final = timedelta(hours=1)
+"""How long before its end a plan is extended at the latest ("Prerequisites")."""
+
+BY_DAY: Final = 14
+"""Up to so many days extensions are sold by the day, beyond by the week ("Key features")."""
+
+DAYS: Final = (*range(1, BY_DAY + 1), *range(BY_DAY + 7, TRAINING_PLAN_DAYS[-1] + 1, 7))
+"""The durations for which extensions are sold."""
+
+USUAL_DAYS: Final = (1, 2, 3, 5, 7, 10, 14, 28, 56, 91, 182)
+"""Those that are asked for unless somebody says others: each costs a call."""
+
+_JOBS: Final = "Kubernetes, which knows them, is not asked"
+
+
+def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: datetime, plan: str = "") -> Extensions:
+    """Ask what extends the plans of an environment, or the one named ``plan``, by so many days.
+
+    ``now`` is aware and in UTC. What is not answered is skipped. Raises ValueError where the environment has no such
+    plan.
+    """
+    stated = groups_by_plan(environment)
+    arns = [arn for arn in stated if plan in ("", arn, arn.rpartition("/")[2])]
+    if not arns:
+        names = ", ".join(arn.rpartition("/")[2] for arn in stated)
+        raise ValueError(f'the environment has no plan "{plan}"; it has {names}' if stated else "it names no plan")
+    asked = [(arn, number) for arn in arns for number in days]
+    described = together(lambda arn: _described(aws, arn), arns)
+    searched = together(lambda each: _offers(aws, *each), asked)
+    skipped = [Unread(what="jobs on the nodes", reason=_JOBS)]
+    unseen = 0
+    plans: list[PlanToExtend] = []
+    for arn, found in zip(arns, described, strict=True):
+        name = arn.rpartition("/")[2]
+        if isinstance(found, NotAnswered):
+            unseen += 1
+            skipped.append(_unread(f"plan {name}", found))
+            continue
+        rows: dict[str, Mapping[str, Any]] = {}
+        for (of, number), answer in zip(asked, searched, strict=True):
+            if of != arn:
+                continue
+            if isinstance(answer, NotAnswered):
+                unseen += 1
+                skipped.append(_unread(f"extensions of {name} by {count(number, 'day')}", answer))
+            else:
+                rows |= {str(row["TrainingPlanExtensionOfferingId"]): row for row in answer}
+        with reading("sagemaker:DescribeTrainingPlan"):
+            plans.append(_plan(environment, arn, found, list(rows.values()), now))
+    number = sum(len(each.extensions) for each in plans)
+    return Extensions(
+        environment=environment.name,
+        verdict=f"{count(number, 'extension')} on offer for {count(len(arns), 'plan')}.",
+        passed=passed(refuses=False, is_whole=not unseen),
+        plans=tuple(plans),
+        skipped=tuple(skipped),
+    )
+
+
+def _described(aws: Api, arn: str) -> Mapping[str, Any]:
+    try:
+        return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+
+
+def _offers(aws: Api, arn: str, days: int) -> list[Mapping[str, Any]]:
+    try:
+        answer = aws.call("sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, DurationHours=days * 24)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+    with reading("sagemaker:SearchTrainingPlanOfferings"):
+        return [
+            row for row in answer.get("TrainingPlanExtensionOfferings", ()) if row["TrainingPlanExtensionOfferingId"]
+        ]
+
+
+def _plan(
+    environment: Environment,
+    arn: str,
+    found: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> PlanToExtend:
+    end = found.get("EndTime")
+    groups = [group for _, group in groups_by_plan(environment)[arn]]
+    types = {name for group in groups for name in group.all_instance_types}
+    offered = [_extension(row, found) for row in rows]
+    offered.sort(key=lambda each: (each.price is None, Decimal(each.price or 0), each.ends))
+    latest = end - LAST_CHANCE if isinstance(end, datetime) else None
+    return PlanToExtend(
+        name=str(found["TrainingPlanName"]),
+        arn=arn,
+        status=str(found["Status"]),
+        instances=found.get("TotalInstanceCount"),
+        ends=moment(end) if isinstance(end, datetime) else "",
+        nodes_leave=moment(end - RECLAIM) if isinstance(end, datetime) else "",
+        buy_until=moment(latest) if latest else "",
+        too_late=latest is not None and latest <= now,
+        groups=tuple(f"{group.name}: {count(group.count, 'node')}" for group in groups),
+        teams=tuple(_teams(environment, types)),
+        extensions=tuple(offered),
+    )
+
+
+def _teams(environment: Environment, types: set[str]) -> Iterator[str]:
+    for team in environment.task_governance.teams if environment.task_governance else ():
+        for quota in team.quota:
+            if quota.instance_type in types and quota.count:
+                yield f"{team.name}: {count(quota.count, 'node')} of {quota.instance_type}"
+
+
+def _extension(row: Mapping[str, Any], plan: Mapping[str, Any]) -> Extension:
+    hours = row.get("DurationHours")
+    fee, end = str(row.get("UpfrontFee", "")), row.get("EndDate")
+    blocks = plan.get("ReservedCapacitySummaries") or ()
+    known = instance_types.get(str(blocks[0].get("InstanceType", ""))) if blocks else None
+    accelerators = (known.accelerator_count if known else 0) * int(plan.get("TotalInstanceCount") or 0)
+    price = price_per_accelerator_hour(fee, accelerators=accelerators, hours=Decimal(hours or 0))
+    return Extension(
+        id=str(row["TrainingPlanExtensionOfferingId"]),
+        days=None if hours is None else round(hours / 24, 2),
+        ends=moment(end) if isinstance(end, datetime) else "",
+        fee=fee,
+        currency=str(row.get("CurrencyCode", "")),
+        price=None if price is None else f"{price:.4f}",
+    )
+
+
+def buy(aws: Api, found: Extensions, offer: str) -> Extensions:
+    """Buy one of the extensions that were found, once; raises ValueError for another. What AWS answers is told."""
+    plan = next((each for each in found.plans if any(one.id == offer for one in each.extensions)), None)
+    if plan is None:
+        raise ValueError(f"{offer} is none of the extensions that are on offer now")
+    try:
+        answer = aws.send("sagemaker", "extend_training_plan", TrainingPlanExtensionOfferingId=offer)
+        with reading("sagemaker:ExtendTrainingPlan"):
+            row = next(each for each in answer["TrainingPlanExtensions"] if _id(each) == offer)
+            status, payment = str(row.get("Status", "unknown")), str(row.get("PaymentStatus", "unknown"))
+    except NotAnswered as missing:
+        bought = Bought(plan=plan.name, offer=offer, problem=missing.sentence)
+        verdict = (
+            f"Whether {plan.name} is extended is not known. Look before you try again:"
+            f" aws sagemaker describe-training-plan-extension-history --training-plan-arn {plan.arn}"
+        )
+        return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": False})
+    except StopIteration:
+        status = payment = "unknown"
+    bought = Bought(plan=plan.name, offer=offer, status=status, payment=payment)
+    verdict = f"{plan.name} is extended: {status}, payment {payment}."
+    return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": status != "Failed"})
+
+
+def _id(row: Mapping[str, Any]) -> str:
+    return str(row["TrainingPlanExtensionOfferingId"])
+
+
+def _unread(what: str, missing: NotAnswered) -> Unread:
+    return Unread(what=what, reason=missing.reason, action=missing.action, aws_said=missing.said)

@@ -1,0 +1,265 @@
+"""Extensions of training plans: on offer, bought after the plan's name is typed, and never bought twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.extending import Buying
+from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.living.extending import DAYS, USUAL_DAYS
+from hyperpod_cdk.living.pages import extensions_schema_text
+from tests.living.test_status import opened
+from tests.support.scripted_aws import WHO, Fails
+
+PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
+END = datetime(2099, 4, 30, 11, 30, tzinfo=UTC)
+DENIED: Any = Fails("AccessDeniedException", "no", 403)
+FILE = f"""
+name: dev
+account: "111122223333"
+region: us-east-1
+eks: {{admin_role_arns: ["arn:aws:iam::111122223333:role/admin"], public_access_cidrs: [54.240.193.128/26]}}
+network: {{availability_zones: {{use1-az5: {{}}, use1-az4: {{}}}}}}
+hyperpod:
+  instance_groups:
+    - {{name: system, instance_type: ml.m5.2xlarge, count: 2, availability_zone_id: use1-az4}}
+    - name: h100
+      instance_type: ml.p5.48xlarge
+      count: 4
+      availability_zone_id: use1-az5
+      capacity: training_plan
+      training_plan_arn: {PLAN}
+task_governance:
+  teams: [{{name: research, quota: [{{instance_type: ml.p5.48xlarge, count: 4}}]}}]
+"""
+
+
+def _offers(params: Mapping[str, Any]) -> dict[str, Any]:
+    assert params["TrainingPlanArn"] == PLAN
+    days = params["DurationHours"] // 24
+    if days > 14:
+        return {"TrainingPlanOfferings": [], "TrainingPlanExtensionOfferings": []}
+    # a longer one is cheaper
+    fee = {1: "3840.00", 7: "24192.00"}.get(days)
+    row = {
+        "TrainingPlanExtensionOfferingId": f"tpeo-{days}",
+        "AvailabilityZone": "us-east-1a",
+        "StartDate": END,
+        "EndDate": END + timedelta(days=days),
+        "DurationHours": params["DurationHours"],
+        "UpfrontFee": fee,
+        "CurrencyCode": "USD",
+    }
+    return {"TrainingPlanOfferings": [], "TrainingPlanExtensionOfferings": [row] if fee else []}
+
+
+def _extended(params: Mapping[str, Any]) -> dict[str, Any]:
+    row = {"TrainingPlanExtensionOfferingId": params["TrainingPlanExtensionOfferingId"]}
+    before = {"TrainingPlanExtensionOfferingId": "tpeo-0", "Status": "Expired", "PaymentStatus": "Paid"}
+    return {"TrainingPlanExtensions": [before, {**row, "Status": "Pending", "PaymentStatus": "Pending"}]}
+
+
+def script(**more: Any) -> dict[str, Any]:
+    """Give a plan of four nodes with two extensions on offer."""
+    plan = {
+        "TrainingPlanArn": PLAN,
+        "TrainingPlanName": "h100-april",
+        "Status": "Active",
+        "EndTime": END,
+        "TotalInstanceCount": 4,
+        "ReservedCapacitySummaries": [
+            {
+                "ReservedCapacityArn": "arn:aws:sagemaker:us-east-1:111122223333:reserved-capacity/h100-april",
+                "InstanceType": "ml.p5.48xlarge",
+                "TotalInstanceCount": 4,
+                "Status": "Active",
+            }
+        ],
+    }
+    found: dict[str, Any] = {
+        "sts:GetCallerIdentity": WHO,
+        "sagemaker:DescribeTrainingPlan": plan,
+        "sagemaker:SearchTrainingPlanOfferings": _offers,
+        "sagemaker:ExtendTrainingPlan": _extended,
+    }
+    return {**found, **{f"sagemaker:{name}": answer for name, answer in more.items()}}
+
+
+@dataclass
+class Runs:
+    """Runs the verb, and keeps what AWS was asked; what may be bought goes by a way of its own."""
+
+    folder: Path
+    file: str = FILE
+    asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    once: list[str] = field(default_factory=list)
+
+    def __call__(self, *words: str, aws: dict[str, Any] | None = None, typed: str = "") -> Result:
+        (self.folder / "environments").mkdir(exist_ok=True)
+        (self.folder / "environments" / "dev.yaml").write_text(self.file, encoding="utf-8")
+        answers = script() if aws is None else aws
+
+        def once(region: str, _account: str) -> Any:
+            self.once.append(region)
+            return opened(answers, self.asked)
+
+        way = Buying(open=lambda _region, _account: opened(answers, self.asked), once=once)
+        line = ["plans", "extend", "dev", "--project", str(self.folder), *words]
+        return CliRunner().invoke(cli.app, line, prog_name="hyperpod-cdk", obj=way, input=typed)
+
+    @property
+    def bought(self) -> list[str]:
+        """The offers that were bought."""
+        name = "sagemaker:ExtendTrainingPlan"
+        return [params["TrainingPlanExtensionOfferingId"] for each, params in self.asked if each == name]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runs:
+    return Runs(folder=tmp_path)
+
+
+def test_the_cheapest_comes_first_with_what_ends_without_it(run: Runs) -> None:
+    done = run()
+    assert (done.exit_code, done.stdout) == (
+        0,
+        (
+            "dev: 2 extensions on offer for 1 plan.\n"
+            "\n"
+            "plan h100-april is Active and ends at 2099-04-30 11:30 UTC\n"
+            "  its nodes leave at 2099-04-30 10:30 UTC; it can be extended until 2099-04-30\n"
+            "  10:30 UTC\n"
+            "  with it end h100: 4 nodes\n"
+            "  teams with quotas of its type: research: 4 nodes of ml.p5.48xlarge\n"
+            "days  per accelerator-hour  fee           then ends             offer\n"
+            # 24,192 USD for 4 nodes of 8 GPUs and 168 hours; 3,840 USD for 24 hours
+            "7     4.5000 USD            24192.00 USD  2099-05-07 11:30 UTC  tpeo-7\n"
+            "1     5.0000 USD            3840.00 USD   2099-05-01 11:30 UTC  tpeo-1\n"
+            "skipped jobs on the nodes: Kubernetes, which knows them, is not asked\n"
+        ),
+    )
+    assert (run.bought, run.once) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("words", "days"), [((), USUAL_DAYS), (("--days", "14"), (14,)), (("--days", "13..14,21,182"), (13, 14, 21, 182))]
+)
+def test_each_duration_is_a_call(run: Runs, words: tuple[str, ...], days: tuple[int, ...]) -> None:
+    run(*words)
+    name = "sagemaker:SearchTrainingPlanOfferings"
+    assert sorted(params["DurationHours"] // 24 for each, params in run.asked if each == name) == list(days)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("--days", "15"),
+            "--days: extensions are sold by the day up to 14 days and by the week from there to 182, got 15; take 21",
+        ),
+        (("--days", "183"), '--days: must be from 1 to 182, got "183"'),
+        (("--plan", "other"), '--plan: the environment has no plan "other"; it has h100-april'),
+        (("--confirm", "h100-april"), "--confirm is for --buy"),
+        (("--buy", "tpeo-7", "--format", "json"), "--format json asks nobody; add --confirm with the name of the plan"),
+        (
+            ("--buy", "tpeo-14", "--confirm", "h100-april"),
+            "--buy: tpeo-14 is none of the extensions that are on offer now; take one of the list",
+        ),
+        (
+            ("--buy", "tpeo-7", "--confirm", "h100"),
+            "--confirm: must name the plan that the extension is of, h100-april, got h100",
+        ),
+    ],
+)
+def test_what_is_refused_buys_nothing(run: Runs, words: tuple[str, ...], said: str) -> None:
+    done = run(*words)
+    assert (done.exit_code, done.stderr, run.bought) == (2, f"{said}\n", [])
+
+
+def test_every_duration_that_is_sold() -> None:
+    assert (DAYS[:14], DAYS[14:16], DAYS[-1], set(USUAL_DAYS) <= set(DAYS)) == (
+        tuple(range(1, 15)),
+        (21, 28),
+        182,
+        True,
+    )
+
+
+@pytest.mark.parametrize("typed", ["", "yes\n", "tpeo-7\n"])
+def test_only_the_plans_name_buys(run: Runs, typed: str) -> None:
+    done = run("--buy", "tpeo-7", typed=typed)
+    assert (done.exit_code, done.stdout.splitlines()[-1], run.bought) == (1, "Nothing was bought.", [])
+
+
+@pytest.mark.parametrize(("words", "typed"), [((), "h100-april\n"), (("--confirm", "h100-april"), "")])
+def test_one_is_bought_once(run: Runs, words: tuple[str, ...], typed: str) -> None:
+    done = run("--buy", "tpeo-7", *words, typed=typed)
+    assert (done.exit_code, run.bought, run.once) == (0, ["tpeo-7"], ["us-east-1"])
+    assert done.stdout.splitlines()[-1] == "dev: h100-april is extended: Pending, payment Pending."
+
+
+def test_a_purchase_as_json(run: Runs) -> None:
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", "--format", "json")
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, json.loads(extensions_schema_text()))
+    assert found["bought"] == {
+        "plan": "h100-april",
+        "offer": "tpeo-7",
+        "status": "Pending",
+        "payment": "Pending",
+        "problem": "",
+    }
+
+
+@pytest.mark.parametrize("answer", [DENIED, Fails("InternalFailure", "oops", 500), Fails("ResourceNotFound", "gone")])
+def test_a_purchase_that_is_not_answered_is_not_made_again(run: Runs, answer: Any) -> None:
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=script(ExtendTrainingPlan=answer))
+    assert (done.exit_code, run.bought) == (1, ["tpeo-7"])
+    assert (
+        "dev: Whether h100-april is extended is not known. Look before you try again: aws sagemaker"
+        f" describe-training-plan-extension-history --training-plan-arn {PLAN}\n"
+    ) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [("DescribeTrainingPlan", "plan h100-april"), ("SearchTrainingPlanOfferings", "extensions of h100-april by 1 day")],
+)
+def test_what_is_not_answered_is_skipped(run: Runs, call: str, what: str) -> None:
+    done = run("--days", "1", "--format", "json", aws=script(**{call: DENIED}))
+    found = json.loads(done.stdout)
+    assert (done.exit_code, found["passed"], found["skipped"][-1]["what"]) == (0, None, what)
+    assert run("--days", "1", "--strict", aws=script(**{call: DENIED})).exit_code == 1
+
+
+def test_no_plan_at_all(run: Runs) -> None:
+    run.file = FILE.replace("capacity: training_plan\n", "capacity: on_demand\n").replace(
+        f"      training_plan_arn: {PLAN}\n", ""
+    )
+    done = run()
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (2, "dev: it names no plan")
+
+
+def test_only_what_the_rights_of_the_verb_allow_is_asked(run: Runs) -> None:
+    run("--buy", "tpeo-7", "--confirm", "h100-april")
+    (verb,) = (each for each in VERBS if each.name == "plans extend")
+    assert {name for name, _ in run.asked} == set(verb.actions)
+
+
+def test_too_late(run: Runs) -> None:
+    aws = script()
+    aws["sagemaker:DescribeTrainingPlan"]["EndTime"] = datetime.now(UTC) + timedelta(minutes=59)
+    aws["sagemaker:SearchTrainingPlanOfferings"] = {"TrainingPlanOfferings": []}
+    done = run(aws=aws)
+    assert "it is too late to extend it" in " ".join(done.stdout.split())
+    assert "  no extension is on offer for these durations\n" in done.stdout
