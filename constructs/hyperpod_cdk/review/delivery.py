@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from hyperpod_cdk.review.attention import Found
 from hyperpod_cdk.review.model import Attention, ReasonKind
 from hyperpod_cdk.templates.assembly import Assembly, Stack
-from hyperpod_cdk.templates.deployment import comparable, is_usual, other_contents
+from hyperpod_cdk.templates.assets import Upload, other_contents, uploads
+from hyperpod_cdk.templates.deployment import comparable, is_usual
 
 _WHAT: Final = {
     "assumeRoleArn": "the role as which it is deployed",
@@ -31,6 +34,8 @@ def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
     found = [each for stack in head.stacks for each in _of_stack(base.by_name.get(stack.name), stack)]
     if base.folder is not None and head.folder is not None and base.stacks and head.stacks:
         found += [_under_one_name(head, name) for name in other_contents(base.folder, head.folder)]
+    if head.folder is not None and base.stacks and head.stacks:
+        found += _by_another_dockerfile(base, head, head.folder)
     return found
 
 
@@ -43,6 +48,35 @@ def _under_one_name(head: Assembly, name: str) -> Found:
         message=f"The asset {name} has another content under the name that it had. No template says so.",
     )
     return Found(item=item, kind=ReasonKind.ACCESS)
+
+
+def _by_another_dockerfile(base: Assembly, head: Assembly, top: Path) -> Iterator[Found]:
+    """Tell of images that 'cdk deploy' builds where it runs, by commands that nobody has read yet.
+
+    A tag that the base's templates name is in the repository, and is not built again.
+    """
+    known = json.dumps([stack.template for stack in base.stacks], default=str)
+    before = [] if base.folder is None else list(uploads(base.folder).values())
+    read = {_text_of(each) for each in before if each.dockerfile is not None}
+    places = {each.place for each in before}
+    for each in uploads(top).values():
+        if each.dockerfile is None or each.place in places or each.name in known or _text_of(each) in read:
+            continue
+        until = "a Dockerfile that the base has not" if base.folder else "a Dockerfile that is compared with nothing"
+        item = Attention(
+            effect=None,
+            about="access",
+            resource=head.environment or head.stacks[0].name,
+            property="dockerImages",
+            message=f"Docker builds the image {each.place} where 'cdk deploy' runs, by {until}: its commands run "
+            "there, with that machine's network. No template says so.",
+        )
+        yield Found(item=item, kind=ReasonKind.ACCESS)
+
+
+def _text_of(image: Upload) -> bytes:
+    file = image.path / (image.dockerfile or "")
+    return file.read_bytes() if file.is_file() else b""
 
 
 def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:

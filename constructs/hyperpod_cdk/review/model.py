@@ -433,6 +433,20 @@ class Fabric(Model):
     subjects: tuple[FabricSubject, ...] = ()
 
 
+class AssetChange(Model):
+    """Other code or files that a resource gets: of an upload, or of the folder that an image is built from."""
+
+    name: str
+    """The object's key or the image's tag."""
+    kind: Literal["files", "image"]
+    used_by: tuple[str, ...]
+    """``stack / name`` of the resources that get it."""
+    files: tuple[str, ...] | None = None
+    """What differs from what they had (``handler.py changes``), None where there is nothing to compare with."""
+    note: str = ""
+    """Why nothing is compared, or why nothing differs."""
+
+
 class Minutes(Model):
     """A range of minutes."""
 
@@ -522,6 +536,7 @@ class Report(Model):
     capacity: Capacity
     cost: Cost
     access: Access
+    assets: tuple[AssetChange, ...] = ()
     fabric: Fabric
     timeline: Timeline
     policy: Policy

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
 from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
+from hyperpod_cdk.review.changes.assets import changed_assets
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.delivery import changed_settings
@@ -112,6 +113,7 @@ def review(
         capacity=of_capacity,
         cost=of_cost,
         access=of_access,
+        assets=changed_assets(base, head, changes),
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hyperpod_cdk.file_reading import read_bytes
+from hyperpod_cdk.templates.assets import place_of
 
 ASSETS: Final = "cdk:asset-manifest"
 
@@ -148,7 +149,7 @@ def _refuse_another_template(folder: Path, key: str, template: str, url: str, ma
         _mapped(each.get("source"))
         for manifest in manifests
         for each in map(_mapped, _mapped(manifest.get("files")).values())
-        if any(url == _url(one) for one in _mapped(each.get("destinations")).values())
+        if any(url == place_of(one) for one in _mapped(each.get("destinations")).values())
     ]
     if not sources:
         raise DeploymentError(f"{said}: {url} is none of its assets")
@@ -181,51 +182,8 @@ def _unused(folder: Path, manifest: Mapping[str, Any], template: Mapping[str, An
         for asset in _mapped(manifest.get(kind)).values():
             for each in map(_mapped, _mapped(_mapped(asset).get("destinations")).values()):
                 name = str(each.get("objectKey") or each.get("imageTag") or "")
-                if name and _url(each) != url and not any(name in one for one in texts):
+                if name and place_of(each) != url and not any(name in one for one in texts):
                     yield name
-
-
-def other_contents(base: Path, head: Path) -> list[str]:
-    """Give the names under which both assemblies upload files whose content differs, sorted.
-
-    CDK names most assets by a fingerprint of their content, but an app may choose any name, and which files and options
-    a fingerprint is made of no assembly tells: so contents are compared, not names recomputed.
-    """
-    old, new = _uploads(base), _uploads(head)
-    return sorted(name for name, file in new.items() if name in old and not _is_same(old[name], file))
-
-
-def _uploads(top: Path) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for manifest in sorted(top.rglob("*.assets.json")):
-        try:
-            files = _mapped(_mapped(json.loads(read_bytes(manifest, most=_MOST_BYTES))).get("files"))
-        except (OSError, ValueError, RecursionError):
-            continue
-        for asset in files.values():
-            path = manifest.parent / str(_mapped(_mapped(asset).get("source")).get("path", ""))
-            if path.resolve().is_relative_to(top.resolve()):
-                names = map(_url, _mapped(_mapped(asset).get("destinations")).values())
-                found |= dict.fromkeys(names, path)
-    return found
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    """Whether two files or folders hold the same; a link is what it leads to, as in the archive that is uploaded."""
-    if one.is_dir() and other.is_dir():
-        names = {each.name for each in one.iterdir()}
-        return names == {each.name for each in other.iterdir()} and all(
-            _is_same(one / name, other / name) for name in names
-        )
-    if not (one.is_file() and other.is_file()):
-        # also a link that leads nowhere
-        return not one.exists() and not other.exists()
-    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
-
-
-def _url(destination: object) -> str:
-    each = _mapped(destination)
-    return f"s3://{each.get('bucketName')}/{each.get('objectKey')}"
 
 
 def _text(value: object) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hyperpod_cdk.review.model import (
     Access,
+    AssetChange,
     Attention,
     BlastRadius,
     Capacity,
@@ -68,6 +69,10 @@ SAID_ONCE = 3
 """From so many changes on, a cause that they all have is said above them, and not with each."""
 
 
+MOST_FILES = 12
+"""So many files of an asset are named; the JSON names all."""
+
+
 MOST_UNPRICED = 3
 """So many things without a price are named beside the known part of the cost."""
 
@@ -79,6 +84,7 @@ def page(report: Report) -> Page:
         _capacity(report.capacity),
         _cost(report.cost),
         _access(report.access),
+        *_assets(report.assets),
         _fabric(report.fabric),
         _timeline(report.timeline, ends_early=_is_refused(report.blast_radius)),
         _policy(report.policy),
@@ -468,6 +474,26 @@ def _access(access: Access) -> Section:
         blocks.append(_table("Network reach", ("change", "what reaches what", "where"), rows))
     blocks += _listing("Notes", access.notes)
     return Section("access", "Access", tuple(lead), tuple(blocks), len(access.grants) + len(access.reach))
+
+
+def _assets(assets: Sequence[AssetChange]) -> Iterator[Section]:
+    """Give no section where no resource gets other files: most changes are of the templates alone."""
+    if not assets:
+        return
+    rows = [
+        Row((_say(each.kind), _codes(each.used_by), _codes(_few(each.files or ())) if each.files else _say(each.note)))
+        for each in assets
+    ]
+    lead = (
+        f"{counted(len(assets), 'asset')} that resources get anew. Which rights the code has, the part on access says."
+    )
+    table = _table("Files", ("what", "which resources get it", "what differs"), rows)
+    yield Section("assets", "Code and files", _say(lead), (table,), len(assets))
+
+
+def _few(files: Sequence[str]) -> list[str]:
+    more = len(files) - MOST_FILES
+    return list(files) if more <= 1 else [*files[:MOST_FILES], f"{more} more"]
 
 
 def _flags(change: str, *flags: tuple[str, bool]) -> Cell:

@@ -1,0 +1,91 @@
+"""Which resources get other code or files than they had, and which files of them differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hyperpod_cdk.review.model import AssetChange
+from hyperpod_cdk.review.nouns import count
+from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.assets import Upload, differing_files, number_of_files, other_contents, uploads
+from hyperpod_cdk.templates.difference import ResourceChange
+
+_DEPLOYED: Final = "what is deployed lies in the account, and is not read"
+_SAME: Final = "the same files, under another name or made with other options"
+
+
+def changed_assets(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> tuple[AssetChange, ...]:
+    """Give the assets of the head that resources get anew, in the order of the changes, each once.
+
+    A template names an asset by its key alone; here its files are compared with those of the asset that the same
+    property named before. Without a base, or without an assembly of the head, there is nothing to tell.
+    """
+    if head.folder is None or not base.stacks:
+        return ()
+    new = _by_name(head)
+    old = _by_name(base)
+    pairs: dict[tuple[str | None, str, bool], list[str]] = {}
+    for change in changes:
+        if change.after is not None:
+            resource = f"{change.after.stack} / {change.after.name}"
+            for pair in _pairs(change, old, new):
+                users = pairs.setdefault(pair, [])
+                if resource not in users:
+                    users.append(resource)
+    if base.folder is not None:
+        for place in other_contents(base.folder, head.folder):
+            name = uploads(head.folder)[place].name
+            pairs.setdefault((name, name, False), []).extend(_users(head, name))
+    return tuple(
+        _told(None if was is None else old[was], new[will], users, is_read=is_new or base.folder is not None)
+        for (was, will, is_new), users in pairs.items()
+    )
+
+
+def _told(old: Upload | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
+    files = None if old is None else tuple(differing_files(old.path, new.path))
+    note = ""
+    if files is None:
+        held = count(number_of_files(new.path), "file")
+        note = f"{held}, and none until now" if is_read else f"{held}, not compared: {_DEPLOYED}"
+    elif not files:
+        note = _SAME
+    kind = "files" if new.dockerfile is None else "image"
+    return AssetChange(name=new.name, kind=kind, used_by=tuple(users), files=files, note=note)
+
+
+def _pairs(
+    change: ResourceChange, old: Mapping[str, Upload], new: Mapping[str, Upload]
+) -> Iterator[tuple[str | None, str, bool]]:
+    """Give (name until now, name from now on, whether the resource is new) of each asset that a resource gets."""
+    if change.before is None:
+        properties = {} if change.after is None else change.after.properties
+        yield from ((None, name, True) for name in _named(properties, new))
+        return
+    for each in change.properties:
+        text = _text(each.before)
+        fresh = [name for name in _named(each.after, new) if name not in text]
+        gone = [name for name in _named(each.before, old) if name not in _text(each.after)]
+        # of a list that gets longer nobody can tell which one is another's successor
+        for place, name in enumerate(fresh):
+            yield (gone[place] if len(gone) == len(fresh) else None), name, False
+
+
+def _users(side: Assembly, name: str) -> list[str]:
+    return [f"{each.stack} / {each.name}" for each in side.resources() if name in _text(each.properties)]
+
+
+def _by_name(side: Assembly) -> dict[str, Upload]:
+    return {} if side.folder is None else {each.name: each for each in uploads(side.folder).values() if each.name}
+
+
+def _named(value: Any, assets: Mapping[str, Upload]) -> list[str]:
+    """Give the assets that a value names, in their order there."""
+    text = _text(value)
+    return sorted((name for name in assets if name in text), key=text.index)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, default=str)

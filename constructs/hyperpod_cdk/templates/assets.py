@@ -1,0 +1,153 @@
+"""What 'cdk deploy' uploads or builds beside the templates: files, folders, and the folders of images."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hyperpod_cdk.file_reading import read_bytes
+
+_MOST_BYTES: Final = 16 * 2**20
+_MOST_MEMBERS: Final = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """A file or folder of an assembly, or of an image the folder that it is built from and the name of its Dockerfile.
+
+    ``place`` is where it goes, with its name there: ``s3://bucket/key``, ``repository:tag``.
+    """
+
+    place: str
+    path: Path
+    dockerfile: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which resources refer to it: an object's key, an image's tag."""
+        return self.place.removeprefix("s3://").partition("/" if self.dockerfile is None else ":")[2]
+
+
+def uploads(top: Path) -> dict[str, Upload]:
+    """Give what an assembly uploads and builds, by the place where it goes; ``top`` is the whole assembly.
+
+    A manifest that cannot be read, and what lies outside of the assembly, is left out: ``deployment`` refuses both.
+    """
+    found: dict[str, Upload] = {}
+    for file in sorted(top.rglob("*.assets.json")):
+        try:
+            manifest = _mapped(json.loads(read_bytes(file, most=_MOST_BYTES)))
+        except (OSError, ValueError, RecursionError):
+            continue
+        for kind, path_of in (("files", "path"), ("dockerImages", "directory")):
+            for asset in _mapped(manifest.get(kind)).values():
+                source = _mapped(_mapped(asset).get("source"))
+                path = file.parent / str(source.get(path_of, ""))
+                dockerfile = str(source.get("dockerFile") or "Dockerfile") if kind == "dockerImages" else None
+                if not path.resolve().is_relative_to(top.resolve()):
+                    continue
+                for place in map(place_of, _mapped(_mapped(asset).get("destinations")).values()):
+                    found[place] = Upload(place=place, path=path, dockerfile=dockerfile)
+    return found
+
+
+def place_of(destination: object) -> str:
+    """Give where a manifest's destination is: the address of an object, or a repository with the tag of an image."""
+    each = _mapped(destination)
+    if "imageTag" in each:
+        return f"{each.get('repositoryName')}:{each['imageTag']}"
+    return f"s3://{each.get('bucketName')}/{each.get('objectKey')}"
+
+
+def other_contents(base: Path, head: Path) -> list[str]:
+    """Give the places to which both assemblies upload something whose content differs, sorted.
+
+    CDK names most assets by a fingerprint of their content, but an app may choose any name, and which files and options
+    a fingerprint is made of no assembly tells: so contents are compared, not names recomputed.
+    """
+    old, new = uploads(base), uploads(head)
+    return sorted(place for place, each in new.items() if place in old and not _is_same(old[place].path, each.path))
+
+
+def differing_files(old: Path, new: Path) -> list[str]:
+    """Give what differs between two files or folders, each with what becomes of it: ``handler.py changes``.
+
+    Files are named by their path in the folder, or in the archive that a ``.zip`` is, and a lone file is ``it``. Where
+    the files are the same there is nothing: what is made of them is made with other options.
+    """
+    was, will = dict(_contents(old)), dict(_contents(new))
+    found = [
+        f"{name or 'it'} {'is new' if name not in was else 'goes' if name not in will else 'changes'}"
+        for name in sorted(was.keys() | will.keys())
+        if was.get(name) != will.get(name)
+    ]
+    # members of an archive that are all the same, in an archive that is not
+    return found or ([] if _is_same(old, new) else ["it changes"])
+
+
+def number_of_files(top: Path) -> int:
+    """Give how many files a folder holds, of a file one."""
+    return sum(1 for _ in _contents(top))
+
+
+def _contents(top: Path) -> Iterator[tuple[str, object]]:
+    """Give the files of a folder by name, each with something that is equal where the content is."""
+    if top.is_file():
+        members = list(_members(top)) if top.suffix == ".zip" else []
+        yield from members or [("", _Content(top))]
+        return
+    for where, folders, files in os.walk(top):
+        for name in (*folders, *files):
+            file = Path(where, name)
+            path = file.relative_to(top).as_posix()
+            if file.is_symlink():
+                # what a link leads to inside of the folder is told of under its own name
+                yield path, (str(file.readlink()), _Content(file) if file.is_file() else None)
+            elif file.is_file():
+                yield path, _Content(file)
+
+
+def _members(archive: Path) -> Iterator[tuple[str, object]]:
+    """Give the members of an archive by name, without unpacking any; nothing of what is none, or holds too many."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            members = opened.infolist()
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return
+    if len(members) <= _MOST_MEMBERS:
+        yield from ((each.filename, (each.CRC, each.file_size)) for each in members)
+
+
+class _Content:
+    """A file that is equal to another one of the same bytes; it is read where the sizes are the same."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Content) and _is_same(self._file, other._file)
+
+    def __hash__(self) -> int:
+        return hash(self._file.stat().st_size)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two files or folders hold the same; a link is what it leads to, as in the archive that is uploaded."""
+    if one.is_dir() and other.is_dir():
+        names = {each.name for each in one.iterdir()}
+        return names == {each.name for each in other.iterdir()} and all(
+            _is_same(one / name, other / name) for name in names
+        )
+    if not (one.is_file() and other.is_file()):
+        # also a link that leads nowhere
+        return not one.exists() and not other.exists()
+    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+
+
+def _mapped(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,92 @@
+"""What an assembly uploads is found by the place where it goes, and compared file by file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hyperpod_cdk.templates.assets import differing_files, number_of_files, uploads
+
+
+def folder(top: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text, encoding="utf-8")
+    return top
+
+
+def archive(file: Path, members: dict[str, str], *, comment: bytes = b"") -> Path:
+    with zipfile.ZipFile(file, "w") as opened:
+        for name, text in members.items():
+            # the date is the member's own, which two archives of the same files need not share
+            opened.writestr(zipfile.ZipInfo(name), text)
+        opened.comment = comment
+    return file
+
+
+A, B = {"index.py": "a", "lib/x.py": "x"}, {"index.py": "b", "lib/x.py": "x"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (A, A, []),
+        (A, B, ["index.py changes"]),
+        (A, {"index.py": "a"}, ["lib/x.py goes"]),
+        ({"index.py": "a"}, A, ["lib/x.py is new"]),
+        (A, {"index.py": "bb", "lib/y.py": "x"}, ["index.py changes", "lib/x.py goes", "lib/y.py is new"]),
+    ],
+)
+def test_files_that_differ(tmp_path: Path, old: dict[str, str], new: dict[str, str], said: list[str]) -> None:
+    assert differing_files(folder(tmp_path / "a", old), folder(tmp_path / "b", new)) == said
+    assert differing_files(archive(tmp_path / "a.zip", old), archive(tmp_path / "b.zip", new)) == said
+
+
+def test_what_a_link_leads_to_is_part_of_it(tmp_path: Path) -> None:
+    old, new = folder(tmp_path / "a", A), folder(tmp_path / "b", A)
+    for top, target in ((old, "index.py"), (new, "lib/x.py")):
+        (top / "link").symlink_to(target)
+        (top / "loop").symlink_to(".")
+    assert differing_files(old, new) == ["link changes"]
+
+
+def test_one_file_is_it_and_so_is_an_archive_that_no_member_tells_apart(tmp_path: Path) -> None:
+    one, other = folder(tmp_path, {"a.py": "1", "b.py": "2"}) / "a.py", tmp_path / "b.py"
+    assert differing_files(one, one) == []
+    assert differing_files(one, other) == ["it changes"]
+    same = archive(tmp_path / "a.zip", A), archive(tmp_path / "b.zip", A, comment=b"x")
+    assert differing_files(*same) == ["it changes"]
+    broken = folder(tmp_path, {"c.zip": "no archive"}) / "c.zip"
+    assert differing_files(broken, same[0]) == ["it goes", "index.py is new", "lib/x.py is new"]
+    assert [number_of_files(each) for each in (one, same[0], broken)] == [1, 2, 1]
+
+
+def test_uploads_and_images_by_the_place_where_they_go(tmp_path: Path) -> None:
+    manifest: dict[str, Any] = {
+        "files": {
+            "a": {"source": {"path": "asset.a"}, "destinations": {"it": {"bucketName": "b", "objectKey": "k/a.zip"}}},
+            "out": {"source": {"path": "../../x"}, "destinations": {"it": {"bucketName": "b", "objectKey": "out"}}},
+        },
+        "dockerImages": {
+            "i": {
+                "source": {"directory": "asset.i", "dockerFile": "Other"},
+                "destinations": {"it": {"repositoryName": "r", "imageTag": "t"}},
+            }
+        },
+    }
+    top = tmp_path / "top"
+    (top / "inner").mkdir(parents=True)
+    (top / "inner" / "dev.assets.json").write_text(json.dumps(manifest).replace("asset.", "../asset."))
+    (top / "half.assets.json").write_text("{")
+
+    # neither what lies outside of the assembly nor a manifest that is half-written
+    found = uploads(top)
+
+    assert {place: (each.name, each.path.name, each.dockerfile) for place, each in found.items()} == {
+        "s3://b/k/a.zip": ("k/a.zip", "asset.a", None),
+        "r:t": ("t", "asset.i", "Other"),
+    }
