@@ -169,7 +169,7 @@ def test_a_value_that_is_not_known_is_never_taken_for_harmless(when: str) -> Non
         for each in {row.path for row in rows if row.path[-1:] == tuple(path.split("."))[-1:]}:
             found = updates.update(resource_type, each, object(), 1)
             assert found is not None
-            assert found.effect in ("unknown", "nodes interrupted")
+            assert found.effect in ("unknown", "nodes interrupted") or found.interrupts
 
 
 @pytest.mark.parametrize("group", ["InstanceGroups", "RestrictedInstanceGroups"])
@@ -319,3 +319,56 @@ def steps_of(path: str) -> tuple[str, ...]:
 
 def circumstances_of(also: str) -> frozenset[str]:
     return frozenset(also.split(", ")) if also else frozenset()
+
+
+TABLES_SAID: dict[str, list[list[Any]]] = yaml.load(
+    (Path(__file__).parent / "update_tables.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
+
+
+def test_what_the_smaller_tables_say() -> None:
+    """Each is held against what stands apart from it, row by row: none can come, go or say less unseen."""
+    stateful = {
+        resource_type: [each.holds, updates.costs_money(resource_type), each.deleted]
+        for resource_type, each in updates.STATEFUL.items()
+    }
+    said: dict[str, dict[Any, Any]] = {
+        "kinds": dict(updates._KINDS),
+        "outputs": {key: [".".join(path) for path in paths] for key, paths in updates._OUTPUTS.items()},
+        "stateful": {key: [*known, _begins(deleted)] for key, (*known, deleted) in stateful.items()},
+        "names": {row["type"]: row["properties"] for row in _data.load("updates")["names"]},
+        "protections": {key: [each.name, each.value] for key, each in updates.PROTECTIONS.items()},
+        "on_replacement": {key: _begins(each.sentence) for key, each in updates.ON_REPLACEMENT.items()},
+        "made_anew_without_harm": {key: _begins(each.sentence) for key, each in updates.MADE_ANEW.items()},
+        "shapes": {key: _begins(each.sentence) for key, each in updates.SHAPES.items()},
+    }
+    assert said.keys() == TABLES_SAID.keys()
+    for table, rows in TABLES_SAID.items():
+        keys = [(row[0], row[1]) if table == "outputs" else row[0] for row in rows]
+        values = [row[2] if table == "outputs" else row[1:] if len(row) > 2 else row[1] for row in rows]
+        assert said[table] == dict(zip(keys, values, strict=True)), table
+
+
+def _begins(sentence: str) -> str:
+    return " ".join(sentence.split()[:5])
+
+
+def test_no_row_of_the_smaller_tables_says_what_would_hold_without_it() -> None:
+    """Of the tables beside which something else answers: the kind of a whole service, the name in a schema."""
+    kinds = dict(updates._KINDS)
+    assert [
+        name
+        for name, kind in kinds.items()
+        if not name.endswith("*") and kinds.get(f"{name.rpartition('::')[0]}::*") == kind
+    ] == []
+    for row in _data.load("updates")["names"]:
+        rule = create_only.update_rule(row["type"])
+        assert rule is None or updates.name_of(row["type"]) != rule.name, row["type"]
+    for resource_type, attribute, paths in TABLES_SAID["outputs"]:
+        for path in paths:
+            assert updates.gives_another(resource_type, attribute, steps_of(path))
+            # the attribute is no property of that name, of which the table need say nothing
+            assert not create_only.overlap(steps_of(attribute), steps_of(path))
+    # what is left behind costs what its own row says, not what its price list does
+    for resource_type, _, costs, _ in TABLES_SAID["stateful"]:
+        assert updates.costs_money(resource_type) is costs

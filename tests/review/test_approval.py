@@ -33,6 +33,9 @@ from tests.review.judged import changed, judged, resource
 ROWS: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
+ON_OTHERS: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "acting_on_others.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 BLAST_RADIUS = (
     ReasonKind.REPLACEMENT,
     ReasonKind.DELETION,
@@ -74,6 +77,14 @@ def test_what_a_person_must_approve(row: dict[str, Any]) -> None:
     assert found.approval.startswith(
         "Needs approval by" if found.needs_approval else "Needs nobody's approval, because"
     )
+
+
+@pytest.mark.parametrize("row", ON_OTHERS, ids=lambda row: row["change"])
+def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None:
+    found = reviewed(side(row["before"]), side(row["after"])).verdict
+    assert row["source"]
+    assert (found.level.value, found.sentence.partition(" The policy finds ")[0]) == (row["level"], row["sentence"])
+    assert [f"{each.kind}: {each.sentence}" for each in found.needs_approval] == row["reasons"] != []
 
 
 def test_there_are_enough_of_them_and_enough_that_need_nobody() -> None:

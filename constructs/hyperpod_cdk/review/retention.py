@@ -65,6 +65,7 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "MultiAZ": ("true",),
     "SSEEnabled": ("true",),
     "ScanOnPush": ("true",),
+    "ScanType": ("ENHANCED",),
     "StorageEncrypted": ("true",),
     "TransitEncryptionEnabled": ("true",),
     "TransitEncryptionMode": ("required",),
@@ -102,6 +103,7 @@ Source of the hops: EC2 user guide, "Instance metadata options": with two, conta
 """
 
 _GUARDS: Final[dict[tuple[str, str], str]] = {
+    ("", "GuardrailPolicies"): "members of the channel may use all that its role permits",
     ("", "CodeSigningConfigArn"): "code is no longer checked for who signed it",
     ("LoggingConfiguration", "DestinationBucketName"): "requests are no longer logged",
     ("LoggingProperties", "BucketName"): "connections are no longer logged",

@@ -91,6 +91,13 @@ can be a command (a task's overrides, a document's parameters).
 
 _AS_ROOT: Final[Mapping[str, tuple[str, Mapping[str, frozenset[str]]]]] = {
     "AWS::AutoScaling::LaunchConfiguration": ("on its instances, as root", dict.fromkeys(_BOOT, _ALL)),
+    **{
+        f"AWS::CloudFormation::{kind}DefaultVersion": (
+            "wherever templates use the type",
+            dict.fromkeys(("VersionId", "TypeVersionArn", "VersionArn"), _ALL),
+        )
+        for kind in ("Hook", "Module", "Resource")
+    },
     "AWS::CodeDeploy::DeploymentGroup": ("on its instances, as root", {"Deployment": _ALL}),
     "AWS::EC2::Instance": ("on the instance, as root", {"UserData": _ALL}),
     "AWS::EC2::LaunchTemplate": ("on every instance that it starts, as root", {"LaunchTemplateData": _BOOT}),
@@ -124,6 +131,7 @@ _AS_ROOT: Final[Mapping[str, tuple[str, Mapping[str, frozenset[str]]]]] = {
         dict.fromkeys(("Name", "DocumentVersion", "Parameters", "Targets", "InstanceId"), _ALL),
     ),
     "AWS::SSM::Document": ("where it is run, as root", {"Content": _ALL, "Attachments": _ALL}),
+    "AWS::SSM::MaintenanceWindowTarget": ("on other nodes, by the window's tasks, as root", {"Targets": _ALL}),
     "AWS::SSM::MaintenanceWindowTask": (
         "on the nodes that it names, as root",
         dict.fromkeys(("TaskArn", "TaskInvocationParameters", "TaskParameters", "Targets"), _ALL),

@@ -37,6 +37,7 @@ _READ_AS_ENTRIES: Final = frozenset(
 )
 _WAYS_IN: Final[dict[str, str]] = {
     "AWS::Budgets::BudgetsAction": "applies policies, or stops instances, by itself once a budget is passed",
+    "AWS::CloudFormation::HookTypeConfig": "says what hooks look at, and whether they stop what they find",
     "AWS::CloudFormation::Stack": "makes what a template says that was not read",
     "AWS::CloudFormation::StackSet": "makes in other accounts or regions what a template says that was not read",
     "AWS::CodeStarConnections::Connection": "lets in whoever pushes to what it is connected with",
@@ -54,6 +55,8 @@ _WAYS_IN: Final[dict[str, str]] = {
     "AWS::EC2::VPCBlockPublicAccessExclusion": "takes a network out of the account's block of public access",
     "AWS::EC2::VPNConnection": "connects a network outside of AWS",
     "AWS::ECR::PullThroughCacheRule": "makes images of another registry look like the account's own",
+    "AWS::ElastiCache::User": "signs in to caches with the rights of its access string",
+    "AWS::ElastiCache::UserGroup": "says who signs in to caches",
     "AWS::IAM::OIDCProvider": "lets in whomever its issuer signs in, to every role that trusts it",
     "AWS::IAM::SAMLProvider": "lets in whomever its issuer signs in, to every role that trusts it",
     "AWS::IdentityStore::GroupMembership": "gives a user all that a group is assigned",
@@ -61,6 +64,8 @@ _WAYS_IN: Final[dict[str, str]] = {
     "AWS::LakeFormation::DataLakeSettings": "says who administers the data lake",
     "AWS::LakeFormation::Permissions": "gives rights in the data lake",
     "AWS::LakeFormation::PrincipalPermissions": "gives rights in the data lake",
+    "AWS::MemoryDB::ACL": "says who signs in to clusters",
+    "AWS::MemoryDB::User": "signs in to clusters with the rights of its access string",
     "AWS::OpenSearchServerless::AccessPolicy": "says who reads and writes the data of collections",
     "AWS::Route53Resolver::ResolverRule": "sends questions for names elsewhere",
     "AWS::Route53Resolver::ResolverRuleAssociation": "sends questions for names elsewhere",
@@ -108,6 +113,8 @@ _OPENS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Properties, of whatever type, whose value opens something: an instance, a database, a function, an image."""
 _OPENS_IN: Final[dict[tuple[str, str], tuple[tuple[str, ...], str]]] = {
+    ("AWS::CodeBuild::Project", "PrivilegedMode"): (("true",), "its builds run privileged"),
+    ("AWS::CodeBuild::Project", "Webhook"): (("true",), "who pushes starts its builds"),
     ("AWS::FSx::Volume", "Clients"): (("*",), "every address that reaches it may mount it"),
     **{
         ("AWS::S3::AccessPoint", name): (("false",), f"{name} is false")
