@@ -379,6 +379,15 @@ _NOT_KNOWN = (
     "InstanceGroups[h100].ThreadsPerCore 1: Perhaps, since it is not known: An update that leaves it out resets it; "
     "what that does to running nodes is not documented (that leaving it out resets it is an observation of others)."
 )
+_SOFTWARE = (
+    "InstanceGroups[h100].ImageReleaseVersion 1.0.0 -> 1.1.0: Another release is installed with UpdateClusterSoftware: "
+    "nodes go down, their root volumes are replaced, jobs are not drained."
+)
+_IMAGE = (
+    "InstanceGroups[h100].ImageId ami-1 -> ami-2: Another image is installed as a software update is: nodes go down "
+    "and their root volumes are replaced (whether CloudFormation updates running nodes to another ImageId, or only new "
+    "ones get it, is not documented: taken as interrupting)."
+)
 _GONE = "A group that is left out is deleted with its nodes and all that is on their volumes."
 
 
@@ -412,6 +421,15 @@ _GONE = "A group that is left out is deleted with its nodes and all that is on t
             _of_groups(_H100),
             (_NOT_KNOWN,),
             id="nobody knows",
+        ),
+        pytest.param(
+            _of_groups(_H100, ImageReleaseVersion="1.0.0"),
+            _of_groups(_H100, ImageReleaseVersion="1.1.0"),
+            (_SOFTWARE,),
+            id="a software update",
+        ),
+        pytest.param(
+            _of_groups(_H100, ImageId="ami-1"), _of_groups(_H100, ImageId="ami-2"), (_IMAGE,), id="another image"
         ),
     ],
 )
