@@ -17,7 +17,7 @@ from hyperpod_cdk.common.acknowledgments import acknowledge_log_group, ignore_in
 
 @pytest.fixture
 def stack() -> cdk.Stack:
-    return cdk.Stack(cdk.App(), "foreign")
+    return cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign")
 
 
 def skipped(stack: cdk.Stack) -> dict[str, list[dict[str, str]]]:

@@ -201,6 +201,7 @@ def test_a_foundation_that_the_quotas_cannot_hold_ends_before_anything_slow_or_e
         assert " needs 1 VPC while others use 1, quota " in vpcs
 
 
+@pytest.mark.examples
 def test_a_foundation_that_the_quotas_hold_is_made(project: Path, foundation: tuple[Path, Synthesized]) -> None:
     assembly, synthesized = foundation
     with embedded(load_document(None, project / ENVIRONMENTS["prod"]), is_hurried=True) as aws:
