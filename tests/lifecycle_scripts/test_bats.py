@@ -19,6 +19,8 @@ import pytest
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*.bats"))
+LONG = ("lustre", "lustre_over_efa")
+"""What takes longest beside on_create.bats, which runs these steps too; `make examples` runs them one by one."""
 NAMESPACES = ["unshare", "--user", "--map-root-user", "--mount"]
 
 
@@ -58,7 +60,10 @@ def report(done: subprocess.CompletedProcess[str]) -> tuple[int, list[str]]:
     return (int(planned[1]) if len(oks) == int(planned[1]) else len(oks)), [*others, *done.stderr.splitlines()]
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=[pytest.mark.examples] * (file.stem in LONG), id=file.stem) for file in FILES],
+)
 def test_bats(file: Path, project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     done = run_bats(project, file, namespaces=mounts_are_ours(tmp_path_factory.mktemp("namespace")))
 

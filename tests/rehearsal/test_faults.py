@@ -15,6 +15,7 @@ from tests.support.faults import CREATION, DELETION, ROLLBACK, UPDATE, living, s
 SEED = 13
 
 
+@pytest.mark.examples
 @pytest.mark.timeout(600)
 def test_deploying_again_is_enough(tmp_path: Path) -> None:
     with living(PROJECT / ENVIRONMENTS["shared"], tmp_path) as (life, faults):

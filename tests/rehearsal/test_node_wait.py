@@ -14,6 +14,8 @@ from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.rehearsal.test_examples import Life, living
 from tests.support.assembly import shipped
 
+pytestmark = pytest.mark.examples
+
 SLOW_SECONDS = 100
 """Two seconds with the hurried clock: longer than it takes from the cluster to the wait."""
 
@@ -34,7 +36,6 @@ def account(assemblies: Path, **nodes: Any) -> dict[str, Any]:
     return {**satisfying(shipped(assemblies, "prod").environment), "nodes": nodes}
 
 
-@pytest.mark.examples
 def test_slow_nodes_are_waited_for_and_missing_ones_are_told(assemblies: Path, tmp_path: Path) -> None:
     document = account(assemblies, system={"delay_seconds": SLOW_SECONDS}, h100={"never": "all"})
     with living(shipped(assemblies, "prod"), document, tmp_path) as life:

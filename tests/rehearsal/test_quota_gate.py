@@ -231,6 +231,7 @@ def test_it_is_asked_again_when_more_is_needed(others: Account, bare: tuple[Path
     assert others.delete("bare") == "DELETE_COMPLETE"
 
 
+@pytest.mark.examples
 def test_taking_an_update_back_is_never_refused(others: Account, bare: tuple[Path, Template]) -> None:
     assert others.create("bare", bare[1]) == "CREATE_COMPLETE"
     # by now the three VPCs that were granted at first would not fit any more

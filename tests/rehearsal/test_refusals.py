@@ -22,6 +22,9 @@ from hyperpod_cdk_rehearsal.embedded.operations import service_error
 from hyperpod_cdk_rehearsal.process import EmbeddedAws
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped
 
+pytestmark = pytest.mark.examples
+"""Each of them needs prod deployed; what a service refuses by itself stands in rehearsal/tests."""
+
 Template = dict[str, Any]
 Edit = Callable[[Template], None]
 Step = str | int

@@ -27,6 +27,7 @@ def assembly() -> Path:
     return Path(app["app"].synth().directory)
 
 
+@pytest.mark.examples
 def test_it_makes_a_whole_cluster(assembly: Path) -> None:
     resources = json.loads((assembly / "Training.template.json").read_text(encoding="utf-8"))["Resources"]
     (cluster,) = [each for each in resources.values() if each["Type"] == "AWS::SageMaker::Cluster"]

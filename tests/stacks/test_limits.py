@@ -14,6 +14,8 @@ from hyperpod_cdk.config import load_environment
 from tests.support.assembly import Synthesized, synthesized_once
 from tests.support.largest import FILE_SYSTEMS, GROUPS, TEAMS, largest_environment
 
+pytestmark = pytest.mark.examples
+
 # CloudFormation quotas, VPC quota "rules per security group", IAM and STS character quotas
 RESOURCES, BODY_BYTES, OUTPUTS, PARAMETERS, NAME = 500, 1_000_000, 200, 200, 255
 RULES_PER_GROUP = 60

@@ -287,6 +287,7 @@ def extracted(package: Path, member: str, target: Path) -> Path:
     return target / member
 
 
+@pytest.mark.examples
 class TestBucketDeployment:
     @pytest.fixture
     def deployment(
