@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hyperpod_cdk.config import Environment
-    from hyperpod_cdk.living.model import Action, NodeLogs, Nodes, NodeWork
+    from hyperpod_cdk.living.model import Action, NodeLogs, Nodes, NodesDescribed, NodeWork
     from hyperpod_cdk.review.deployed import Api
 
 app = typer.Typer(
@@ -292,7 +292,7 @@ def _cluster(
         raise typer.Exit(USAGE) from None
 
 
-def _print(found: Nodes | NodeLogs, text: str, output: Format) -> None:
+def _print(found: Nodes | NodesDescribed | NodeLogs, text: str, output: Format) -> None:
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
 
     if output is Format.JSON:

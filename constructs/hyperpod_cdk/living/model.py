@@ -217,10 +217,17 @@ class Nodes(Model):
     skipped: tuple[Unread, ...] = ()
 
 
-class NodesDescribed(Nodes):
+class NodesDescribed(Model):
     """Nodes that were asked for by name."""
 
+    environment: str
+    cluster: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """As of ``Nodes``."""
     nodes: tuple[NodeDetails, ...] = ()
+    skipped: tuple[Unread, ...] = ()
 
 
 Action = Literal["replace", "reboot", "check"]
