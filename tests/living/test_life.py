@@ -114,11 +114,12 @@ def test_a_node_is_replaced_and_rebooted(tmp_path: Path, monkeypatch: pytest.Mon
             return {each.id: each.status for each in found.nodes}
 
         def until(wanted: Callable[[dict[str, str]], bool]) -> dict[str, str]:
+            found = nodes()
             for _ in range(300):
-                found = nodes()
                 if wanted(found):
                     return found
                 time.sleep(0.05)
+                found = nodes()
             raise AssertionError(found)
 
         def do(action: Action, name: str) -> NodeWork:
