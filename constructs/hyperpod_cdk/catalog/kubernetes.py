@@ -49,6 +49,35 @@ DEFAULT: str = _data.load("kubernetes")["default"]
 """The version a new environment gets."""
 
 
+ROLLBACK_DAYS: int = _data.load("kubernetes")["rollback"]["days"]
+"""How many days after its upgrade EKS takes a control plane back, by one minor version."""
+
+IMAGE_SUPPORT: str = _data.load("kubernetes")["images"]["support"]
+"""How long AWS supports a release of the HyperPod AMI."""
+
+
+def image_releases(version: str, architecture: str) -> tuple[str, ...]:
+    """Give the releases of the HyperPod AMI that are known for a minor version and ``x86_64`` or ``arm64``, oldest first.
+
+    The table begins in July 2026: an older release is not in it.
+    """
+    rows = _data.load("kubernetes")["images"]["releases"]
+    return tuple(row[architecture][version] for row in rows if version in row.get(architecture, {}))
+
+
+def is_image_of_others(release: str, version: str, architecture: str) -> bool:
+    """Say whether a release is known, but for other minor versions or another architecture only.
+
+    Never of 1.0 to 1.3, of which releases have come out for new versions of Kubernetes after they had for older ones.
+    """
+    number = _number(release)
+    if number is None or number < (1, 4):
+        return False
+    rows = _data.load("kubernetes")["images"]["releases"]
+    known = {each for row in rows for of in ("x86_64", "arm64") for each in row[of].values()}
+    return release in known and release not in image_releases(version, architecture)
+
+
 def reserved_vcpu(vcpu: float) -> float:
     """Give the vCPUs that kubelet, the system and add-ons keep of a node with ``vcpu``: an estimate of AWS's."""
     return _reserved("vcpu", vcpu)
@@ -167,6 +196,12 @@ def _advice(version: str, *, on: date, key: str) -> str:
     if better == version:
         return "this is the newest version known here, look for a newer hyperpod-cdk"
     return step_to(better, version, key=key)
+
+
+def is_newer(version: str, other: str) -> bool:
+    """Say whether a version such as ``1.35`` comes after another one; False where either is none."""
+    here, there = _number(version), _number(other)
+    return here is not None and there is not None and here > there
 
 
 def minors_to(newer: str, version: str) -> list[str]:

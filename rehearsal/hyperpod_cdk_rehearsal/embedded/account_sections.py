@@ -19,6 +19,9 @@ def _addon_version(text: str) -> str:
     raise PydanticCustomError("addon_version", 'must be {describes}, such as {example}, got "{got}"', told)
 
 
+AddonVersions = tuple[Annotated[str, AfterValidator(_addon_version)], ...]
+
+
 class Section(BaseModel):
     """One mapping of the account file; a key that it does not know is refused."""
 
@@ -91,12 +94,14 @@ class KubernetesOffer(Section):
 
     ``versions`` maps a Kubernetes version to its status, or to ``gone`` where EKS no longer lists it. ``addons`` maps
     an add-on to its versions, the newest first and the first the default; an empty list: EKS has no such add-on.
+    ``addons_for`` maps a Kubernetes version to such a map, which counts before ``addons`` for it.
     ``api`` is what the API servers of clusters with a public endpoint do with whoever asks them. ``webhook_seconds`` is
     how long after its add-on is ACTIVE a webhook of Kueue or cert-manager begins to answer.
     """
 
     versions: Mapping[str, Literal["STANDARD_SUPPORT", "EXTENDED_SUPPORT", "UNSUPPORTED", "gone"]] = {}
-    addons: Mapping[str, tuple[Annotated[str, AfterValidator(_addon_version)], ...]] = {}
+    addons: Mapping[str, AddonVersions] = {}
+    addons_for: Mapping[str, Mapping[str, AddonVersions]] = {}
     api: Literal["unreachable", "answers", "unknown_caller", "forbidden"] = "unreachable"
     webhook_seconds: Annotated[float, Field(ge=0)] = 1.0
 

@@ -400,6 +400,49 @@ class TestAddons:
             world.client("eks").create_addon, clusterName="prod-eks", addonName="vpc-cni", addonVersion="1.20.4"
         ) == ("InvalidParameterException", "Addon version specified is not supported: 1.20.4")
 
+    @pytest.mark.parametrize(
+        ("version", "fits"),
+        [
+            ("v1.35.0-eksbuild.2", False),
+            ("v1.34.1-eksbuild.2", True),
+            ("v1.31.13-eksbuild.2", True),
+            ("v1.30.14-eksbuild.8", False),
+        ],
+    )
+    def test_kube_proxy_follows_the_skew_policy(self, world: Any, refusal: Any, version: str, fits: bool) -> None:  # noqa: FBT001 - table
+        world.make_eks()
+        create = world.client("eks").create_addon
+        wanted = {"clusterName": "prod-eks", "addonName": "kube-proxy", "addonVersion": version}
+        if fits:
+            create(**wanted)
+            return
+        assert refusal(create, **wanted) == (
+            "InvalidParameterException",
+            f"Addon version specified is not supported: {version}",
+        )
+
+    def test_an_account_says_which_versions_fit_which_kubernetes(self, world: Any, refusal: Any) -> None:
+        old, new = "v1.12.4-eksbuild.1", "v1.14.2-eksbuild.4"
+        world.account_file(
+            kubernetes={"addons_for": {"1.34": {"coredns": [old]}, "1.35": {"coredns": [new, old]}, "1.36": {"coredns": []}}}
+        )
+        world.make_eks()
+        assert install(world, "coredns")["addonVersion"] == old
+        eks = world.client("eks")
+        update = {"clusterName": "prod-eks", "addonName": "coredns", "addonVersion": new}
+        said = ("InvalidParameterException", f"Addon version specified is not supported: {new}")
+        assert refusal(eks.update_addon, **update) == said
+        eks.update_cluster_version(name="prod-eks", version="1.35")
+        world.settle()
+        eks.update_addon(**update)
+        (found,) = eks.describe_addon_versions(addonName="coredns")["addons"]
+        suited = {
+            each["addonVersion"]: [(row["clusterVersion"], row["defaultVersion"]) for row in each["compatibilities"]]
+            for each in found["addonVersions"]
+        }
+        assert suited[new] == [("1.35", True)]
+        assert [row for row in suited[old] if row[0] in {"1.34", "1.35", "1.36"}] == [("1.34", True), ("1.35", False)]
+
     def test_configuration_must_be_json(self, world: Any, refusal: Any) -> None:
         world.make_eks()
         code, message = refusal(

@@ -260,12 +260,44 @@ class TestSoftware:
     def test_a_named_group_is_updated(self, world: Any) -> None:
         world.make_hyperpod(world.group(), world.group("gpu", "ml.g5.12xlarge", 1))
         sagemaker = world.client("sagemaker")
-        wanted = [{"InstanceGroupName": "gpu", "ImageReleaseVersion": "2.0.1"}]
+        wanted = [{"InstanceGroupName": "gpu", "ImageReleaseVersion": "2.0.2"}]
         sagemaker.update_cluster_software(ClusterName="prod", InstanceGroups=wanted)
         assert describe(world)["ClusterStatus"] == "SystemUpdating"
         world.settle()
         found = {node["InstanceGroupName"]: node["CurrentImageReleaseVersion"] for node in nodes(world)}
-        assert found == {"gpu": "2.0.1", "system": "1.0.0"}
+        assert found == {"gpu": "2.0.2", "system": "1.0.0"}
+
+        updated = {
+            node["InstanceGroupName"]: node["LastSoftwareUpdateTime"] > node["LaunchTime"] for node in nodes(world)
+        }
+        assert updated == {"gpu": True, "system": False}
+
+    @pytest.mark.parametrize(
+        ("release", "is_refused"),
+        [("3.0.0", True), ("2.0.1", True), ("2.1.0", False), ("1.1.0", False), ("9.9.9", False)],
+    )
+    def test_a_release_of_another_kubernetes_version_is_refused(
+        self,
+        world: Any,
+        refusal: Any,
+        release: str,
+        is_refused: bool,  # noqa: FBT001 - table
+    ) -> None:
+        # the notes of August 2026 have 3.0.0 for 1.33, those of July 2.0.1 for 1.35; of 9.9.9 they know nothing
+        world.make_hyperpod()
+        update = world.client("sagemaker").update_cluster_software
+        wanted = {
+            "ClusterName": "prod",
+            "InstanceGroups": [{"InstanceGroupName": "system", "ImageReleaseVersion": release}],
+        }
+        if not is_refused:
+            update(**wanted)
+            return
+        assert refusal(update, **wanted) == (
+            "ValidationException",
+            f"Instance group 'system': ImageReleaseVersion {release} is not available for Kubernetes version 1.34.",
+        )
+        assert nodes(world)[0]["CurrentImageReleaseVersion"] == "1.0.0"
 
     def test_an_unknown_group_is_refused(self, world: Any, refusal: Any) -> None:
         world.make_hyperpod()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -65,7 +66,7 @@ def create_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
             f"Addon {name} specified is not supported in {cluster.version} kubernetes version",
         )
     version = request.get("addonVersion") or offered(context, name, cluster.version)[0]
-    _check_version(context, name, version)
+    _check_version(context, cluster, name, version)
     _check_request(context, row, version, request)
     now = context.clock.now()
     addon = Addon(
@@ -110,7 +111,8 @@ def update_addon(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     addon = _find(context, cluster, request["addonName"])
     row = addons.row(addon.name)
     version = request.get("addonVersion") or addon.version
-    _check_version(context, addon.name, version)
+    if version != addon.version:
+        _check_version(context, cluster, addon.name, version)
     _check_request(context, row, version, request)
     _check_step(addon, version)
     members = ("serviceAccountRoleArn", "configurationValues", "resolveConflicts")
@@ -156,8 +158,13 @@ def describe_addon_versions(context: Context, request: dict[str, Any]) -> dict[s
 
 def offered(context: Context, name: str, kubernetes_version: str) -> tuple[str, ...]:
     """The versions of an add-on for a Kubernetes version, EKS's default first."""
-    stated = account_of(context).kubernetes.addons
+    stated = _stated(context, kubernetes_version)
     return stated[name] if name in stated else (default_version(name, kubernetes_version),)
+
+
+def _stated(context: Context, kubernetes_version: str) -> Mapping[str, tuple[str, ...]]:
+    offer = account_of(context).kubernetes
+    return {**offer.addons, **offer.addons_for.get(kubernetes_version, {})}
 
 
 def default_version(name: str, kubernetes_version: str) -> str:
@@ -182,10 +189,22 @@ def _find(context: Context, cluster: EksCluster, name: str) -> Addon:
     return addon
 
 
-def _check_version(context: Context, name: str, version: str) -> None:
-    stated = account_of(context).kubernetes.addons
-    if not VERSION_PATTERN.fullmatch(version) or version not in stated.get(name, (version,)):
+def _check_version(context: Context, cluster: EksCluster, name: str, version: str) -> None:
+    """Refuse what EKS has not for the cluster's Kubernetes version, as in awsdocs/amazon-eks-user-guide pull 1170."""
+    is_stated = name in _stated(context, cluster.version)
+    is_offered = version in offered(context, name, cluster.version) if is_stated else _may_be(name, version, cluster)
+    if not VERSION_PATTERN.fullmatch(version) or not is_offered:
         raise ServiceError("InvalidParameterException", f"Addon version specified is not supported: {version}")
+
+
+def _may_be(name: str, version: str, cluster: EksCluster) -> bool:
+    """Say whether a version that no account file lists may be one for the cluster.
+
+    EKS user guide, "Manage kube-proxy": kube-proxy has Kubernetes' skew policy, not newer than the API server and at
+    most three minor versions older (kubernetes.io/releases/version-skew-policy).
+    """
+    minor = re.match(r"v1\.(\d+)\.", version)
+    return name != addons.KUBE_PROXY or minor is None or 0 <= _minor(cluster.version) - int(minor[1]) <= 3
 
 
 def _check_request(context: Context, row: addons.Addon, version: str, request: dict[str, Any]) -> None:

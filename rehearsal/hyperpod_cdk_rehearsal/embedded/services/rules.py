@@ -18,7 +18,7 @@ from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, q
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.published import lustre
+from hyperpod_cdk_rehearsal.embedded.published import lustre, node_images
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -120,6 +120,8 @@ def check_cluster(
     network = Network(context)
     _check_groups(request, context)
     eks = _check_orchestrator(context, request, existing)
+    releases = {str(group["InstanceGroupName"]): group.get("ImageReleaseVersion") for group in changed}
+    check_releases(context, eks.arn if eks else None, releases)
     for group in changed:
         _check_vpc(network, vpc_config(request, group), eks)
         _check_role(context, group)
@@ -367,6 +369,20 @@ def _check_orchestrator(context: Context, request: Spec, existing: str | None) -
         )
     _check_dependencies(context, eks)
     return eks
+
+
+def check_releases(context: Context, eks_cluster_arn: str | None, releases: Mapping[str, str | None]) -> None:
+    """Refuse a release of the AMI that AWS's release notes list for other versions of Kubernetes only.
+
+    The release notes list releases by version of Kubernetes; the text of the refusal is of no document.
+    """
+    eks = eks_cluster_by_arn(context, eks_cluster_arn) if eks_cluster_arn else None
+    for group, release in releases.items():
+        if eks is not None and release and node_images.is_of_others(release, eks.version):
+            raise _validation(
+                f"Instance group '{group}': ImageReleaseVersion {release} is not available for Kubernetes version "
+                f"{eks.version}."
+            )
 
 
 def _check_dependencies(context: Context, eks: EksCluster) -> None:

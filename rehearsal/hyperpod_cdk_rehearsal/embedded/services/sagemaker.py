@@ -263,6 +263,7 @@ def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[s
         raise ServiceError(
             "ValidationException", f"Instance groups not found in cluster {cluster.name}: {', '.join(unknown)}."
         )
+    rules.check_releases(context, cluster.eks_cluster_arn, dict(named))
     with context.state.lock:
         cluster.timeline = Timeline.begin(context.clock, "SystemUpdating", (UPDATE_SECONDS, "InService"))
         for group in cluster.groups.values():
@@ -271,7 +272,7 @@ def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[s
             version = named.get(group.name) or group.spec.get("ImageReleaseVersion") or IMAGE_RELEASE_VERSION
             group.spec["ImageReleaseVersion"] = version
             for node in group.nodes:
-                node.image_release_version = version
+                node.image_release_version, node.updated = version, context.clock.now()
                 if node.problem:
                     continue
                 node.timeline = Timeline.begin(context.clock, "SystemUpdating", (NODE_SECONDS, "Running"))
@@ -594,7 +595,7 @@ def _node_summary(context: Context, node: Node, *, named: bool = True) -> dict[s
         "NodeLogicalId": node.logical_id,
         "InstanceType": node.instance_type,
         "LaunchTime": node.launched,
-        "LastSoftwareUpdateTime": node.launched,
+        "LastSoftwareUpdateTime": node.updated or node.launched,
         "InstanceStatus": {"Status": status, "Message": node.problem if status == "Failure" else ""},
         "PrivateDnsHostname": _hostname(context, node),
         "CurrentImageReleaseVersion": node.image_release_version,

@@ -91,7 +91,7 @@ class Node:
 
     ``number`` counts the nodes of the group, ``tried`` the earlier attempts. ``problem`` is why this one fails, after
     ``fails_after`` seconds, and ``retried_at`` when the next one begins. Until ``busy_until`` somebody has it
-    replaced (``is_replaced``) or rebooted.
+    replaced (``is_replaced``) or rebooted. ``updated`` is when its software last was.
     """
 
     instance_id: str
@@ -112,6 +112,7 @@ class Node:
     retried_at: datetime | None = None
     busy_until: datetime | None = None
     is_replaced: bool = False
+    updated: datetime | None = None
 
 
 @dataclass

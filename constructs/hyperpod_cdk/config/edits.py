@@ -1,0 +1,116 @@
+"""Sets single values in the text of a YAML file, and leaves everything else of it as it stands: comments, order, quotes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import yaml
+
+from hyperpod_cdk.config.source import DataPath, read_source, render_path
+
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*|\d+\.\d+\.\d+")
+"""Text that every version of YAML reads as text without quotes."""
+
+
+class EditError(Exception):
+    """A value cannot be set without writing the file anew; the text says where and why."""
+
+
+def with_text(text: str, path: DataPath, value: str) -> str:
+    """Give the text of a file with ``value``, a text, at ``path``; mappings on the way that are missing are made.
+
+    Raises EditError where the place is in no mapping, or the file does not say afterwards what it should.
+    """
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    body = text.removeprefix(mark)
+    edited = _edited(body, path, value)
+    expected, got = read_source(body, "").data, read_source(edited, "").data
+    if got != _set(expected, path, value):
+        raise EditError(f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {_scalar(value)} by hand")
+    return mark + edited
+
+
+def _edited(text: str, path: DataPath, value: str) -> str:
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    for depth, step in enumerate(path):
+        found = _child(node, step)
+        if found is None:
+            return _added(text, node, path, depth, value)
+        node = found
+    if not isinstance(node, yaml.ScalarNode):
+        raise EditError(f"{render_path(path)} is no single value; write it by hand")
+    start, end = _span(node)
+    written = f"{node.style}{value}{node.style}" if node.style in {"'", '"'} else _scalar(value)
+    # a key without any value ends right after its colon
+    return f"{text[:start]}{' ' * (start == end)}{written}{text[end:]}"
+
+
+def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value: str) -> str:
+    steps = [str(step) for step in path[depth:]]
+    if not isinstance(node, yaml.MappingNode) or any(isinstance(step, int) for step in path[depth:]):
+        raise EditError(f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {_scalar(value)} by hand")
+    if node.flow_style:
+        _, end = _span(node)
+        inner = f"{steps[-1]}: {_scalar(value)}"
+        for step in reversed(steps[:-1]):
+            inner = f"{step}: {{{inner}}}"
+        before = text[: end - 1].rstrip()
+        comma = "" if before.endswith(("{", ",")) else ","
+        space = "" if before.endswith("{") else " "
+        return f"{before}{comma}{space}{inner}{text[end - 1 :]}"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    key, last = node.value[-1]
+    column = key.start_mark.column
+    lines = [
+        f"{' ' * (column + 2 * number)}{step}:{'' if number < len(steps) - 1 else f' {_scalar(value)}'}"
+        for number, step in enumerate(steps)
+    ]
+    # behind the line on which the last value ends, so that a comment beside it stays there
+    at = _end_of_line(text, _last_index(key, last))
+    head = text[:at] if text[:at].endswith("\n") else text[:at] + newline
+    return head + newline.join(lines) + newline + text[at:]
+
+
+def _last_index(key: yaml.Node, node: yaml.Node) -> int:
+    """Give where the last thing that is written of a value stands; a block ends where its last value does."""
+    while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        key, node = last if isinstance(last, tuple) else (last, last)
+    start, end = _span(node)
+    # an empty value is before its line's comment, and a literal block ends after its last line
+    return max(start, end - 1) if start != end else _span(key)[1]
+
+
+def _end_of_line(text: str, index: int) -> int:
+    found = text.find("\n", index)
+    return len(text) if found < 0 else found + 1
+
+
+def _child(node: yaml.Node | None, step: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        return node.value[step]  # type: ignore[no-any-return]  # the stubs of PyYAML say nothing of it
+    if isinstance(node, yaml.MappingNode):
+        return next((each for key, each in node.value if key.value == step), None)
+    return None
+
+
+def _span(node: yaml.Node) -> tuple[int, int]:
+    return node.start_mark.index, node.end_mark.index
+
+
+def _scalar(value: str) -> str:
+    return value if _PLAIN.fullmatch(value) else f'"{value}"'
+
+
+def _set(data: object, path: DataPath, value: str) -> object:
+    step, *rest = path
+    if isinstance(step, int):
+        items = list(data) if isinstance(data, list) else []
+        return [_next(each, rest, value) if number == step else each for number, each in enumerate(items)]
+    mapping = dict(data) if isinstance(data, dict) else {}
+    return {**mapping, step: _next(mapping.get(step), rest, value)}
+
+
+def _next(data: object, rest: list[str | int], value: str) -> object:
+    return _set(data, tuple(rest), value) if rest else value
