@@ -33,7 +33,7 @@ from hyperpod_cdk.review.changes.causes import property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import DATED, LEFT_OUT, TABLE, WITHOUT_REASON, Rule
-from hyperpod_cdk.transitions.pages import plan_schema_text, recovery_schema_text
+from hyperpod_cdk.transitions.pages import plan_schema_text, recovery_schema_text, upgrade_schema_text
 from hyperpod_cdk.workloads.report import report_schema_text as job_report_schema_text
 from hyperpod_cdk.workloads.schema import job_schema, schema_text
 from hyperpod_cdk.workloads.submission import hyp_parameters_page
@@ -102,6 +102,7 @@ def main() -> int:
         "schemas/status.schema.json": status_schema_text(),
         "schemas/plan.schema.json": plan_schema_text(),
         "schemas/recovery.schema.json": recovery_schema_text(),
+        "schemas/upgrade.schema.json": upgrade_schema_text(),
         "schemas/job.schema.json": schema_text(),
         "schemas/job-report.schema.json": job_report_schema_text(),
     }

@@ -30,6 +30,7 @@ from hyperpod_cdk._cli import (
     review,
     templates,
     transitions,
+    upgrade,
     words,
 )
 from hyperpod_cdk._cli.common import (
@@ -241,6 +242,7 @@ class Page(StrEnum):
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
     STATUS = "status"
+    UPGRADE = "upgrade"
 
 
 @app.command()
@@ -278,6 +280,7 @@ _SCHEMAS = {
     Page.REVIEW: ("review.review_file", "rules_schema_text"),
     Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
     Page.STATUS: ("living.pages", "status_schema_text"),
+    Page.UPGRADE: ("transitions.pages", "upgrade_schema_text"),
 }
 """Module and function that give each schema: building the models takes most of the time."""
 
@@ -577,6 +580,7 @@ app.command()(transitions.deploy)
 app.command()(transitions.destroy)
 app.command()(living.drift)
 app.command()(living.status)
+app.command()(upgrade.upgrade)
 app.command()(recovery.recover)
 
 

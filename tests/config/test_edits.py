@@ -9,6 +9,14 @@ from hyperpod_cdk.config.source import DataPath
 
 VERSION: DataPath = ("eks", "kubernetes_version")
 PIN: DataPath = ("eks", "addon_versions", "coredns")
+GROUPS = """\
+hyperpod:
+  instance_groups:
+    - name: a
+      count: 1
+    - name: b  # gpu
+      image: {{release_version: {}}}
+"""
 RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version")
 
 
@@ -26,29 +34,36 @@ RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version
         ("eks:\n  kubernetes_version: 1.33\n", VERSION, "1.34", 'eks:\n  kubernetes_version: "1.34"\n'),
         # what is missing comes behind the last key, a comment beside that stays beside it
         (
-            "name: prod\neks:\n  oidc_provider: true # for inference\n\n# next\nhyperpod: {}\n",
+            "name: prod\neks:\n  oidc_provider: true # IRSA\n\n# next\nhyperpod: {}\n",
             VERSION,
             "1.34",
-            'name: prod\neks:\n  oidc_provider: true # for inference\n  kubernetes_version: "1.34"\n\n# next\nhyperpod: {}\n',
+            'name: prod\neks:\n  oidc_provider: true # IRSA\n  kubernetes_version: "1.34"\n\n# next\nhyperpod: {}\n',
         ),
         (
             "eks:\n  admin_role_arns:\n    - arn:a\n    - arn:b  # second\nname: x\n",
             PIN,
             "v1.2.3-eksbuild.1",
-            "eks:\n  admin_role_arns:\n    - arn:a\n    - arn:b  # second\n"
-            "  addon_versions:\n    coredns: v1.2.3-eksbuild.1\nname: x\n",
+            (
+                "eks:\n  admin_role_arns:\n    - arn:a\n    - arn:b  # second\n"
+                "  addon_versions:\n    coredns: v1.2.3-eksbuild.1\nname: x\n"
+            ),
         ),
         ("eks: {a: 1}\n", PIN, "v1.2.3", "eks: {a: 1, addon_versions: {coredns: v1.2.3}}\n"),
         ("eks: {}\n", PIN, "v1.2.3", "eks: {addon_versions: {coredns: v1.2.3}}\n"),
         ("eks: {a: 1, }\n", VERSION, "1.34", 'eks: {a: 1, kubernetes_version: "1.34"}\n'),
         ("name: prod", VERSION, "1.34", 'name: prod\neks:\n  kubernetes_version: "1.34"\n'),
-        ("name: prod\r\neks:\r\n  a: b\r\n", VERSION, "1.34", 'name: prod\r\neks:\r\n  a: b\r\n  kubernetes_version: "1.34"\r\n'),
+        (
+            "name: prod\r\neks:\r\n  a: b\r\n",
+            VERSION,
+            "1.34",
+            'name: prod\r\neks:\r\n  a: b\r\n  kubernetes_version: "1.34"\r\n',
+        ),
         ("\ufeffeks:\n  a: b\n", VERSION, "1.34", '\ufeffeks:\n  a: b\n  kubernetes_version: "1.34"\n'),
         (
-            "hyperpod:\n  instance_groups:\n    - name: a\n      count: 1\n    - name: b  # gpu\n      image: {release_version: 1.4.0}\n",
+            GROUPS.format("1.4.0"),
             RELEASE,
             "2.1.0",
-            "hyperpod:\n  instance_groups:\n    - name: a\n      count: 1\n    - name: b  # gpu\n      image: {release_version: 2.1.0}\n",
+            GROUPS.format("2.1.0"),
         ),
         (
             "hyperpod:\n  instance_groups:\n    - {name: a}\n    - {name: b}\n",
@@ -56,9 +71,14 @@ RELEASE: DataPath = ("hyperpod", "instance_groups", 1, "image", "release_version
             "2.1.0",
             "hyperpod:\n  instance_groups:\n    - {name: a}\n    - {name: b, image: {release_version: 2.1.0}}\n",
         ),
-        ("eks:\n  addon_versions:\n    coredns:\nname: x\n", PIN, "v1.2.3", "eks:\n  addon_versions:\n    coredns: v1.2.3\nname: x\n"),
+        (
+            "eks:\n  addon_versions:\n    coredns:\nname: x\n",
+            PIN,
+            "v1.2.3",
+            "eks:\n  addon_versions:\n    coredns: v1.2.3\nname: x\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -> None:
     assert with_text(before, path, value) == after
     # what is set already is not written otherwise
@@ -74,8 +94,11 @@ def test_one_value_is_set(before: str, path: DataPath, value: str, after: str) -
         (
             "hyperpod: {instance_groups: []}\n",
             RELEASE,
-            'hyperpod.instance_groups is no mapping; write hyperpod.instance_groups[1].image.release_version: "1.34"'
-            " by hand",
+            (
+                "hyperpod.instance_groups is no mapping; write"
+                ' hyperpod.instance_groups[1].image.release_version: "1.34"'
+                " by hand"
+            ),
         ),
     ],
 )

@@ -24,6 +24,7 @@ ORDER: Final = (
         "status",
         "drift",
         "node",
+        "upgrade",
         "recover",
         "destroy",
         "cdk",
@@ -89,6 +90,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "node check prod i-0a1b2c3d4e5f67890",
         "node check prod --group h100 --only instance_stress --confirm h100",
     ),
+    "upgrade": ("upgrade prod", "upgrade prod --kubernetes 1.35 --addons"),
     "recover": ("recover prod --plan", "recover prod"),
     "destroy": ("destroy prod --plan", "destroy prod"),
     "cdk": ("cdk synth -c env=prod", "cdk deploy 'prod/*' -c env=prod --concurrency 3 --require-approval never"),
@@ -244,6 +246,13 @@ def groups(ctx: typer.Context, incomplete: str) -> list[str]:
                 # what is wrong with the file is validate's to say
                 continue
     return sorted(name for name in found if name.startswith(incomplete))
+
+
+def kubernetes_versions(incomplete: str) -> list[str]:
+    """Complete a version of Kubernetes that HyperPod accepts."""
+    from hyperpod_cdk.catalog import kubernetes  # noqa: PLC0415 - only where a version is completed
+
+    return [version for version in kubernetes.hyperpod_versions() if version.startswith(incomplete)]
 
 
 def checks(incomplete: str) -> list[str]:

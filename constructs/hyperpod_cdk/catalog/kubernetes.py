@@ -57,7 +57,7 @@ IMAGE_SUPPORT: str = _data.load("kubernetes")["images"]["support"]
 
 
 def image_releases(version: str, architecture: str) -> tuple[str, ...]:
-    """Give the releases of the HyperPod AMI that are known for a minor version and ``x86_64`` or ``arm64``, oldest first.
+    """Give the releases of the HyperPod AMI known for a minor version and ``x86_64`` or ``arm64``, oldest first.
 
     The table begins in July 2026: an older release is not in it.
     """

@@ -191,6 +191,21 @@ VERBS = (
         when_unseen="nothing more is deleted, exit code 2 where it cannot be read, 1 where it cannot be deleted",
     ),
     Verb(
+        name="upgrade",
+        asks=(),
+        further=(
+            "eks:DescribeAddon",
+            "eks:DescribeAddonVersions",
+            "eks:DescribeCluster",
+            "eks:DescribeUpdate",
+            "eks:ListUpdates",
+            "sagemaker:DescribeCluster",
+            "sagemaker:ListClusterNodes",
+        ),
+        when_unseen="what was not read is listed as skipped; refused, exit code 1, where it decides whether a version"
+        " of the file fits",
+    ),
+    Verb(
         name="recover",
         asks=(),
         further=(

@@ -1,4 +1,4 @@
-"""Sets single values in the text of a YAML file, and leaves everything else of it as it stands: comments, order, quotes."""
+"""Sets single values in the text of a YAML file, and leaves the rest as it stands: comments, order, quotes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def with_text(text: str, path: DataPath, value: str) -> str:
     edited = _edited(body, path, value)
     expected, got = read_source(body, "").data, read_source(edited, "").data
     if got != _set(expected, path, value):
-        raise EditError(f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {_scalar(value)} by hand")
+        raise EditError(
+            f"{render_path(path)} cannot be set by itself; write {render_path(path)}: {_scalar(value)} by hand"
+        )
     return mark + edited
 
 
@@ -49,7 +51,9 @@ def _edited(text: str, path: DataPath, value: str) -> str:
 def _added(text: str, node: yaml.Node | None, path: DataPath, depth: int, value: str) -> str:
     steps = [str(step) for step in path[depth:]]
     if not isinstance(node, yaml.MappingNode) or any(isinstance(step, int) for step in path[depth:]):
-        raise EditError(f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {_scalar(value)} by hand")
+        raise EditError(
+            f"{render_path(path[:depth])} is no mapping; write {render_path(path)}: {_scalar(value)} by hand"
+        )
     if node.flow_style:
         _, end = _span(node)
         inner = f"{steps[-1]}: {_scalar(value)}"

@@ -121,6 +121,11 @@ class ChartLock:
             raise ChartError(f"{source}: is not a chart lock ({told}); {_RESTORE_LOCK}") from None
 
     @staticmethod
+    def packaged_text() -> str:
+        """Give the text of the lock that ships with the library."""
+        return read_text(_PACKAGED_LOCK, most=_LONGEST_LOCK)
+
+    @staticmethod
     def parse(text: str) -> ChartLock:
         """Turn the text of a lock file into a lock; raises KeyError or TypeError on missing or unknown entries."""
         document: Any = yaml.load(text, Loader=ShallowLoader)  # noqa: S506 - a SafeLoader

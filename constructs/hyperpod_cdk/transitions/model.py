@@ -150,3 +150,72 @@ class Recovery(Model):
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = Field(default=())
     """What could not be told."""
+
+
+class Aged(Model):
+    """One thing that grows old: what stands, what is known to be newer, and how long AWS supports it."""
+
+    what: str
+    stands: str | None
+    """None where it could not be read."""
+    newest: str | None
+    """None where nothing here tells which is the newest."""
+    is_old: bool | None
+    """None where it is not known."""
+    says: str
+    """Until when it is supported, or why that is not told."""
+
+
+class Edit(Model):
+    """One value of the environment file that a step sets."""
+
+    path: str
+    line: int
+    """Line of the value, or of what it is put into, as the file was before this step."""
+    before: str | None
+    after: str
+
+
+class UpgradeKind(StrEnum):
+    """What a step of an upgrade does."""
+
+    LIBRARY = "library"
+    WAIT = "wait"
+    """Deploy what the file says already."""
+    KUBERNETES = "kubernetes"
+    ADDONS = "addons"
+    CHART = "chart"
+    AMI = "ami"
+
+
+class UpgradeStep(Model):
+    """One step: a file is written, then commands are typed."""
+
+    kind: UpgradeKind
+    title: str
+    edits: tuple[Edit, ...] = ()
+    """What is written into the environment file; the chart's lock is written whole."""
+    first: tuple[str, ...] = ()
+    """What a person does before."""
+    commands: tuple[str, ...]
+    interrupts: str
+    back: str
+    """How to go back, and until when."""
+
+
+class Upgrade(Model):
+    """What of an environment is old, and the steps to what is asked for, one deployed after the other."""
+
+    environment: str
+    file: str
+    verdict: str
+    things: tuple[Aged, ...]
+    steps: tuple[UpgradeStep, ...] = ()
+    diff: str = ""
+    """What the first step writes, as a unified diff; empty where it writes nothing."""
+    written: tuple[str, ...] = ()
+    """The files that were written: those of the first step, or none."""
+    refusals: tuple[Refusal, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """What could not be read, with the reason."""
+    notes: tuple[str, ...] = Field(default=())

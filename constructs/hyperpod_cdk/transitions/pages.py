@@ -1,4 +1,4 @@
-"""Plans as text, Markdown and JSON, recoveries as text and JSON, and the JSON Schemas of the last."""
+"""Plans as text, Markdown and JSON, recoveries and upgrades as text and JSON, and the JSON Schemas of the last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.pages.markdown import code, prose
 from hyperpod_cdk.review.pages.wording import span, visible
-from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck
+from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck, Upgrade
 
 _TAKES: Final = "takes nodes away that no deployment made"
 
@@ -47,8 +47,8 @@ def markdown(plan: Plan) -> str:
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def as_json(told: Plan | Recovery) -> str:
-    """Give a plan or a recovery as JSON: keys in the model's order, a newline at its end."""
+def as_json(told: Plan | Recovery | Upgrade) -> str:
+    """Give a plan, a recovery or an upgrade as JSON: keys in the model's order, a newline at its end."""
     # a template may hold half of a surrogate pair, which no file can but as JSON's own escape
     return told.model_dump_json(indent=2).encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
@@ -81,6 +81,36 @@ def recovery_text(recovery: Recovery) -> str:
 def recovery_schema_text() -> str:
     """Give the JSON Schema (2020-12) of a recovery, as the text of its file."""
     return as_text(schema_of_report(Recovery, title="hyperpod-cdk recover"))
+
+
+def upgrade_text(upgrade: Upgrade) -> str:
+    """Give an upgrade for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
+    lines = [f"{upgrade.environment}: {upgrade.verdict}"]
+    for thing in upgrade.things:
+        state = {True: "old", False: "up to date", None: "not known whether old"}[thing.is_old]
+        newer = f", newest {thing.newest}" if thing.newest and thing.newest != thing.stands else ""
+        stands = f"{thing.stands}, {state}" if thing.stands else "version not known"
+        lines.append(f"  {thing.what}: {stands}{newer}; {thing.says}")
+    for refusal in upgrade.refusals:
+        lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
+    for number, step in enumerate(upgrade.steps, start=1):
+        lines += ["", f"step {number} of {len(upgrade.steps)}: {step.title}"]
+        lines += [f"  first: {each}" for each in step.first]
+        lines += [
+            f"  sets: {upgrade.file}:{each.line} {each.path}: {each.before or 'nothing'} -> {each.after}"
+            for each in step.edits
+        ]
+        lines += [f"  $ {command}" for command in step.commands]
+        lines += [f"  interrupts: {step.interrupts}", f"  back: {step.back}"]
+    lines += ["", *upgrade.diff.splitlines()] if upgrade.diff else []
+    lines += ["", *(f"note: {note}" for note in upgrade.notes)] if upgrade.notes else []
+    lines += [f"skipped: {each}" for each in upgrade.skipped]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def upgrade_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of an upgrade, as the text of its file."""
+    return as_text(schema_of_report(Upgrade, title="hyperpod-cdk upgrade"))
 
 
 def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:

@@ -424,7 +424,9 @@ class TestAddons:
     def test_an_account_says_which_versions_fit_which_kubernetes(self, world: Any, refusal: Any) -> None:
         old, new = "v1.12.4-eksbuild.1", "v1.14.2-eksbuild.4"
         world.account_file(
-            kubernetes={"addons_for": {"1.34": {"coredns": [old]}, "1.35": {"coredns": [new, old]}, "1.36": {"coredns": []}}}
+            kubernetes={
+                "addons_for": {"1.34": {"coredns": [old]}, "1.35": {"coredns": [new, old]}, "1.36": {"coredns": []}}
+            }
         )
         world.make_eks()
         assert install(world, "coredns")["addonVersion"] == old

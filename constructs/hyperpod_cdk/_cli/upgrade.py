@@ -1,0 +1,144 @@
+"""The verb ``upgrade``: what of an environment is old, and the next step to what is newer."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    aws_errors,
+    environment_file,
+    finish,
+    loaded_environment,
+    os_errors,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Format
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.transitions import Terminal, access_of
+from hyperpod_cdk._cli.words import kubernetes_versions
+from hyperpod_cdk.file_reading import read_bytes
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import Environment
+    from hyperpod_cdk.transitions.ages import Ages
+    from hyperpod_cdk.transitions.upgrade import Locks
+
+
+def upgrade(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(
+            "--kubernetes",
+            metavar="VERSION",
+            autocompletion=kubernetes_versions,
+            help="Kubernetes version to arrive at, one minor after another, with add-ons that fit, then the AMIs.",
+        ),
+    ] = None,
+    ami: Annotated[bool, typer.Option("--ami", help="The newest AMI for each group.")] = False,
+    addons: Annotated[bool, typer.Option("--addons", help="EKS's default versions of the add-ons, if newer.")] = False,
+    chart: Annotated[bool, typer.Option("--chart", help="The dependency chart of this hyperpod-cdk.")] = False,
+    library: Annotated[bool, typer.Option("--library", help="The newest hyperpod-cdk, reviewed first.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the files of the first step without asking.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask AWS nothing: the file's versions count as what stands.")
+    ] = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Tell what is old and until when AWS supports it, and take the next step to a newer version.
+
+    Without an option that names something it only tells. With one it shows all steps, what each interrupts and until
+    when there is a way back, and writes into the file what the first one changes, once you agree or with --write.
+    'plan' and 'deploy' do the rest; the same command then tells the next step. Exit code 1 where it is refused.
+    """
+    from hyperpod_cdk.catalog.kubernetes import version_problem  # noqa: PLC0415 - 'upgrade --help' need not load it
+    from hyperpod_cdk.config.documents import decoded, shown  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.ages import Ages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.upgrade import LOCK, Asked  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.upgrade import upgrade as planned  # noqa: PLC0415 - as above
+
+    asked = Asked(kubernetes=kubernetes, addons=addons, ami=ami, chart=chart, library=library)
+    if kubernetes is not None and (problem := version_problem(kubernetes, key="--kubernetes")) is not None:
+        usage(f"--kubernetes: {problem.replace('; set --kubernetes: ', '; say --kubernetes ')}")
+    if write and asked.is_nothing:
+        usage("--write: needs what is to be upgraded: --kubernetes, --ami, --addons, --chart or --library")
+    root = root_of(project)
+    path = environment_file(environment, root)
+    loaded = loaded_environment(path, output=output)
+    stated = loaded.environment
+    text = decoded(read_bytes(path, most=1_000_000), str(path))
+    ages = Ages() if offline else _read(context, stated)
+    if offline:
+        ages.skipped.append("AWS: not asked, with --offline")
+    told, texts = planned(
+        stated,
+        text,
+        file=shown(path),
+        argument=environment,
+        asked=asked,
+        ages=ages,
+        locks=_locks(root),
+        library=metadata.version("hyperpod-cdk"),
+        today=datetime.now(UTC).date(),
+    )
+    if output is Format.TEXT:
+        typer.echo(pages.upgrade_text(told), nl=False)
+    is_agreed = write or (output is Format.TEXT and sys.stdin.isatty() and _agrees(list(texts)))
+    if texts and is_agreed:
+        for name, new in texts.items():
+            target = root / name if name == LOCK else path
+            with os_errors(target):
+                write_atomically(target, new)
+            print(f"wrote {name}", file=sys.stderr)
+        told = told.model_copy(update={"written": tuple(texts)})
+    if output is Format.JSON:
+        typer.echo(pages.as_json(told), nl=False)
+    finish(passed=not told.refusals, strict=False)
+
+
+def _agrees(names: list[str]) -> bool:
+    return bool(names) and Terminal(is_there=True).agrees(f"Write {' and '.join(names)}?")
+
+
+def _read(context: typer.Context, stated: Environment) -> Ages:
+    from hyperpod_cdk.checks.eks import wanted_addons  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.ages import read_ages  # noqa: PLC0415 - as above
+
+    with aws_errors(otherwise=", or use --offline"):
+        aws = access_of(context).open(stated.region, stated.account)
+        return read_ages(
+            aws,
+            eks_cluster=stated.eks_cluster_name,
+            cluster=stated.hyperpod_cluster_name,
+            addons=tuple(wanted_addons(stated)),
+        )
+
+
+def _locks(root: Path) -> Locks:
+    from hyperpod_cdk.eks.charts import LOCK_FILE, ChartError, ChartLock  # noqa: PLC0415 - as above
+    from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
+    from hyperpod_cdk.transitions.upgrade import Locks  # noqa: PLC0415 - as above
+
+    packaged = ChartLock.packaged_text()
+    try:
+        own = ChartLock.load(root).commit if (root / LOCK_FILE).is_file() else None
+    except ChartError as error:
+        usage(str(error))
+    return Locks(
+        own=None if own is None else (own, read_text(root / LOCK_FILE, most=1_000_000)),
+        library=(ChartLock.parse(packaged).commit, packaged),
+    )
