@@ -412,6 +412,11 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
             lines += ["", "Deployed again at once, the CLI says:", "", "```text", *case["at_once"], "```"]
         what = "recovered" if case["recovered"] else f"did not recover: {case['problem']}"
         lines += ["", f"To do: {case['todo']}. On {case['date']} `{case['environment']}` {what}."]
+        if "ROLLBACK_FAILED" in case["stacks"].values():
+            named = f"`hyperpod-cdk recover {case['environment']}`"
+            lines.append(
+                f"`hyperpod-cdk deploy` wants what is left gone first: {named} names what goes, and deletes it."
+            )
     possible = sum(each["possible"] for each in counts.values())
     number = sum(each["ran"] for each in counts.values())
     lines += [

@@ -53,9 +53,18 @@ def test_a_plan_tells_and_changes_nothing(head: Path) -> None:
 
 
 @pytest.mark.parametrize("answers", ["", "y\n", "dev-storage\n"])
-def test_nothing_goes_without_the_name(answers: str, head: Path) -> None:
+def test_nothing_goes_without_the_name(answers: str, head: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
     done = _run(head, aws=Standing(), answers=answers)
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "nothing was changed")
+
+
+def test_the_name_is_not_taken_from_a_pipe(head: Path) -> None:
+    done = _run(head, aws=Standing(), answers="dev\n")
+    assert (done.exit_code, done.stdout.splitlines()[-2:]) == (
+        1,
+        ["Type dev to destroy it: that is typed at a terminal only, and standard input is none", "nothing was changed"],
+    )
 
 
 def test_json_is_for_a_plan(head: Path) -> None:

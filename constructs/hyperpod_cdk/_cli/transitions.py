@@ -254,6 +254,11 @@ def access_of(context: typer.Context) -> Access:
     return context.obj if isinstance(context.obj, Access) else Access(open=open_aws)
 
 
+def is_terminal() -> bool:
+    """Say whether somebody can type something."""
+    return sys.stdin.isatty()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
     """Asks on the terminal; what is no answer is no."""
@@ -280,6 +285,10 @@ class Terminal:
             return False
 
     def types(self, question: str, word: str) -> bool:
+        if not is_terminal():
+            # what is piped in was not typed by somebody who has read what goes
+            typer.echo(f"{question}: that is typed at a terminal only, and standard input is none")
+            return False
         try:
             return str(typer.prompt(question)) == word
         except typer.Abort:

@@ -24,7 +24,7 @@ from hyperpod_cdk._cli.common import (
 )
 from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import write_atomically
-from hyperpod_cdk._cli.transitions import Terminal, access_of
+from hyperpod_cdk._cli.transitions import Terminal, access_of, is_terminal
 from hyperpod_cdk._cli.words import kubernetes_versions
 from hyperpod_cdk.file_reading import read_bytes
 
@@ -97,7 +97,7 @@ def upgrade(
     )
     if output is Format.TEXT:
         typer.echo(pages.upgrade_text(told), nl=False)
-    is_agreed = write or (output is Format.TEXT and sys.stdin.isatty() and _agrees(list(texts)))
+    is_agreed = write or (output is Format.TEXT and is_terminal() and _agrees(list(texts)))
     if texts and is_agreed:
         for name, new in texts.items():
             target = root / name if name == LOCK else path

@@ -186,7 +186,8 @@ def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
             yield warning(
                 "name",
                 f"{name} is ROLLBACK_FAILED: a first deployment failed and could not be taken back; the CDK CLI tries"
-                f" to delete it before it deploys again; {why} says what could not be deleted",
+                f" to delete it before it deploys again, and {why} says what could not be deleted;"
+                f" 'hyperpod-cdk deploy' wants it gone first: {recover}, which names what goes and deletes it",
             )
     elif status == "DELETE_FAILED":
         state = "its deletion failed"

@@ -22,6 +22,14 @@ Earlier notes are not in it. Releases 1.0.1 and 1.1.0 have been of older version
 policy lists 1.0 to 1.3), so that ``is_of_others`` says nothing of 1.0 to 1.3."""
 
 
+_NEWEST: Mapping[str, str] = {**dict.fromkeys(_FROM_1_30, "2.1.0"), "1.33": "3.0.0", "1.36": "1.1.0"}
+
+
+def newest(kubernetes_version: str) -> str | None:
+    """Give the newest release of August 2026 for a Kubernetes version on x86_64, None for one that has none."""
+    return _NEWEST.get(kubernetes_version)
+
+
 def is_of_others(release: str, kubernetes_version: str) -> bool:
     """Say whether the notes list a release, and not for this Kubernetes version."""
     if release.startswith(("1.0.", "1.1.", "1.2.", "1.3.")):

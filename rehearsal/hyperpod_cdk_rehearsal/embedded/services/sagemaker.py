@@ -15,6 +15,7 @@ from typing import Any
 
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import node_images
 from hyperpod_cdk_rehearsal.embedded.services import rules
 from hyperpod_cdk_rehearsal.embedded.services.cluster_events import Level, describe_event, list_events, record
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -264,12 +265,15 @@ def update_cluster_software(context: Context, request: dict[str, Any]) -> dict[s
             "ValidationException", f"Instance groups not found in cluster {cluster.name}: {', '.join(unknown)}."
         )
     rules.check_releases(context, cluster.eks_cluster_arn, dict(named))
+    eks = eks_cluster_by_arn(context, cluster.eks_cluster_arn) if cluster.eks_cluster_arn else None
+    newest = node_images.newest(eks.version) if eks else None
     with context.state.lock:
         cluster.timeline = Timeline.begin(context.clock, "SystemUpdating", (UPDATE_SECONDS, "InService"))
         for group in cluster.groups.values():
             if named and group.name not in named:
                 continue
-            version = named.get(group.name) or group.spec.get("ImageReleaseVersion") or IMAGE_RELEASE_VERSION
+            # where none is named the latest one is used (botocore, ClusterInstanceGroupSpecification)
+            version = named.get(group.name) or newest or IMAGE_RELEASE_VERSION
             group.spec["ImageReleaseVersion"] = version
             for node in group.nodes:
                 node.image_release_version, node.updated = version, context.clock.now()
@@ -500,7 +504,8 @@ def _leave(context: Context, cluster: HyperPodCluster) -> None:
 
 def _group_view(context: Context, group: InstanceGroup, cluster_status: str) -> dict[str, Any]:
     spec = group.spec
-    version = spec.get("ImageReleaseVersion") or IMAGE_RELEASE_VERSION
+    of_nodes = group.nodes[0].image_release_version if group.nodes else IMAGE_RELEASE_VERSION
+    version = spec.get("ImageReleaseVersion") or of_nodes
     view: dict[str, Any] = {
         "InstanceGroupName": group.name,
         "CurrentCount": len([node for node in group.nodes if _status(context, node) not in {"Pending", "Failure"}]),
