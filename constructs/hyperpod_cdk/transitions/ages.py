@@ -48,7 +48,7 @@ class Ages:
     upgraded: datetime | None = None
     """When the last upgrade of the control plane began, None where there was none."""
     addons: dict[str, str] = field(default_factory=dict)
-    offers: dict[str, Mapping[str, Offer]] = field(default_factory=dict)
+    offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
     """By add-on and Kubernetes version."""
     groups: dict[str, Software] | None = None
     skipped: list[str] = field(default_factory=list)
@@ -58,11 +58,11 @@ def read_ages(aws: Api, *, eks_cluster: str, cluster: str, addons: Sequence[str]
     """Ask AWS for the versions that stand, and for those of ``addons`` that fit; what is not answered is skipped."""
     found = Ages()
     try:
-        answer = _found(aws, "describe_cluster", name=eks_cluster)
-        found.is_deployed = answer is not None
-        if answer is not None:
+        control_plane = _found(aws, "describe_cluster", name=eks_cluster)
+        found.is_deployed = control_plane is not None
+        if control_plane is not None:
             with reading("eks:DescribeCluster"):
-                found.kubernetes = str(answer["cluster"]["version"])
+                found.kubernetes = str(control_plane["cluster"]["version"])
     except NotAnswered as missing:
         found.skipped.append(f"the version of {eks_cluster}: {missing.sentence}")
     if found.is_deployed:
