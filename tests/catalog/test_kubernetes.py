@@ -196,3 +196,50 @@ def test_what_the_file_may_say_of_a_control_plane_is_what_the_schema_has(
     assert list(typing.get_args(ScalingTier)) == schema["ControlPlaneScalingConfig"]["properties"]["Tier"]["enum"]
     support = [each.upper() for each in typing.get_args(SupportType)]
     assert sorted(support) == sorted(schema["UpgradePolicy"]["properties"]["SupportType"]["enum"])
+
+
+@pytest.mark.parametrize(
+    ("version", "architecture", "releases"),
+    [
+        ("1.33", "x86_64", ("1.4.0", "2.0.2", "3.0.0")),
+        ("1.33", "arm64", ("1.4.0", "2.0.2", "2.1.0")),
+        ("1.35", "arm64", ("1.4.0", "2.0.1", "2.1.0")),
+        ("1.30", "arm64", ()),
+        ("1.36", "x86_64", ("1.0.1", "1.1.0")),
+        ("1.29", "x86_64", ()),
+    ],
+)
+def test_releases_of_the_ami_by_version_and_architecture(
+    version: str, architecture: str, releases: tuple[str, ...]
+) -> None:
+    assert kubernetes.image_releases(version, architecture) == releases
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "is_of_others"),
+    [
+        ("3.0.0", "1.34", True),
+        ("3.0.0", "1.33", False),
+        ("2.0.1", "1.34", True),
+        # of 1.0 to 1.3 the notes begin too late, of 9.9.9 they know nothing
+        ("1.1.0", "1.34", False),
+        ("9.9.9", "1.34", False),
+        ("latest", "1.34", False),
+    ],
+)
+def test_a_release_that_is_known_for_other_versions_only(release: str, version: str, is_of_others: bool) -> None:  # noqa: FBT001 - table
+    assert kubernetes.is_image_of_others(release, version, "x86_64") is is_of_others
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_newer"),
+    [
+        ("1.35", "1.34", True),
+        ("1.10", "1.9", True),
+        ("1.34", "1.34", False),
+        ("1.33", "1.34", False),
+        ("x", "1.1", False),
+    ],
+)
+def test_minors_are_compared_as_numbers(one: str, other: str, is_newer: bool) -> None:  # noqa: FBT001 - table
+    assert kubernetes.is_newer(one, other) is is_newer
