@@ -20,6 +20,7 @@ from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
 from hyperpod_cdk.config import environment_schema
+from hyperpod_cdk.importing.model import schema_text as import_schema_text
 from hyperpod_cdk.living.pages import (
     drift_schema_text,
     extensions_schema_text,
@@ -103,6 +104,7 @@ def main() -> int:
         "schemas/plan.schema.json": plan_schema_text(),
         "schemas/recovery.schema.json": recovery_schema_text(),
         "schemas/upgrade.schema.json": upgrade_schema_text(),
+        "schemas/import.schema.json": import_schema_text(),
         "schemas/job.schema.json": schema_text(),
         "schemas/job-report.schema.json": job_report_schema_text(),
     }

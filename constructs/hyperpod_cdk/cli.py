@@ -20,6 +20,7 @@ from hyperpod_cdk._cli import (
     bootstrap_policy,
     extending,
     image,
+    importing,
     job,
     living,
     node,
@@ -231,6 +232,7 @@ class Page(StrEnum):
     DRIFT = "drift"
     ENVIRONMENT = "environment"
     EXTENSIONS = "extensions"
+    IMPORT = "import"
     JOB = "job"
     JOB_REPORT = "job-report"
     NODE_DETAILS = "node-details"
@@ -269,6 +271,7 @@ _SCHEMAS = {
     Page.DRIFT: ("living.pages", "drift_schema_text"),
     Page.ENVIRONMENT: ("config.schema", "schema_text"),
     Page.EXTENSIONS: ("living.pages", "extensions_schema_text"),
+    Page.IMPORT: ("importing.model", "schema_text"),
     Page.JOB: ("workloads.schema", "schema_text"),
     Page.JOB_REPORT: ("workloads.report", "report_schema_text"),
     Page.NODE_DETAILS: ("living.pages", "nodes_described_schema_text"),
@@ -398,7 +401,7 @@ def init(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Write environments/NAME.yaml; the file passes 'validate', and an existing one is never overwritten."""
-    from hyperpod_cdk._cli.scaffold import SCHEMA, Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
 
     answers = Answers(
         name=name,
@@ -417,11 +420,6 @@ def init(
     try:
         with os_errors(root):
             path = write_environment(answers, root)
-            schema = root / SCHEMA
-            if not schema.exists():
-                # the file's first line names it
-                schema.parent.mkdir(parents=True, exist_ok=True)
-                schema.write_text(_schema_text(Page.ENVIRONMENT), encoding="utf-8", newline="\n")
     except ScaffoldError as error:
         usage(str(error))
     steps = [
@@ -451,6 +449,9 @@ def _administrators() -> list[str]:
     asked = "ARN of the IAM role that administers the cluster (nobody else gets in; empty: nobody yet)"
     given: str = typer.prompt(asked, default="", show_default=False, err=True)
     return [given.strip()] if given.strip() else []
+
+
+app.command("import")(importing.import_)
 
 
 @app.command()

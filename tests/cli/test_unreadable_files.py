@@ -19,6 +19,7 @@ _NAMED = (
     ("review", "--template", "{file}", "--region", "us-east-1"),
     ("rehearse", "dev", "--account-file", "{file}"),
     ("quotas", "show", "{file}"),
+    ("import", "{file}", "--name", "lab"),
 )
 _IN_PLACE = (
     ("environments/dev.plans.json", ("validate", "dev")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -53,15 +54,28 @@ def write_environment(answers: Answers, root: Path) -> Path:
     Raises ScaffoldError where the file exists or the answers would make one that is refused; then nothing is written.
     """
     path = _path(answers, root)
-    if path.exists():
-        raise ScaffoldError(
-            f"{FOLDER}/{path.name} exists and is never overwritten; choose another name or edit the file"
-        )
-    text = checked_text(answers, root)
+    refuse_existing(path, shown=f"{FOLDER}/{path.name}")
+    write_new(path, checked_text(answers, root), root)
+    return path
+
+
+def refuse_existing(path: Path, *, shown: str) -> None:
+    """Raise ScaffoldError where something stands at ``path``, which messages call ``shown``."""
+    if os.path.lexists(path):
+        raise ScaffoldError(f"{shown} exists and is never overwritten; choose another name or edit the file")
+
+
+def write_new(path: Path, text: str, root: Path) -> None:
+    """Write a file that is not there yet, and beside it the schema that its first line names, unless that is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("x", encoding="utf-8", newline="\n") as stream:
         stream.write(text)
-    return path
+    schema = root / SCHEMA
+    if not schema.exists():
+        from hyperpod_cdk.config.schema import schema_text  # noqa: PLC0415 - only where it is not there
+
+        schema.parent.mkdir(parents=True, exist_ok=True)
+        schema.write_text(schema_text(), encoding="utf-8", newline="\n")
 
 
 def checked_text(answers: Answers, root: Path, *, text: str | None = None) -> str:

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 _LONGEST_FILE = 1_000_000
 
 ORDER: Final = (
-    *("new", "init", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
+    *("new", "init", "import", "validate", "rehearse", "quotas", "plans", "charts", "bootstrap-policy", "preflight"),
     *(
         "templates",
         "review",
@@ -41,6 +41,10 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "init": (
         "init staging --account 111122223333 --region us-west-2",
         "init gpu --account 111122223333 --region us-east-1 --instance-type ml.g5.12xlarge --capacity on_demand",
+    ),
+    "import": (
+        "import cluster.json --name prod",
+        "import cluster.json --name prod --vpc-id vpc-0a1b2c3d4e5f67890 --subnet subnet-0a1b2c3d4e5f67890=use1-az5",
     ),
     "validate": ("validate", "validate prod --format json"),
     "rehearse": ("rehearse prod", "rehearse prod --account-file my-account.yaml"),
@@ -115,6 +119,10 @@ _WORDS: Final[Mapping[str, str]] = {
     "training_plan_arn": "ARN",
     "admin_role": "ARN",
     "zone": "AZ_ID",
+    "subnet": "SUBNET=AZ_ID",
+    "vpc_id": "ID",
+    "eks_security_group": "ID",
+    "kubernetes_version": "VERSION",
     "out": "FILE",
 }
 """What stands for a value where the name of its option does not say it."""

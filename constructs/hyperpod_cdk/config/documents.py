@@ -61,7 +61,7 @@ def open_source(path: Path, wording: Wording, *, text: str | None = None) -> Sou
     Raises DocumentError where it cannot be read or holds no mapping.
     """
     file = shown(path)
-    source = read_source(_read(path, file, wording) if text is None else _sized(text, file, wording), file, wording)
+    source = read_source(text_of(path, wording) if text is None else _sized(text, file, wording), file, wording)
     if not isinstance(source.data, dict):
         raise DocumentError(in_order(source.findings))
     return source
@@ -112,7 +112,9 @@ def tidy(text: str) -> str:
     return f"{line[:half]} ... {line[-half:]}"
 
 
-def _read(path: Path, file: str, wording: Wording) -> str:
+def text_of(path: Path, wording: Wording) -> str:
+    """Give the text of a file. Raises DocumentError where it cannot be read, is too large or no UTF-8."""
+    file = shown(path)
     try:
         raw = read_bytes(path, most=MAX_BYTES)
     except IsADirectoryError:

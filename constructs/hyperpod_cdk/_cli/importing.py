@@ -1,0 +1,118 @@
+"""The verb ``import``: an environment file from what exists."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import FINDINGS, FormatOption, ProjectOption, os_errors, root_of, usage
+from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked
+
+_SUBNET = re.compile(r"(subnet-[0-9a-f]+)=([a-z0-9-]+)")
+
+
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE", help="What 'aws sagemaker create-cluster' was given, or 'describe-cluster' answers."
+        ),
+    ],
+    *,
+    name: Annotated[str, typer.Option("--name", help="Name of the environment.", prompt=True)],
+    account: Annotated[
+        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: that of the source's ARNs.")
+    ] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", help="AWS region. Default: that of the source's ARNs.")
+    ] = None,
+    vpc_id: Annotated[str | None, typer.Option("--vpc-id", help="The VPC that the source's subnets are of.")] = None,
+    subnet: Annotated[
+        list[str] | None, typer.Option("--subnet", help="The AZ ID of a subnet of the source; may be given again.")
+    ] = None,
+    zone: Annotated[
+        list[str] | None,
+        typer.Option("--zone", help="AZ ID of a network to make, beside the source's; may be given again."),
+    ] = None,
+    eks_security_group: Annotated[
+        str | None, typer.Option("--eks-security-group", help="The security group that EKS made for its cluster.")
+    ] = None,
+    kubernetes_version: Annotated[
+        str | None, typer.Option("--kubernetes-version", help="Version of the existing EKS cluster.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write. Default: environments/NAME.yaml of the project.")
+    ] = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Write an environment file from a cluster that exists: nothing is invented, and what is lost is named.
+
+    Existing networks and EKS clusters become 'existing'. Exit code 1 where 'validate' does not accept the file yet:
+    what is missing stands in its first lines. An existing file is never overwritten. AWS is not asked, and no cluster
+    is taken over.
+    """
+    from hyperpod_cdk._cli.scaffold import (  # noqa: PLC0415 - 'import --help' need not load it
+        SCHEMA,
+        ScaffoldError,
+        refuse_existing,
+        write_new,
+    )
+    from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.environment import ENVIRONMENT_NAME  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.loading import FOLDER, SUFFIX  # noqa: PLC0415 - as above
+    from hyperpod_cdk.importing import page  # noqa: PLC0415 - as above
+    from hyperpod_cdk.importing.draft import Known  # noqa: PLC0415 - as above
+    from hyperpod_cdk.importing.run import imported  # noqa: PLC0415 - as above
+
+    if problem := ENVIRONMENT_NAME.problem(name, key="name"):
+        usage(f"--name {problem}")
+    root = root_of(project)
+    target = out or root / FOLDER / f"{name}{SUFFIX}"
+    known = Known(
+        name=name,
+        account=account,
+        region=region,
+        vpc_id=vpc_id,
+        eks_security_group_id=eks_security_group,
+        kubernetes_version=kubernetes_version,
+        subnet_zones=dict(_subnet(each) for each in subnet or ()),
+        zones=tuple(zone or ()),
+    )
+    try:
+        refuse_existing(target, shown=shown(target))
+        schema = Path(os.path.relpath(root / SCHEMA, target.parent)).as_posix()
+        found, text = imported(source, known, target=target, root=root, schema=schema)
+        with os_errors(target):
+            write_new(target, text, root)
+    except ScaffoldError as error:
+        usage(str(error))
+    except DocumentError as error:
+        print_checked([Checked(error.file, error.findings)], output=output)
+        raise typer.Exit(FINDINGS) from None
+    if output is Format.JSON:
+        typer.echo(page.report_json(found), nl=False)
+    else:
+        for word, line in page.report_lines(found):
+            print(f"{painted_word(word)} {line}" if word else line)
+        print(f"next: {_next(found.next, passed=found.passed)}")
+    if not found.passed:
+        raise typer.Exit(FINDINGS)
+
+
+def _subnet(text: str) -> tuple[str, str]:
+    match = _SUBNET.fullmatch(text)
+    if match is None:
+        usage(f'--subnet: must be a subnet and its AZ ID, such as subnet-0a1b2c3d4e5f67890=use1-az5, got "{text}"')
+    return match[1], match[2]
+
+
+def _next(commands: Sequence[str], *, passed: bool) -> str:
+    first, *others = (f"'{each}'" for each in commands)
+    what = "read it" if passed else "write into it what is missing"
+    return f"{what}, then {first}, {' and '.join(others)}"

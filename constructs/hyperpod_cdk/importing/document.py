@@ -1,0 +1,234 @@
+"""Reads a document of others, knowing the line of every value, what was read of it and what nobody asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.config import documents
+from hyperpod_cdk.config.documents import DocumentError
+from hyperpod_cdk.config.source import DataPath, Source, Wording, describe, read_source, render_path
+from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.importing.model import Note, Weight
+
+WORDING = Wording(
+    noun="cluster",
+    a_file="a file to import",
+    example="ClusterName: ml-cluster",
+    when_empty="name the file that 'aws sagemaker create-cluster --cli-input-json' was given",
+    when_missing="name the file that 'aws sagemaker create-cluster --cli-input-json' was given",
+)
+_LIST_KEY = "[]"
+"""Under which key the items of a document stand that is a list."""
+
+Value = TypeVar("Value", str, int, bool)
+_NOUNS: Mapping[type, str] = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+@dataclass
+class Log:
+    """What is said of a source: ``errors`` refuse it, ``notes`` go with the file that is written."""
+
+    errors: list[Finding] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def refuse(self, place: Place, message: str) -> None:
+        """Say why the source cannot be imported."""
+        self.errors.append(
+            Finding(
+                severity=Severity.ERROR,
+                message=message,
+                file=place.file,
+                line=place.line,
+                path=place.path,
+                rule="import",
+            )
+        )
+
+    def note(self, weight: Weight, message: str, *, at: Place | None = None, path: str = "") -> None:
+        """Say what a reader of the file has to know; ``at`` is the place in the source, ``path`` that in the file."""
+        note = Note(weight=weight, source=str(at or ""), path=path, message=documents.tidy(message))
+        if note not in self.notes:
+            self.notes.append(note)
+
+    def raise_errors(self) -> None:
+        """Raise DocumentError with everything that refuses."""
+        if self.errors:
+            raise DocumentError(documents.in_order(self.errors))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a source."""
+
+    file: str
+    line: int
+    path: str
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (f"{self.file}:{self.line}", self.path) if part)
+
+
+@dataclass
+class Node:
+    """A mapping of a source. What is asked of it is known; the rest is named by ``rest``."""
+
+    source: Source
+    value: Mapping[str, object]
+    path: DataPath
+    log: Log
+    asked: set[str] = field(default_factory=set)
+
+    def place(self, *steps: str | int) -> Place:
+        """Give where a value stands; of a key that is left out, where its mapping does."""
+        path = (*self.path, *steps)
+        shown = render_path(tuple(step for step in path if step != _LIST_KEY))
+        return Place(self.source.file, self.source.line_of(path), documents.tidy(shown))
+
+    def has(self, key: str) -> bool:
+        """Say whether a key has a value; null and empty text are none, as in a skeleton of the AWS CLI."""
+        self.asked.add(key)
+        return self.value.get(key) not in (None, "")
+
+    def text(self, key: str) -> str | None:
+        """Give a text, None where there is none."""
+        return self._one(key, str)
+
+    def number(self, key: str) -> int | None:
+        """Give a whole number, None where there is none."""
+        return self._one(key, int)
+
+    def truth(self, key: str) -> bool | None:
+        """Give true or false, None where there is none."""
+        return self._one(key, bool)
+
+    def texts(self, key: str) -> list[str]:
+        """Give a list of texts, empty where there is none."""
+        if not self.has(key):
+            return []
+        found = self.value[key]
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return list(found)
+        self.log.refuse(self.place(key), f"must be a list of texts, got {describe(found)}")
+        return []
+
+    def mapping(self, key: str) -> dict[str, str]:
+        """Give a mapping of texts, empty where there is none."""
+        section = self.section(key)
+        if section is None:
+            return {}
+        return {name: text for name in section.value if (text := section.text_or_empty(name)) is not None}
+
+    def text_or_empty(self, key: str) -> str | None:
+        """Give a text that may be empty, None where it is none and was refused."""
+        self.asked.add(key)
+        found = self.value.get(key)
+        return "" if found in (None, "") else self.text(key)
+
+    def section(self, key: str) -> Node | None:
+        """Give a mapping within, None where there is none."""
+        if not self.has(key):
+            return None
+        found = self.value[key]
+        if isinstance(found, dict):
+            return Node(self.source, found, (*self.path, key), self.log)
+        self.log.refuse(self.place(key), f"must be a mapping, got {describe(found)}")
+        return None
+
+    def rows(self, key: str) -> list[Node]:
+        """Give a list of mappings within, empty where there is none."""
+        if not self.has(key):
+            return []
+        found = self.value[key]
+        if not isinstance(found, list):
+            self.log.refuse(self.place(key), f"must be a list, got {describe(found)}")
+            return []
+        rows = []
+        for index, each in enumerate(found):
+            if isinstance(each, dict):
+                rows.append(Node(self.source, each, (*self.path, key, index), self.log))
+            else:
+                self.log.refuse(self.place(key, index), f"must be a mapping, got {describe(each)}")
+        return rows
+
+    def word(self, key: str, words: Mapping[str, str | None]) -> str | None:
+        """Give our word for one of AWS's: ``words`` is ours -> AWS's. None where there is none, or another, named."""
+        text = self.text(key)
+        ours = next((ours for ours, aws in words.items() if aws == text), None)
+        if text is not None and ours is None:
+            known = ", ".join(each for each in words.values() if each)
+            self.log.note("lost", f"the file has no word for {text}, only for {known}", at=self.place(key))
+        return ours
+
+    def rest(self) -> None:
+        """Name what nobody asked for."""
+        for key in self.value:
+            if key in self.asked or self.value[key] is None:
+                continue
+            near = closest(key, sorted(self.asked))
+            hint = f"; did you mean {near}?" if near else ""
+            self.log.note("lost", f"is not known here and was not taken over{hint}", at=self.place(key))
+
+    def _one(self, key: str, kind: type[Value]) -> Value | None:
+        if not self.has(key):
+            return None
+        found = self.value[key]
+        # a bool is an int to Python
+        if isinstance(found, kind) and (kind is bool or not isinstance(found, bool)):
+            return found
+        self.log.refuse(self.place(key), f"must be {_NOUNS[kind]}, got {describe(found)}")
+        return None
+
+
+def opened(text: str, file: str, log: Log) -> Node:
+    """Read a text of JSON or YAML; a list stands under one key, whose items ``items`` gives.
+
+    Raises DocumentError where it is neither, or says something twice.
+    """
+    # JSON is YAML but for tabs between values: the reader of environment files knows the line of everything
+    plain = text.replace("\t", " ")
+    start = text.lstrip()[:1]
+    wrapped = f'{{"{_LIST_KEY}": {plain}}}' if start == "[" else plain
+    if start not in ("{", "["):
+        return _node(read_source(text, file, WORDING), log)
+    try:
+        data = json.loads(wrapped, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        _refuse(file, f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}", line=error.lineno)
+    except (ValueError, RecursionError) as error:
+        _refuse(file, f"is not JSON: {error}")
+    source = read_source(wrapped, file, WORDING)
+    # JSON's own reader decides what a value is; of the other one come the lines and what is said twice
+    source.findings = [each for each in source.findings if each.rule in ("no_duplicate_keys", "nesting_depth")]
+    source.data = data
+    return _node(source, log)
+
+
+def items(node: Node) -> list[Node] | None:
+    """Give the items of a document that is a list, None where it is a mapping."""
+    return node.rows(_LIST_KEY) if _LIST_KEY in node.value else None
+
+
+def read(path: Path) -> str:
+    """Give the text of a file that is no longer than a page of values can be. Raises DocumentError."""
+    return documents.text_of(path, WORDING)
+
+
+def _node(source: Source, log: Log) -> Node:
+    if source.findings or not isinstance(source.data, dict):
+        raise DocumentError(documents.in_order(source.findings))
+    return Node(source, source.data, (), log)
+
+
+def _refuse(file: str, message: str, *, line: int | None = None) -> NoReturn:
+    raise DocumentError(
+        [Finding(severity=Severity.ERROR, message=message, file=file, line=line, rule="import")], file=file
+    )
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")

@@ -1,0 +1,60 @@
+"""An import as data: what ``--format json`` writes. Its schema is published."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.review.model import Model
+
+Kind = Literal["create-cluster", "describe-cluster"]
+"""What was read."""
+
+Weight = Literal["missing", "refused", "unsafe", "changed", "lost"]
+"""How a note weighs; see ``WEIGHTS``."""
+
+WEIGHTS: Final[dict[Weight, str]] = {
+    "missing": "the file needs it and the source does not tell; nothing stands in its place",
+    "refused": "the source says it and 'validate' refuses it",
+    "unsafe": "taken over as it is, and worth a change",
+    "changed": "the environment does it otherwise",
+    "lost": "the source says it and the file does not",
+}
+
+
+class Note(Model):
+    """One thing that a reader has to know of the file that was written."""
+
+    weight: Weight
+    source: str
+    """Where it comes from: file, line and place; empty where the source says nothing of it."""
+    path: str
+    """The place in the environment file; empty where it has none there."""
+    message: str
+
+    def render(self) -> str:
+        """Give the note on one line, without its weight."""
+        places = " -> ".join(each for each in (self.source, self.path) if each)
+        return f"{places}: {self.message}" if places else self.message
+
+
+class Imported(Model):
+    """What became of a source."""
+
+    environment: str
+    source: str
+    """The file that was read."""
+    kind: Kind
+    file: str
+    """The environment file that was written."""
+    passed: bool
+    """Whether 'validate' accepts the file as it was written."""
+    instance_groups: int
+    notes: tuple[Note, ...]
+    next: tuple[str, ...]
+    """Commands that come next."""
+
+
+def schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``import --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(Imported, title="hyperpod-cdk import"))
