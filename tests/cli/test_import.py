@@ -134,8 +134,12 @@ def test_what_the_source_does_not_tell_is_missing(run: Run, workspace: Path) -> 
 def test_account_and_region_are_not_invented(run: Run, workspace: Path) -> None:
     request = group(ExecutionRole="nodes")
     request["Orchestrator"]["Eks"]["ClusterArn"] = ":cluster/platform"
-    paths = [each["path"] for each in notes_of(run, workspace, request) if each["weight"] == "missing"]
-    assert paths == ["account", "region"]
+    notes = notes_of(run, workspace, request, "--vpc-id", VPC, "--kubernetes-version", "1.33")
+    paths = [each["path"] for each in notes if each["weight"] == "missing"]
+    assert paths[1:3] == ["account", "region"]
+    (workspace / "environments" / "lab.yaml").unlink()
+    # the ID of a zone tells the region
+    assert [each["path"] for each in notes_of(run, workspace, request) if each["weight"] == "missing"] == ["account"]
 
 
 PLAN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100"

@@ -5,13 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hyperpod_cdk._cli.common import FINDINGS, FormatOption, ProjectOption, os_errors, root_of, usage
 from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.importing.model import Family
+
+
+class From(StrEnum):
+    """What a source is said to be."""
+
+    CREATE_CLUSTER = "create-cluster"
+    SETUP = "setup"
+    TERRAFORM = "terraform"
+
 
 _SUBNET = re.compile(r"(subnet-[0-9a-f]+)=([a-z0-9-]+)")
 
@@ -20,11 +33,15 @@ def import_(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="SOURCE", help="What 'aws sagemaker create-cluster' was given, or 'describe-cluster' answers."
+            metavar="SOURCE",
+            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, or tfvars of its module.",
         ),
     ],
     *,
     name: Annotated[str, typer.Option("--name", help="Name of the environment.", prompt=True)],
+    kind: Annotated[
+        From | None, typer.Option("--from", help="What the source is. Default: what its content tells.")
+    ] = None,
     account: Annotated[
         str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: that of the source's ARNs.")
     ] = None,
@@ -84,10 +101,11 @@ def import_(
         subnet_zones=dict(_subnet(each) for each in subnet or ()),
         zones=tuple(zone or ()),
     )
+    said: Family | None = None if kind is None else kind.value
     try:
         refuse_existing(target, shown=shown(target))
         schema = Path(os.path.relpath(root / SCHEMA, target.parent)).as_posix()
-        found, text = imported(source, known, target=target, root=root, schema=schema)
+        found, text = imported(source, known, target=target, root=root, schema=schema, kind=said)
         with os_errors(target):
             write_new(target, text, root)
     except ScaffoldError as error:

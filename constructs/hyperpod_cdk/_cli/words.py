@@ -43,8 +43,8 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "init gpu --account 111122223333 --region us-east-1 --instance-type ml.g5.12xlarge --capacity on_demand",
     ),
     "import": (
-        "import cluster.json --name prod",
         "import cluster.json --name prod --vpc-id vpc-0a1b2c3d4e5f67890 --subnet subnet-0a1b2c3d4e5f67890=use1-az5",
+        "import terraform.tfvars --name prod --account 111122223333 --zone use1-az4",
     ),
     "validate": ("validate", "validate prod --format json"),
     "rehearse": ("rehearse prod", "rehearse prod --account-file my-account.yaml"),

@@ -171,9 +171,13 @@ def read_group(
     *,
     subnets: Sequence[str],
     security_groups: Sequence[str] = (),
+    script: str | None = None,
     is_restricted: bool = False,
 ) -> Group | None:
-    """Take an instance group; ``subnets`` and ``security_groups`` are the cluster's. None where it is refused."""
+    """Take an instance group; ``subnets`` and ``security_groups`` are the cluster's. None where it is refused.
+
+    ``script`` is what a new node runs where the group itself does not say.
+    """
     log = draft.log
     is_living = row.has("CurrentCount") or row.has("TargetCount")
     row.asked.update(_OF_ANSWERS if is_living else ())
@@ -220,7 +224,7 @@ def read_group(
     if is_restricted:
         _read_environment(row, draft, group)
     else:
-        _read_scripts(row, draft, group)
+        _read_scripts(row, draft, group, script)
     checks = {aws: ours for ours, aws in hyperpod.DEEP_HEALTH_CHECKS.items()}
     for index, check in enumerate(row.texts("OnStartDeepHealthChecks")):
         if check in checks:
@@ -355,7 +359,7 @@ def _batch(rolling: Node, name: str, draft: Draft) -> dict[str, Any] | None:
         return None
     kind, value = size.text("Type"), size.number("Value")
     size.rest()
-    if kind not in _BATCHES or value is None:
+    if kind is None or kind not in _BATCHES or value is None:
         draft.log.refuse(size.place(), f"must have Type ({' or '.join(_BATCHES)}) and Value")
         return None
     return {_BATCHES[kind]: value}
@@ -378,8 +382,11 @@ def _read_environment(row: Node, draft: Draft, group: Group) -> None:
     )
 
 
-def _read_scripts(row: Node, draft: Draft, group: Group) -> None:
+def _read_scripts(row: Node, draft: Draft, group: Group, script: str | None) -> None:
     config = row.section("LifeCycleConfig")
+    if config is None and script is not None:
+        group.on_create = script
+        return
     if config is None:
         draft.log.note(
             "changed",

@@ -82,12 +82,14 @@ class Node:
     path: DataPath
     log: Log
     asked: set[str] = field(default_factory=set)
+    label: str = ""
+    """What stands before its places: the name of the parameter that holds it as text."""
 
     def place(self, *steps: str | int) -> Place:
         """Give where a value stands; of a key that is left out, where its mapping does."""
         path = (*self.path, *steps)
         shown = render_path(tuple(step for step in path if step != _LIST_KEY))
-        return Place(self.source.file, self.source.line_of(path), documents.tidy(shown))
+        return Place(self.source.file, self.source.line_of(path), documents.tidy(self.label + shown))
 
     def has(self, key: str) -> bool:
         """Say whether a key has a value; null and empty text are none, as in a skeleton of the AWS CLI."""
@@ -135,7 +137,7 @@ class Node:
             return None
         found = self.value[key]
         if isinstance(found, dict):
-            return Node(self.source, found, (*self.path, key), self.log)
+            return Node(self.source, found, (*self.path, key), self.log, label=self.label)
         self.log.refuse(self.place(key), f"must be a mapping, got {describe(found)}")
         return None
 
@@ -150,7 +152,7 @@ class Node:
         rows = []
         for index, each in enumerate(found):
             if isinstance(each, dict):
-                rows.append(Node(self.source, each, (*self.path, key, index), self.log))
+                rows.append(Node(self.source, each, (*self.path, key, index), self.log, label=self.label))
             else:
                 self.log.refuse(self.place(key, index), f"must be a mapping, got {describe(each)}")
         return rows
@@ -197,8 +199,11 @@ def opened(text: str, file: str, log: Log) -> Node:
         return _node(read_source(text, file, WORDING), log)
     try:
         data = json.loads(wrapped, parse_constant=_no_number)
+        json.dumps(data, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
         _refuse(file, f"is not JSON: {error.msg[:1].lower()}{error.msg[1:]}", line=error.lineno)
+    except UnicodeEncodeError:
+        _refuse(file, "is not JSON: it holds half of a character")
     except (ValueError, RecursionError) as error:
         _refuse(file, f"is not JSON: {error}")
     source = read_source(wrapped, file, WORDING)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hyperpod_cdk.catalog import arns, hyperpod, instance_types
+from hyperpod_cdk.catalog import arns, hyperpod, instance_types, regions
 from hyperpod_cdk.config.instance_group import DEFAULT_SCRIPT, DEFAULT_VOLUME_GIB
 from hyperpod_cdk.config.network import FEWEST_ZONES
 from hyperpod_cdk.importing.document import Log, Place
@@ -62,6 +62,7 @@ class Group:
     on_create: str | None = None
     on_init_complete: str | None = None
     lustre: dict[str, int] | None = None
+    more: dict[str, Any] = field(default_factory=dict)
     is_restricted: bool = False
 
 
@@ -84,15 +85,21 @@ class Draft:
     def home(self, arn: str, at: Place) -> None:
         """Take account and region from an ARN; another than the one already known is refused."""
         match = _HOME.match(arn)
-        if match is None:
-            return
-        for key, got in (("region", match[1]), ("account", match[2])):
-            wanted = getattr(self.known, key) or getattr(self, f"_{key}")
-            if wanted and got and got != wanted:
-                whose = f"--{key}" if getattr(self.known, key) else "what stands before it"
-                self.log.refuse(at, f"is of {key} {got}, and {whose} says {wanted}; correct one of the two")
-            elif got and not wanted:
-                setattr(self, f"_{key}", got)
+        if match is not None:
+            self._settle("region", match[1], at)
+            self._settle("account", match[2], at)
+
+    def stated_region(self, region: str, at: Place) -> None:
+        """Take the region that a source names."""
+        self._settle("region", region, at)
+
+    def _settle(self, key: str, got: str, at: Place) -> None:
+        wanted = getattr(self.known, key) or getattr(self, f"_{key}")
+        if wanted and got and got != wanted:
+            whose = f"--{key}" if getattr(self.known, key) else "what stands before it"
+            self.log.refuse(at, f"is of {key} {got}, and {whose} says {wanted}; correct one of the two")
+        elif got and not wanted:
+            setattr(self, f"_{key}", got)
 
     @property
     def account(self) -> str | None:
@@ -101,15 +108,19 @@ class Draft:
 
     @property
     def region(self) -> str | None:
-        """The region, None where nothing tells it."""
-        return self.known.region or self._region
+        """The region: as an option or an ARN names it, else that of the zones; None where nothing tells it."""
+        if stated := self.known.region or self._region:
+            return stated
+        zones = [*self.network.get("availability_zones", ()), *self.known.zones, *self.known.subnet_zones.values()]
+        found = {regions.region_of_az_id(zone) for zone in (*zones, *(each.zone for each in self.groups)) if zone}
+        return found.pop() if len(found) == 1 else None
 
     def page(self) -> dict[str, Any]:
         """Give the environment file as data, without what nobody knows, and note what is missing."""
+        hyperpod_section = self._hyperpod()
         for key in ("account", "region"):
             if getattr(self, key) is None:
                 self.log.note("missing", f"the source names none; give --{key}, or write it into the file", path=key)
-        hyperpod_section = self._hyperpod()
         data: dict[str, Any] = {
             "name": self.known.name,
             "account": self.account,
@@ -172,8 +183,9 @@ class Draft:
         return {**{key: value for key, value in self.network.items() if key != "existing"}, "existing": existing}
 
     def _made_network(self) -> dict[str, Any]:
-        zones = dict.fromkeys([*self.network.get("availability_zones", ()), *self.known.zones])
+        zones = dict.fromkeys(self.network.get("availability_zones", ()))
         zones |= dict.fromkeys(group.zone for group in self.groups if group.zone)
+        zones |= dict.fromkeys(self.known.zones)
         if len(zones) < FEWEST_ZONES:
             self.log.note(
                 "missing",
@@ -181,7 +193,7 @@ class Draft:
                 f" {', '.join(zones) or 'none'}; give --zone AZ_ID, or write it into the file",
                 path="network.availability_zones",
             )
-        named = {"availability_zones": {zone: {} for zone in zones}} if zones else {}
+        named: dict[str, Any] = {"availability_zones": {zone: {} for zone in zones}} if zones else {}
         return {**self.network, **named}
 
     def _eks(self) -> dict[str, Any]:
@@ -240,7 +252,7 @@ class Draft:
             rows = [each for each in self.groups if each.is_restricted is is_restricted]
             if rows:
                 section[key] = [self._group(each, f"hyperpod.{key}[{index}]") for index, each in enumerate(rows)]
-        if "restricted_instance_groups" in section:
+        if "restricted_instance_groups" in section and "restricted_dependencies" not in section:
             self.log.note(
                 "missing",
                 "installed, once HyperPod's install_rig_dependencies.sh was run on the EKS cluster:"
@@ -307,6 +319,7 @@ class Draft:
             entry["deep_health_checks"] = group.checks
         entry["threads_per_core"] = self._threads(group, rows, path)
         entry["network_interface"] = group.interface
+        entry |= group.more
         entry |= {"labels": group.labels, "taints": group.taints, "image": group.image, "patching": group.patching}
         entry |= {"on_create": None if group.on_create == DEFAULT_SCRIPT else group.on_create}
         entry["on_init_complete"] = group.on_init_complete

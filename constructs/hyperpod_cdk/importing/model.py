@@ -7,15 +7,18 @@ from typing import Final, Literal
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.model import Model
 
-Kind = Literal["create-cluster", "describe-cluster"]
+Kind = Literal["create-cluster", "describe-cluster", "setup", "terraform"]
 """What was read."""
+
+Family = Literal["create-cluster", "setup", "terraform"]
+"""What a source can be said to be; an answer of DescribeCluster is told from a request anyway."""
 
 Weight = Literal["missing", "refused", "unsafe", "changed", "lost"]
 """How a note weighs; see ``WEIGHTS``."""
 
 WEIGHTS: Final[dict[Weight, str]] = {
     "missing": "the file needs it and the source does not tell; nothing stands in its place",
-    "refused": "the source says it and 'validate' refuses it",
+    "refused": "'validate' refuses the file for it",
     "unsafe": "taken over as it is, and worth a change",
     "changed": "the environment does it otherwise",
     "lost": "the source says it and the file does not",

@@ -53,7 +53,7 @@ def file_text(data: Mapping[str, Any], *, source: str, kind: str, schema: str | 
     body = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, width=_UNFOLDED, allow_unicode=True)
     sections = []
     for line in body.splitlines():
-        if line in ("network:", "eks:", "hyperpod:", "encryption:", "storage:", "operators:"):
+        if line in ("network:", "eks:", "hyperpod:", "encryption:", "storage:", "operators:", "task_governance:"):
             sections.append("")
         sections.append(line)
     return "\n".join([*head, "", *sections]) + "\n"

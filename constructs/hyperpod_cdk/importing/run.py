@@ -9,23 +9,33 @@ from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_en
 from hyperpod_cdk.config.documents import DocumentError, shown
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.importing import create_cluster, document
+from hyperpod_cdk.importing import create_cluster, document, set_up, terraform, tfvars
 from hyperpod_cdk.importing.document import Log, Node
 from hyperpod_cdk.importing.draft import Draft, Known
-from hyperpod_cdk.importing.model import Imported, Kind, Note
+from hyperpod_cdk.importing.model import Family, Imported, Kind, Note
 from hyperpod_cdk.importing.page import file_text
 
 _UNKNOWN = (
-    "is none of what can be imported: a request of CreateCluster (with InstanceGroups) or an answer of DescribeCluster;"
-    " name the right file"
+    "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
+    " parameters of AWS's set-up stack (with InstanceGroupSettings1), variables of AWS's Terraform module (with"
+    " instance_groups); name the right file"
 )
 
 
-def detected(text: str, file: str, log: Log) -> tuple[Kind, Node]:
-    """Tell by its content what a source is. Raises DocumentError where it is nothing that is known."""
-    node = document.opened(text, file, log)
-    if create_cluster.is_cluster(node):
+def detected(text: str, file: str, log: Log, *, said: Family | None = None) -> tuple[Kind, Node]:
+    """Tell by its content what a source is, unless it is ``said``. Raises DocumentError where it is nothing known."""
+    if tfvars.is_tfvars(text):
+        source = tfvars.read_tfvars(text, file)
+        node = Node(source, source.data if isinstance(source.data, dict) else {}, (), log)
+    else:
+        node = document.opened(text, file, log)
+    parameters = set_up.parameters_of(node, is_certain=said == "setup")
+    if parameters is not None and said in (None, "setup"):
+        return "setup", parameters
+    if said == "create-cluster" or (said is None and create_cluster.is_cluster(node)):
         return ("describe-cluster" if create_cluster.is_answer(node) else "create-cluster"), node
+    if said == "terraform" or (said is None and terraform.is_variables(node)):
+        return "terraform", node
     raise DocumentError(
         [Finding(severity=Severity.ERROR, message=_UNKNOWN, file=file, line=1, rule="import")], file=file
     )
@@ -34,36 +44,42 @@ def detected(text: str, file: str, log: Log) -> tuple[Kind, Node]:
 _READERS: dict[Kind, Callable[[Node, Draft], None]] = {
     "create-cluster": create_cluster.read_cluster,
     "describe-cluster": create_cluster.read_cluster,
+    "setup": set_up.read_parameters,
+    "terraform": terraform.read_variables,
 }
 
 
-def imported(path: Path, known: Known, *, target: Path, root: Path, schema: str | None) -> tuple[Imported, str]:
+def imported(
+    path: Path, known: Known, *, target: Path, root: Path, schema: str | None, kind: Family | None = None
+) -> tuple[Imported, str]:
     """Give what becomes of a source, and the text of the environment file ``target``; nothing is written.
+
+    ``kind`` is what the source is said to be. Default: what its content tells.
 
     ``root`` is the project, whose lifecycle scripts the file may name; ``schema`` the JSON Schema as seen from the
     file. Raises DocumentError with everything for which the source is refused.
     """
     file, log = shown(path), Log()
-    kind, node = detected(document.read(path), file, log)
+    found, node = detected(document.read(path), file, log, said=kind)
     draft = Draft(known, log)
-    _READERS[kind](node, draft)
+    _READERS[found](node, draft)
     data = draft.page()
     log.raise_errors()
-    if kind == "describe-cluster":
+    if found == "describe-cluster":
         log.note(
             "unsafe",
             "the cluster stands already, and names are unique in an account: a deployment of this file does not take it"
             " over, it fails at that name; write another one to have a cluster made beside it",
             path="hyperpod.cluster_name",
         )
-    text = file_text(data, source=file, kind=kind, schema=schema, notes=log.notes)
+    text = file_text(data, source=file, kind=found, schema=schema, notes=log.notes)
     refused = _refused(target, text, root, log.notes)
     notes = (*log.notes, *refused)
     name = known.name
     report = Imported(
         environment=name,
         source=file,
-        kind=kind,
+        kind=found,
         file=shown(target),
         passed=not any(each.weight in ("missing", "refused") for each in notes),
         instance_groups=len(draft.groups),
@@ -76,6 +92,8 @@ def imported(path: Path, known: Known, *, target: Path, root: Path, schema: str 
 def _refused(target: Path, text: str, root: Path, notes: Sequence[Note]) -> list[Note]:
     """Give what 'validate' refuses of the file, but for what is known to be missing."""
     missing = {each.path for each in notes if each.weight == "missing"}
+    if "hyperpod.restricted_dependencies" in missing:
+        missing.add("hyperpod.restricted_instance_groups")
     loaded: LoadedEnvironment | None = None
     try:
         loaded = load_environment(target, text=text, with_record=False)

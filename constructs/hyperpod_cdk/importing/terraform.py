@@ -1,0 +1,354 @@
+"""Variables of AWS's Terraform module hyperpod-eks-tf, in ``*.tfvars`` or ``*.tfvars.json``.
+
+Read of awslabs/awsome-distributed-ai (aws-samples/awsome-distributed-training), commit 7217859f,
+1.architectures/7.sagemaker-hyperpod-eks/terraform-modules/hyperpod-eks-tf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hyperpod_cdk.config.source import Source
+from hyperpod_cdk.importing.document import Node
+from hyperpod_cdk.importing.draft import Draft, Group
+
+_REGION: Final = "us-west-2"
+_VPC_CIDR: Final = "10.192.0.0/16"
+_VERSION: Final = "1.33"
+_OURS: Final = frozenset(
+    {"instance_groups", "restricted_instance_groups", "hyperpod_cluster_name", "create_hyperpod_module"}
+)
+_OF_THE_MODULE: Final = (
+    *("resource_name_prefix", "public_subnet_1_cidr", "public_subnet_2_cidr", "eks_private_subnet_1_cidr"),
+    *("eks_private_subnet_2_cidr", "existing_nat_gateway_id", "existing_private_route_table_ids"),
+    *("create_vpc_endpoint_ingress_rule", "create_vpc_endpoints_module", "create_s3_endpoint", "create_ec2_endpoint"),
+    *("create_ecr_api_endpoint", "create_ecr_dkr_endpoint", "create_sts_endpoint", "create_logs_endpoint"),
+    *(
+        "create_monitoring_endpoint",
+        "create_ssm_endpoint",
+        "create_ssmmessages_endpoint",
+        "create_ec2messages_endpoint",
+    ),
+    *("create_eks_auth_endpoint", "create_s3_bucket_module", "existing_s3_bucket_name"),
+    *("create_lifecycle_script_module", "create_helm_chart_module", "helm_repo_path", "helm_repo_path_hpio"),
+    *("helm_release_name", "helm_release_name_hpio", "namespace", "rig_script_path", "enable_guardduty_cleanup"),
+    *("create_fsx_pvc_namespace", "create_fsx_module", "eks_endpoint_private_access"),
+)
+"""How that module makes what this library makes in its own way, or what an existing network has."""
+
+_OF_THE_CHART: Final = (
+    *(
+        "helm_repo_revision",
+        "helm_repo_revision_rig",
+        "helm_repo_revision_hpio",
+        "enable_gpu_operator",
+        "enable_mlflow",
+    ),
+    *("enable_kubeflow_training_operators", "enable_cluster_role_and_bindings", "enable_namespaced_role_and_bindings"),
+    *("enable_team_role_and_bindings", "enable_nvidia_device_plugin", "enable_neuron_device_plugin"),
+    *("enable_mpi_operator", "enable_deep_health_check", "enable_job_auto_restart", "enable_hyperpod_patching"),
+)
+
+_WITHOUT_A_WORD: Final = (
+    *("training_metric_level", "task_governance_metric_level", "scaling_metric_level", "cluster_metric_level"),
+    *("node_metric_level", "network_metric_level", "accelerated_compute_metric_level", "logging_enabled"),
+    *("create_prometheus_workspace", "existing_prometheus_workspace_id", "prometheus_workspace_name"),
+    *("create_grafana_workspace", "existing_grafana_workspace_id", "grafana_workspace_name", "gated_access"),
+)
+
+_NOT_BESIDE_RESTRICTED: Final[Mapping[str, str]] = {
+    "create_new_fsx_filesystem": "storage",
+    "create_task_governance_module": "task_governance",
+    "create_hyperpod_training_operator_module": "operators",
+    "create_hyperpod_inference_operator_module": "operators",
+    "create_observability_module": "operators",
+}
+
+
+def is_variables(node: Node) -> bool:
+    """Say whether a document holds variables of the module."""
+    return bool(_OURS & set(node.value))
+
+
+def read_variables(node: Node, draft: Draft) -> None:
+    """Fill a draft from the variables of the module."""
+    log = draft.log
+    if not _is_on(node, "create_hyperpod_module", default=True):
+        log.refuse(node.place("create_hyperpod_module"), "makes no HyperPod cluster, got false; nothing to import")
+    region = node.text("aws_region")
+    if region is not None or draft.known.region is None:
+        draft.stated_region(region or _REGION, node.place("aws_region"))
+    if region is None and draft.known.region is None:
+        log.note("changed", f"is left out, which means {_REGION} there", at=node.place("aws_region"), path="region")
+    restricted = node.rows("restricted_instance_groups")
+    _read_network(node, draft)
+    _read_eks(node, draft)
+    _read_cluster(node, draft, is_restricted=bool(restricted))
+    for is_restricted, rows in ((False, _groups(node)), (True, restricted)):
+        for row in rows:
+            _read_group(row, draft, zone=node.text("availability_zone_id"), is_restricted=is_restricted)
+    _read_lustre(node, draft)
+    _read_operators(node, draft)
+    _read_buckets(node, draft)
+    if restricted:
+        _drop_beside_restricted(node, draft)
+    _read_rest(node, draft)
+
+
+def _read_rest(node: Node, draft: Draft) -> None:
+    role = node.text("existing_sagemaker_iam_role_name")
+    if not _is_on(node, "create_sagemaker_iam_role_module", default=True) and role:
+        draft.log.note(
+            "changed",
+            f"{role} is not used: the environment makes the execution role of its nodes; what else its policies allow"
+            " is lost",
+            at=node.place("existing_sagemaker_iam_role_name"),
+        )
+    node.asked.update(_OF_THE_MODULE)
+    for key in _OF_THE_CHART:
+        if node.has(key):
+            draft.log.note(
+                "changed",
+                "is not taken over: the environment installs HyperPod's chart at the commit of charts/charts.lock.yaml",
+                at=node.place(key),
+            )
+    for key in _WITHOUT_A_WORD:
+        if node.has(key):
+            draft.log.note("lost", "the file has no word for it", at=node.place(key))
+    node.rest()
+
+
+def _is_on(node: Node, key: str, *, default: bool) -> bool:
+    value = node.truth(key)
+    return default if value is None else value
+
+
+def _read_network(node: Node, draft: Draft) -> None:
+    is_made = _is_on(node, "create_vpc_module", default=True)
+    is_closed = _is_on(node, "closed_network", default=False)
+    cidr, vpc_id = node.text("vpc_cidr"), node.text("existing_vpc_id")
+    has_subnets = _is_on(node, "create_private_subnet_module", default=True)
+    subnets = node.texts("existing_private_subnet_ids")
+    has_group = _is_on(node, "create_security_group_module", default=True)
+    group = node.text("existing_security_group_id")
+    for_eks = [] if _is_on(node, "create_eks_subnets", default=True) else node.texts("existing_eks_subnet_ids")
+    node.texts("existing_eks_subnet_ids")
+    blocks = node.texts("private_subnet_cidrs")
+    if is_closed:
+        draft.network["egress"] = "closed"
+    if is_made:
+        if cidr and cidr != _VPC_CIDR:
+            draft.network = {"vpc_cidr": cidr, **draft.network}
+        if blocks:
+            draft.log.note(
+                "changed",
+                "which zone gets which block is not in the file there; here each zone's block follows from its ID, or"
+                " is its node_cidr",
+                at=node.place("private_subnet_cidrs"),
+                path="network.availability_zones",
+            )
+        return
+    draft.network["existing"] = {"vpc_id": vpc_id, "control_plane_subnet_ids": for_eks}
+    for index, each in enumerate(subnets):
+        draft.subnet(each, node.place("existing_private_subnet_ids", index))
+    if has_subnets:
+        draft.log.note(
+            "missing",
+            "the node subnets: that module makes them in the existing VPC, and an environment makes none in a VPC of"
+            " somebody else's; name those that it made",
+            at=node.place("create_private_subnet_module"),
+            path="network.existing.node_subnet_ids",
+        )
+    if not has_group and group:
+        draft.network["existing"]["security_group_id"] = group
+
+
+def _read_eks(node: Node, draft: Draft) -> None:
+    version, name = node.text("kubernetes_version"), node.text("eks_cluster_name")
+    existing = node.text("existing_eks_cluster_name")
+    is_public = _is_on(node, "eks_endpoint_public_access", default=True)
+    if not _is_on(node, "create_eks_module", default=True):
+        draft.eks["existing"] = {"cluster_name": existing}
+        if version:
+            draft.eks["kubernetes_version"] = version
+        return
+    draft.eks["kubernetes_version"] = version or _VERSION
+    if not is_public:
+        draft.eks["endpoint_access"] = "private"
+    if name:
+        draft.log.note(
+            "changed",
+            f"the EKS cluster {name} is not there by that name: the environment calls its own {draft.known.name}-eks",
+            at=node.place("eks_cluster_name"),
+        )
+
+
+def _read_cluster(node: Node, draft: Draft, *, is_restricted: bool) -> None:
+    section, log = draft.hyperpod, draft.log
+    section["cluster_name"] = node.text("hyperpod_cluster_name") or "ml-cluster"
+    if not _is_on(node, "auto_node_recovery", default=True):
+        section["node_recovery"] = "none"
+        log.note(
+            "unsafe",
+            "no node that fails is replaced by itself",
+            at=node.place("auto_node_recovery"),
+            path="hyperpod.node_recovery",
+        )
+    if not _is_on(node, "continuous_provisioning_mode", default=True) or is_restricted:
+        section["provisioning"] = "all_or_nothing"
+        why = ", as that module does it with restricted groups" if is_restricted else ""
+        log.note(
+            "unsafe",
+            f"all or nothing{why}: one node that cannot be had rolls the whole cluster back; for continuous, remove"
+            " provisioning",
+            at=node.place("continuous_provisioning_mode"),
+            path="hyperpod.provisioning",
+        )
+    if _is_on(node, "karpenter_autoscaling", default=False) and not is_restricted:
+        section["autoscaling"] = "karpenter"
+
+
+def _groups(node: Node) -> Sequence[Node]:
+    """Give the groups: a list, or in older versions of the module a mapping of them by name."""
+    if not isinstance(node.value.get("instance_groups"), dict):
+        return node.rows("instance_groups")
+    section = node.section("instance_groups")
+    rows = []
+    for name in section.value if section else ():
+        row = section.section(name) if section else None
+        if row is not None:
+            source = Source(row.source.file, row.source.data, row.source.lines)
+            rows.append(Node(source, {"name": name, **row.value}, row.path, row.log))
+    return rows
+
+
+def _read_group(row: Node, draft: Draft, *, zone: str | None, is_restricted: bool = False) -> None:
+    log = draft.log
+    name, kind, count = row.text("name"), row.text("instance_type"), row.number("instance_count")
+    for key in ("name", "instance_type", "instance_count"):
+        if not row.has(key):
+            log.refuse(row.place(), f"{key} is missing")
+    if name is None or kind is None or count is None:
+        return
+    script = row.text("lifecycle_script")
+    group = Group(
+        at=row.place(),
+        name=name,
+        types=[kind],
+        count=count,
+        zone=row.text("availability_zone_id") or zone,
+        plan=row.text("training_plan_arn"),
+        threads=row.number("threads_per_core"),
+        threads_at=row.place("threads_per_core"),
+        volume_gib=row.number("ebs_volume_size_in_gb"),
+        labels=row.mapping("labels"),
+        on_create=script,
+        is_restricted=is_restricted,
+    )
+    if image := row.text("image_id"):
+        group.image["ami_id"] = image
+    for key, check in (
+        ("enable_stress_check", "instance_stress"),
+        ("enable_connectivity_check", "instance_connectivity"),
+    ):
+        if row.truth(key):
+            group.checks.append(check)
+    for taint in row.rows("taints"):
+        words = {key: taint.text(key) for key in ("key", "value", "effect")}
+        group.taints.append({key: value for key, value in words.items() if value is not None})
+        taint.rest()
+    if is_restricted:
+        sizes: dict[str, Any] = {
+            "capacity_gib": row.number("fsxl_size_in_gi_b"),
+            "throughput_mbps_per_tib": row.number("fsxl_per_unit_storage_throughput"),
+        }
+        group.lustre = {key: value for key, value in sizes.items() if value is not None}
+    elif script:
+        log.note(
+            "changed",
+            f"{script} is that of lifecycle_scripts/, without that folder the library's own, not that of the module",
+            at=row.place("lifecycle_script"),
+            path="hyperpod.lifecycle",
+        )
+    row.rest()
+    draft.groups.append(group)
+
+
+def _read_buckets(node: Node, draft: Draft) -> None:
+    inputs, outputs = node.text("rig_input_s3_bucket"), node.text("rig_output_s3_bucket")
+    rewards = [_is_on(node, key, default=True) for key in ("rig_rft_lambda_access", "rig_rft_sqs_access")]
+    for group in draft.groups:
+        if group.is_restricted:
+            group.more = {
+                "input_buckets": [inputs] if inputs else [],
+                "output_buckets": [outputs] if outputs else [],
+                "reward_functions": any(rewards) or None,
+            }
+
+
+def _read_lustre(node: Node, draft: Draft) -> None:
+    capacity, throughput = node.number("fsx_storage_capacity"), node.number("fsx_throughput")
+    compression, namespace = node.text("fsx_data_compression_type"), node.text("fsx_pvc_namespace")
+    node.has("fsx_file_system_type_version")
+    if not _is_on(node, "create_new_fsx_filesystem", default=False):
+        return
+    zones = sorted({each.zone for each in draft.groups if each.zone})
+    entry: dict[str, Any] = {"name": "fsx"}
+    if len(zones) == 1:
+        entry["availability_zone_id"] = zones[0]
+    else:
+        draft.log.note(
+            "missing",
+            "where the file system stands, which the source does not tell",
+            at=node.place("create_new_fsx_filesystem"),
+            path="storage.lustre[0].availability_zone_id",
+        )
+    entry |= {"capacity_gib": capacity or 1200, "throughput_mbps_per_tib": throughput or 250}
+    if compression == "NONE":
+        entry["compression"] = "none"
+    entry["claim"] = {"namespaces": [namespace or "default"]}
+    draft.sections["storage"] = {"lustre": [entry]}
+    draft.log.note(
+        "changed",
+        "there a claim of Kubernetes makes the file system; here a stack makes it, another one, and it stays when the"
+        " stack goes",
+        at=node.place("create_new_fsx_filesystem"),
+        path="storage.lustre[0]",
+    )
+
+
+def _read_operators(node: Node, draft: Draft) -> None:
+    operators: dict[str, Any] = {}
+    for ours, key in (
+        ("training", "create_hyperpod_training_operator_module"),
+        ("inference", "create_hyperpod_inference_operator_module"),
+        ("observability", "create_observability_module"),
+    ):
+        if _is_on(node, key, default=False):
+            operators[ours] = {"enabled": True}
+    if operators:
+        draft.sections["operators"] = operators
+    if _is_on(node, "create_task_governance_module", default=False):
+        draft.sections["task_governance"] = {"teams": []}
+    if "inference" in operators and "existing" not in draft.eks:
+        draft.eks["oidc_provider"] = True
+
+
+def _drop_beside_restricted(node: Node, draft: Draft) -> None:
+    if not all(each.is_restricted for each in draft.groups):
+        draft.log.note(
+            "changed",
+            "beside restricted groups that module makes no other groups, without a word; here they are made",
+            at=node.place("instance_groups"),
+            path="hyperpod.instance_groups",
+        )
+    for key, section in _NOT_BESIDE_RESTRICTED.items():
+        if node.truth(key):
+            draft.log.note(
+                "changed",
+                "beside restricted groups that module leaves it out, without a word; so does the file",
+                at=node.place(key),
+            )
+        draft.sections.pop(section, None)
+    draft.eks.pop("oidc_provider", None)
