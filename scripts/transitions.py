@@ -1,22 +1,29 @@
 """Takes environments from one file to another by 'deploy', and counts what ended as a fresh deployment would stand.
 
-Exits 1 where one did not. `--pairs N` of them, by a seed that is told; `--resume` leaves out the chains that a run
-before has ended. What was found is kept in .cache/transitions as it comes.
+Exits 1 where one did not. `--pairs N` of them, by a seed that is told, `--workers` chains side by side; `--resume`
+leaves out the chains that a run before has ended. What was found is kept in .cache/transitions as it comes.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import multiprocessing
+import os
 import random
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
+
+import botocore.loaders
+import botocore.session
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -27,34 +34,42 @@ RESULTS = PROJECT / ".cache" / "transitions"
 LENGTH = 5
 """Pairs of a chain; each file of it but the first and the last is deployed anew once, for two of them."""
 
+CHAINS_EACH = 8
+"""Chains of one process, whose jsii keeps every app that it synthesized."""
+
 
 def main() -> int:
     """Run the pairs, and say what became of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--resume", action="store_true", help="leave out the chains that have ended before")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "pairs.jsonl"
     rows = _rows(file) if arguments.resume else []
     number = rows[0]["seed"] if rows else arguments.seed
+    done = Counter(each["chain"] for each in rows)
+    keys = [number * 1000 + start for start in range(-(-arguments.pairs // LENGTH))]
+    left = [key for key in keys if done[key] != LENGTH]
+    rows = [each for each in rows if each["chain"] not in left]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
     print(f"{arguments.pairs} pairs, seed {number}", flush=True)
-    done = Counter(each["chain"] for each in rows)
-    for start in range(-(-arguments.pairs // LENGTH)):
-        key = number * 1000 + start
-        if done[key] == LENGTH:
-            continue
-        rows = [each for each in rows if each["chain"] != key]
-        rows += _chain(number, key, file)
-    told(rows)
+    with ProcessPoolExecutor(
+        arguments.workers, multiprocessing.get_context("spawn"), max_tasks_per_child=CHAINS_EACH
+    ) as workers:
+        for ended in as_completed([workers.submit(_chain, number, key, file) for key in left]):
+            rows += ended.result()
+    print("\n".join(told(rows)))
     return 1 if any(each["problems"] for each in rows) else 0
 
 
 def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     started = time.monotonic()
+    # every boto3 session reads the services' models anew: a third of the time of a pair
+    botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
     def keep(pair: Pair) -> None:
         row = {"seed": number, "chain": key, **pair.as_dict()}
@@ -75,18 +90,26 @@ def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def told(rows: Sequence[dict[str, Any]]) -> None:
-    """Print the numbers, and why pairs were refused."""
-    refused = [each for each in rows if each["refused"]]
-    bad = [each for each in rows if each["problems"]]
+def told(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Give the table of what became of the pairs, and why some were refused."""
+    kinds = ("none", "fault", "kill")
+    columns = ("nothing", "a fault", "a kill", "all")
+
+    def line(name: str, found: Sequence[dict[str, Any]]) -> str:
+        numbers = [sum(each["trouble"] == kind for each in found) for kind in kinds]
+        return f"{name:34}" + "".join(f"{number:>9}" for number in (*numbers, len(found)))
+
     good = [each for each in rows if not each["refused"] and not each["problems"]]
-    print(
-        f"{len(rows)} pairs: {len(refused)} refused, {sum(each['steps'] <= 1 for each in good)} by one step or none, "
-        f"{sum(each['steps'] > 1 for each in good)} by more, {sum(each['met'] for each in good)} of these after a "
-        f"fault or a kill; {len(bad)} wrong"
-    )
-    for each in refused:
-        print(f"- {each['kind']} ({each['edit']}): {'; '.join(each['refused'])}")
+    yield f"{'on the way':34}" + "".join(f"{each:>9}" for each in columns)
+    yield line("pairs", rows)
+    yield line("refused before anything changed", [each for each in rows if each["refused"] and not each["problems"]])
+    yield line("by one step, or nothing to do", [each for each in good if each["steps"] <= 1])
+    yield line("by more steps", [each for each in good if each["steps"] > 1])
+    yield line("wrong", [each for each in rows if each["problems"]])
+    yield line("the fault or kill happened", [each for each in rows if each["met"]])
+    yield line("and the next deployment ended it", [each for each in good if each["met"]])
+    for reason, times in Counter(reason for each in rows for reason in each["refused"]).most_common():
+        yield f"- {times} times: {reason}"
 
 
 def _rows(file: Path) -> list[dict[str, Any]]:

@@ -7,13 +7,16 @@ that is what the way from the file before is compared with, and where the way to
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import random
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +31,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.templates.assembly import read_assembly
+from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.transitions.cdk import CdkFailedError
 from hyperpod_cdk.transitions.model import Plan
 from hyperpod_cdk.transitions.run import Deployment
@@ -47,6 +51,12 @@ Trouble = Literal["none", "fault", "kill"]
 
 KINDS: tuple[Kind, ...] = ("one edit", "three edits", "unrelated")
 NAME = "pairs"
+_MAY_STAY = (
+    re.compile(r" add-ons: \.(?P<name>[^.]+)\.addon\.addonVersion: "),
+    re.compile(r" described: \.(?P<name>ClusterRole|TieredStorageConfig|AutoScaling): .+ in place of null$"),
+)
+"""What may stay where a file leaves it out: add-ons' versions, Karpenter's role, what HyperPod has switched on."""
+
 _MINORS = ("1.32", "1.33", "1.34", "1.35")
 _IDENTITY = ("name", "vpc_id", "subnet_id", "group_id", "key_id", "cluster_name")
 _STATEFUL = frozenset(
@@ -71,12 +81,16 @@ class Pair:
     steps: int = 0
     met: bool = False
     """Whether the trouble happened."""
+    where: str = ""
+    """What failed, or after how many stacks the CDK CLI was killed."""
+    said: list[str] = field(default_factory=list, repr=False)
+    """What the plans say of what is not as in a new environment."""
     problems: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """Give it as JSON knows it."""
-        return asdict(self)
+        return {key: value for key, value in asdict(self).items() if key != "said"}
 
 
 class KilledError(Exception):
@@ -177,31 +191,36 @@ class Account:
 
 
 @contextmanager
-def deployed(file: File, assembly: Path, account: Mapping[str, Any], scratch: Path) -> Iterator[Account]:
+def deployed(file: File, assembly: Path, has: Mapping[str, Any], scratch: Path) -> Iterator[Account]:
     """Deploy a file in an account of its own."""
     region = str(file["region"])
-    with embedded(account, region=region, is_hurried=True) as there:
+    with embedded(has, region=region, is_hurried=True) as there:
         os.environ.update(there.environment())
         aws = Aws(there, scratch / "log")
         cdk = Cdk(aws)
-        cdk.run(deployment(NAME, assembly))
-        yield Account(there, aws, cdk, file, assembly, region)
+        account = Account(there, aws, cdk, file, assembly, region)
+        try:
+            cdk.run(deployment(NAME, assembly))
+        except RehearsedCdkFailedError as failed:
+            raise RehearsedCdkFailedError("deploy", 1, " / ".join([failed.output, *_failures(account)])) from failed
+        yield account
 
 
 def chain(number: int, length: int, scratch: Path, say: Callable[[Pair], None]) -> None:
     """Take one environment over some files, and hand over each pair once it is judged."""
     rng = edits.drawing(number)
-    file = drawn(rng, None)
-    files: list[tuple[str, str, File]] = [("", "", file)]
-    for _ in range(length):
+    files: list[tuple[str, str, File]] = [("", "", drawn(rng, None))]
+    while len(files) <= length:
         kind = rng.choice(KINDS)
-        edit, file = head_of(rng, kind, file)
-        files.append((kind, edit, file))
+        edit, file = head_of(rng, kind, files[-1][2])
+        if _go_together([*(each for _, _, each in files), file]):
+            files.append((kind, edit, file))
+    has = _account_of([each for _, _, each in files])
     went: tuple[Pair, Standing] | None = None
     for place, (_, _, base) in enumerate(files):
         after = files[place + 1] if place < length else None
         pair = Pair(after[0], after[1], _trouble(rng), base, after[2]) if after else None
-        went = _one(pair, base, went, rng=rng, scratch=scratch / f"{number}-{place}", say=say)
+        went = _one(pair, base, went, has, rng=rng, scratch=scratch, say=say)
     if went is not None:
         raise AssertionError("the last pair of a chain was not judged")
 
@@ -211,9 +230,10 @@ def judged(base: File, head: File, scratch: Path, *, trouble: Trouble = "none", 
     found: list[Pair] = []
     rng = edits.drawing(number)
     pair = Pair("", "", trouble, base, head)
-    went = _one(pair, base, None, rng=rng, scratch=scratch / "base", say=found.append)
+    has = _account_of([base, head])
+    went = _one(pair, base, None, has, rng=rng, scratch=scratch, say=found.append)
     if went is not None:
-        _one(None, head, went, rng=rng, scratch=scratch / "head", say=found.append)
+        _one(None, head, went, has, rng=rng, scratch=scratch, say=found.append)
     return found[-1]
 
 
@@ -266,7 +286,7 @@ def _legal(number: int, region: str | None) -> File:
 def head_of(rng: random.Random, kind: Kind, file: File) -> tuple[str, File]:
     """Give what a file becomes, and by which edits."""
     if kind == "unrelated":
-        return kind, drawn(rng, str(file["region"]))
+        return kind, next(each for _ in range(99) if (each := drawn(rng, str(file["region"]))) != file)
     return edits.several(rng, file, 1 if kind == "one edit" else 3)
 
 
@@ -278,6 +298,7 @@ def _one(
     pair: Pair | None,
     base: File,
     went: tuple[Pair, Standing] | None,
+    has: Mapping[str, Any],
     *,
     rng: random.Random,
     scratch: Path,
@@ -285,21 +306,18 @@ def _one(
 ) -> tuple[Pair, Standing] | None:
     """Deploy a file anew, compare the way that led to it, and go the way to the next."""
     started = time.monotonic()
-    scratch.mkdir(parents=True)
-    assembly = _synthesized(base, scratch, "base")
-    both = satisfying(_environment(base))
-    if pair is not None:
-        both = _merged(both, satisfying(_environment(pair.head)))
+    assembly = _synthesized(base, scratch)
     try:
-        with deployed(base, assembly, both, scratch) as account:
+        with deployed(base, assembly, has, scratch) as account:
+            anew = account.standing(assembly)
             if went is not None:
                 came, stands = went
-                came.problems += differences(stands, account.standing(assembly))
+                came.problems += [each for each in differences(stands, anew) if not is_told(each, came.said)]
                 say(came)
                 went = None
             if pair is None:
                 return None
-            ended = _go(pair, account, rng, scratch)
+            ended = _go(pair, account, anew, rng=rng, head=_synthesized(pair.head, scratch))
     except RehearsedCdkFailedError as failed:
         # neither the pair that led here can be judged nor the one that begins here
         for each in (went[0] if went else None, pair):
@@ -314,16 +332,11 @@ def _one(
     return pair, ended
 
 
-def _go(pair: Pair, account: Account, rng: random.Random, scratch: Path) -> Standing | None:
+def _go(pair: Pair, account: Account, before: Standing, *, rng: random.Random, head: Path) -> Standing | None:
     """Deploy the head on what stands; give what stands then, None where it was refused or did not end."""
-    head = _synthesized(pair.head, scratch, "head")
-    before = account.standing(account.assembly)
     untouched = account.stacks()
     person, runner = Person(), Runner(account.cdk)
-    if pair.trouble == "kill":
-        account.cdk.kill_after = rng.randint(1, 4)
-    elif pair.trouble == "fault":
-        account.there.address.control("faults", [_fault(rng, head)], timeout_s=60)
+    _troubled(pair, account, rng, head)
     try:
         ended = account.deployment(head, person, runner).run()
     except KilledError:
@@ -351,6 +364,9 @@ def _go(pair: Pair, account: Account, rng: random.Random, scratch: Path) -> Stan
     _second(pair, account, head)
     after = account.standing(head)
     _untouched(pair, account, before, after, person.shown)
+    pair.said = [
+        line for shown in person.shown for step in shown.steps for line in (*step.stays, *step.unknown, *step.loses)
+    ]
     return after
 
 
@@ -401,11 +417,29 @@ def _failures(account: Account) -> list[str]:
     return found
 
 
-def _fault(rng: random.Random, head: Path) -> dict[str, str]:
-    assembly = read_assembly(head, NAME)
-    resource = rng.choice([each for each in assembly.resources() if each.type != "AWS::CDK::Metadata"])
-    when = rng.choice(("before_create", "after_create", "before_update", "after_update"))
-    return {"stack": resource.stack, "logical_id": resource.logical_id, "when": when}
+def _troubled(pair: Pair, account: Account, rng: random.Random, head: Path) -> None:
+    """Let something happen on the way that does happen: to a resource that changes, or between stacks that do."""
+    base, wanted = read_assembly(account.assembly, NAME), read_assembly(head, NAME)
+    changes = [each for each in compare(base, wanted) if each.after is not None]
+    if pair.trouble == "none" or not changes:
+        return
+    if pair.trouble == "kill":
+        account.cdk.kill_after = rng.randint(1, len({each.resource.stack for each in changes}))
+        pair.where = f"stack {account.cdk.kill_after}"
+        return
+    change = rng.choice(changes)
+    moment = rng.choice(("before", "after"))
+    fault = {"stack": change.resource.stack, "logical_id": change.resource.logical_id}
+    # one that is made anew is created, one that changes in place updated
+    faults = [{**fault, "when": f"{moment}_{done}"} for done in ("create", *(("update",) if change.before else ()))]
+    account.there.address.control("faults", faults, timeout_s=60)
+    pair.where = f"{moment} {change.resource.stack}/{change.resource.logical_id}"
+
+
+def is_told(difference: str, said: Sequence[str]) -> bool:
+    """Whether it is known of what differs that it may stay, and a plan has said so."""
+    names = [found["name"] for each in _MAY_STAY if (found := each.search(difference))]
+    return any(name in each for name in names for each in said)
 
 
 def _environment(file: File) -> Environment:
@@ -414,12 +448,29 @@ def _environment(file: File) -> Environment:
     return loaded.environment
 
 
-def _synthesized(file: File, scratch: Path, name: str) -> Path:
-    path = scratch / f"{name}.yaml"
-    path.write_text(legal.as_text(file), encoding="utf-8")
-    assembly = scratch / name
-    InProcessCdk.synth(path, assembly)
+def _synthesized(file: File, scratch: Path) -> Path:
+    """Write the assembly of a file, once for the way to it and the way from it."""
+    text = legal.as_text(file)
+    path = scratch / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.yaml"
+    assembly = path.with_suffix("")
+    if not assembly.exists():
+        path.write_text(text, encoding="utf-8")
+        InProcessCdk.synth(path, assembly)
     return assembly
+
+
+def _go_together(files: Sequence[File]) -> bool:
+    """Whether one account can have what all of these need: a training plan is of one type, in one zone."""
+    plans = [plan for each in files for plan in satisfying(_environment(each))["training_plans"]["plans"]]
+    return len({each["name"] for each in plans}) == len(
+        {(each["name"], each["instance_type"], each["availability_zone_id"]) for each in plans}
+    )
+
+
+def _account_of(files: Sequence[File]) -> dict[str, Any]:
+    """Give an account that has what each of these files needs, so that EKS offers each of them the same versions."""
+    found: dict[str, Any] = reduce(_merged, (satisfying(_environment(each)) for each in files))
+    return found
 
 
 def _merged(one: Any, other: Any) -> Any:

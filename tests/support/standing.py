@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 _GENERATED: Final = re.compile(
     r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b(?:[a-z]{2,12}-)?[0-9a-f]{17}\b|\b[0-9a-f]{8}\b"
-    r"|(?<=-)[A-Z0-9]{12}\b|\b(?=[A-Z0-9]*\d)[A-Z0-9]{12,32}\b"
+    r"|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{12}\b|(?<=-)[A-Z0-9]{12}\b|\b(?=[A-Z0-9]*\d)[A-Z0-9]{12,32}\b"
 )
 """Ids that services make up: ``eni-0123456789abcdef0``, UUIDs, and the ends of names."""
 
@@ -91,7 +91,8 @@ def read(aws: Aws, stacks: Iterable[str]) -> Standing:
     steps = aws.steps()
     kept = {str(each["physical_id"]) for each in steps if each["physical_id"] and each["phase"] == "create"}
     owned = {physical for _, physical in ids.values()}
-    masks = _Masks({physical: f"<{stack}/{logical}>" for (stack, logical), (_, physical) in ids.items()})
+    # a rule and a dashboard may have one name: which resource was made last is not what stands
+    masks = _Masks({ids[place][1]: f"<{'/'.join(place)}>" for place in sorted(ids, reverse=True)})
     last = {(each["stack"], each["logical_id"]): each["properties"] for each in steps if each["phase"] != "delete"}
     resources = {place: {"Type": kind, "Properties": masks.of(last.get(place, {}))} for place, (kind, _) in ids.items()}
     return Standing(
@@ -176,6 +177,13 @@ def _filtered(operation: str, name: str) -> Question:
     return ask
 
 
+def _vpc(aws: Aws, physical: str) -> Any:
+    (found,) = aws.client("ec2").describe_vpcs(VpcIds=[physical])["Vpcs"]
+    # a block that was taken away is told for a while
+    blocks = found.pop("CidrBlockAssociationSet", [])
+    return {**found, "Blocks": [each for each in blocks if each["CidrBlockState"]["State"] != "disassociated"]}
+
+
 def _routes(aws: Aws, subnet: str) -> Any:
     here = [{"Name": "association.subnet-id", "Values": [subnet]}]
     tables = aws.client("ec2").describe_route_tables(Filters=here)["RouteTables"]
@@ -240,7 +248,7 @@ def _group(aws: Aws, name: str) -> Any:
 
 
 _QUESTIONS: Final[Mapping[str, Mapping[str, Question]]] = {
-    "AWS::EC2::VPC": {"described": _asks("ec2", "describe_vpcs", "VpcIds", many=True)},
+    "AWS::EC2::VPC": {"described": _vpc},
     "AWS::EC2::Subnet": {
         "described": _asks("ec2", "describe_subnets", "SubnetIds", many=True),
         "routes": _routes,

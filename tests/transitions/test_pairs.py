@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from scripts.transitions import told
 from tests.support import edits, legal
 from tests.support.assembly import PROJECT
-from tests.support.pairs import judged
+from tests.support.pairs import is_told, judged
 from tests.support.standing import Standing, differences
 
 PROD = PROJECT / "environments" / "prod.yaml"
@@ -49,6 +51,44 @@ def test_what_differs_is_named() -> None:
         "resource ('s', 'A'): .Properties.b[1]: 3 in place of 2",
         "service s/A is missing: 1",
         "service s/B is there and in no fresh deployment: 1",
+    ]
+
+
+def test_what_may_stay_is_what_a_plan_names() -> None:
+    said = ["f / C: no other version comes with it for kube-proxy: EKS updates no add-on with its cluster"]
+    version = '.addonVersion: "v1" in place of "v2"'
+    assert is_told(f"service f/C add-ons: .kube-proxy.addon{version}", said)
+    assert not is_told(f"service f/C add-ons: .vpc-cni.addon{version}", said)
+    role = 'service h/C described: .ClusterRole: "arn" in place of null'
+    assert is_told(role, ["h / C: ClusterRole arn: Perhaps, since it is not known: whether the cluster keeps it"])
+    assert not is_told(role, said)
+    assert not is_told('service f/C add-ons: .kube-proxy.addon.status: "FAILED" in place of "ACTIVE"', said)
+
+
+def test_what_is_printed_counts_each_pair_once() -> None:
+    def row(trouble: str, steps: int, *, met: bool = False, refused: str = "", wrong: str = "") -> dict[str, Any]:
+        reasons = {"refused": [refused] if refused else [], "problems": [wrong] if wrong else []}
+        return {"trouble": trouble, "steps": steps, "met": met, **reasons}
+
+    rows = [
+        row("none", 0),
+        row("none", 1),
+        row("fault", 2, met=True),
+        row("fault", 1),
+        row("kill", 1, met=True, wrong="x"),
+        row("kill", 0, refused="no"),
+        row("none", 0, refused="no"),
+    ]
+    assert list(told(rows)) == [
+        "on the way                          nothing  a fault   a kill      all",
+        "pairs                                     3        2        2        7",
+        "refused before anything changed           1        0        1        2",
+        "by one step, or nothing to do             2        1        0        3",
+        "by more steps                             0        1        0        1",
+        "wrong                                     0        0        1        1",
+        "the fault or kill happened                0        1        1        2",
+        "and the next deployment ended it          0        1        0        1",
+        "- 2 times: no",
     ]
 
 
