@@ -36,7 +36,18 @@ WHEN = {
     "node pools": ('[{"kind":"NodePool"}]', "[]"),
 }
 TOLD = {
-    *("counted", "handed over", "uncounted", "another VPC", "other zones", "autoscaled", "files kept", "pruned", "MIG"),
+    *(
+        "another key",
+        "counted",
+        "handed over",
+        "uncounted",
+        "another VPC",
+        "other zones",
+        "autoscaled",
+        "files kept",
+        "pruned",
+        "MIG",
+    ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
     *("rolling", "replacing", "in place upgrade", "online resharding"),
 }

@@ -188,6 +188,12 @@ def test_an_export_that_changes_in_use_is_refused() -> None:
         "changes no export that is in use. What is made anew: Scratch by its SubnetIds."
     )
     assert refusal.what_works.startswith("Two deployments: first a file in which nothing of dev-platform uses Scratch")
+    # CloudFormation gives a template without the construct's path where its metadata was left out
+    named = side("subnet-2")
+    named.by_name["dev-storage"].template["Resources"]["Scratch"]["Metadata"] = {
+        "aws:cdk:path": "dev/storage/Files/Resource"
+    }
+    assert _refused(side("subnet-1"), named).why.endswith("What is made anew: Scratch by its SubnetIds.")
 
 
 def test_a_network_that_changes_in_use_is_not_worth_two_deployments() -> None:
@@ -243,6 +249,27 @@ def test_kubernetes_goes_up_one_minor_at_a_time() -> None:
         ),
     )
     assert "give it another name" in _refused(side("1.35"), side("1.33")).what_works
+
+
+def test_add_ons_without_a_version_stay_behind_the_cluster() -> None:
+    # docs.aws.amazon.com/eks/latest/userguide/update-cluster.html, step 8: add-ons are updated by whoever updates it
+    def side(version: str, **addons: dict[str, str]) -> Assembly:
+        cluster = {"Type": "AWS::EKS::Cluster", "Properties": {"Version": version}}
+        found = {
+            name: {"Type": "AWS::EKS::Addon", "Properties": {"AddonName": name, **properties}}
+            for name, properties in addons.items()
+        }
+        return assembly(stack("foundation", resources={"Eks": cluster, **found}))
+
+    pinned = {"AddonVersion": "v1.20.5-eksbuild.1"}
+    (step,) = planned(side("1.33", proxy={}, cni=pinned), side("1.34", proxy={}, cni=pinned, agent={})).steps
+    (told,) = step.stays
+    assert told == (
+        "dev-foundation / Eks: no other version comes with it for proxy: EKS updates no add-on with its cluster; "
+        "eks.addon_versions, with versions that fit 1.34, does."
+    )
+    (step,) = planned(side("1.33", cni=pinned), side("1.34", cni=pinned)).steps
+    assert step.stays == ()
 
 
 def test_what_the_service_refuses_is_refused() -> None:

@@ -96,13 +96,14 @@ def update(
     """Give what the table says of a change; None where it is silent.
 
     ``before`` and ``after`` are plain data, None where there is nothing; anything else is a value that is not known.
-    ``also`` are circumstances that are not in the values: ``counted`` (a custom resource reads a node count from now
-    on), ``handed over`` (a group with nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and
-    security groups), ``other zones`` (for subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a
-    manifest that kubectl prunes), ``MIG``, ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such
-    size`` (a rule of ``catalog.lustre`` refuses it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and
-    ``replacing`` (what an Auto Scaling group's UpdatePolicy asks for), ``in place upgrade`` and ``online resharding``
-    (other UpdatePolicies), ``on an instance`` (an address that its resource puts there).
+    ``also`` are circumstances that are not in the values: ``another key`` (a volume of a group had a key, and gets
+    another or none), ``counted`` (a custom resource reads a node count from now on), ``handed over`` (a group with
+    nodes), ``uncounted`` (it does no more), ``another VPC`` (for subnets and security groups), ``other zones`` (for
+    subnets), ``autoscaled``, ``files kept``, ``pruned`` (objects leave a manifest that kubectl prunes), ``MIG``,
+    ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such size`` (a rule of ``catalog.lustre`` refuses
+    it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and ``replacing`` (what an Auto Scaling group's
+    UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
+    (an address that its resource puts there).
     """
     return first(_rows(resource_type), path, before, after, also)
 

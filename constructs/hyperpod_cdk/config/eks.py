@@ -214,8 +214,8 @@ class Eks(Section):
     ] = Field(
         default=(),
         description=(
-            "CIDR blocks of the internet from which the public endpoint answers. Default: EKS's own, which is"
-            " everywhere, and validate warns; [0.0.0.0/0] says that it is meant."
+            "CIDR blocks of the internet from which the public endpoint answers. Default: as EKS has it, everywhere,"
+            " and validate warns; [0.0.0.0/0] says that it is meant."
         ),
         examples=[["0.0.0.0/0"]],
     )
@@ -228,27 +228,27 @@ class Eks(Section):
         ),
         examples=["172.20.0.0/16"],
     )
-    support_type: SupportType | None = Field(
-        default=None,
+    support_type: SupportType = Field(
+        default="extended",
         description=(
             "What happens when standard support of the Kubernetes version ends: with standard EKS upgrades the cluster"
-            " by itself, with extended it stays and costs more for each hour. Default: EKS's own, extended."
+            " by itself, with extended it stays and costs more for each hour. Default: as EKS has it, extended."
         ),
         examples=["standard"],
     )
-    scaling_tier: ScalingTier | None = Field(
-        default=None,
+    scaling_tier: ScalingTier = Field(
+        default="standard",
         description=(
             "Size of the control plane: standard grows with the load, the others are provisioned and cost more for each"
-            " hour, as clusters of thousands of pods may need. Default: EKS's own, standard."
+            " hour, as clusters of thousands of pods may need. Default: as EKS has it, standard."
         ),
         examples=["tier-xl"],
     )
-    zonal_shift: bool | None = Field(
-        default=None,
+    zonal_shift: bool = Field(
+        default=False,
         description=(
             "Whether Application Recovery Controller may move traffic of the cluster away from an availability zone."
-            " Default: EKS's own, no."
+            " Default: as EKS has it, no."
         ),
         examples=[True],
     )

@@ -101,11 +101,11 @@ class ControlPlane(Construct):
 
     ``service_ipv4_cidr``: block of Kubernetes services, which overlaps none of the VPC. Default: EKS's own.
 
-    ``support_type``: ``standard`` or ``extended``: what EKS does when standard support ends. Default: EKS's own.
+    ``support_type``: ``standard`` or ``extended``: what EKS does when standard support ends. Default: ``extended``.
 
-    ``scaling_tier``: size of the control plane, such as ``tier-xl``. Default: EKS's own.
+    ``scaling_tier``: size of the control plane, such as ``tier-xl``. Default: ``standard``.
 
-    ``zonal_shift``: whether traffic may be moved away from a zone. Default: EKS's own.
+    ``zonal_shift``: whether traffic may be moved away from a zone. Default: no.
 
     ``admin_role_arns``: ARNs of the IAM roles that administer the cluster. Default: none.
 
@@ -138,9 +138,9 @@ class ControlPlane(Construct):
         endpoint_access: Literal["public_and_private", "private"] = "public_and_private",
         public_access_cidrs: Sequence[str] = (),
         service_ipv4_cidr: str | None = None,
-        support_type: fields.SupportType | None = None,
-        scaling_tier: fields.ScalingTier | None = None,
-        zonal_shift: bool | None = None,
+        support_type: fields.SupportType = "extended",
+        scaling_tier: fields.ScalingTier = "standard",
+        zonal_shift: bool = False,
         admin_role_arns: Sequence[str] = (),
         addon_versions: Mapping[str, str] | None = None,
         log_retention_days: int = 90,
@@ -207,7 +207,7 @@ class ControlPlane(Construct):
             cluster_logging=list(eks.ClusterLoggingTypes),
             secrets_encryption_key=key,
             service_ipv4_cidr=service_ipv4_cidr,
-            control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(scaling_tier) if scaling_tier else None,
+            control_plane_scaling_tier=eks.ControlPlaneScalingTier.of(scaling_tier),
             role=cast("iam.IRole", role),
         )
         # a parameter that costs every chart and manifest a step: they wait for what is ready instead
@@ -215,10 +215,9 @@ class ControlPlane(Construct):
         if isinstance(vpc.node.scope, Network):
             Annotations.of(made).acknowledge_warning(_SUBNET_TAG_WARNING, "Network tags its subnets itself")
         resource = cast("eks.CfnCluster", made.node.default_child)
-        if support_type is not None:
-            resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support_type.upper())
-        if zonal_shift is not None:
-            resource.zonal_shift_config = eks.CfnCluster.ZonalShiftConfigProperty(enabled=zonal_shift)
+        # EKS's defaults are written, too: what a template leaves out again nobody sets back
+        resource.upgrade_policy = eks.CfnCluster.UpgradePolicyProperty(support_type=support_type.upper())
+        resource.zonal_shift_config = eks.CfnCluster.ZonalShiftConfigProperty(enabled=zonal_shift)
         goes_with_its_stack(resource, cast("iam.CfnRole", role.node.default_child))
         ignore_in_template(resource, {"W9009": "CDK names the encrypted resources, which EKS's API still documents"})
         addons = [self._addon(name, resource.ref, pinned.get(name)) for name in NODE_INDEPENDENT_ADDONS]
@@ -521,7 +520,7 @@ def _endpoint_access(kind: Literal["public_and_private", "private"], cidrs: Sequ
     problem = network_rules.PUBLIC_ACCESS_CIDRS.count_problem(len(cidrs), what="blocks")
     if problem is not None:
         raise ValueError(f"public_access_cidrs: {problem}")
-    return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*cidrs) if cidrs else eks.EndpointAccess.PUBLIC_AND_PRIVATE
+    return eks.EndpointAccess.PUBLIC_AND_PRIVATE.only_from(*(cidrs or (network_rules.EVERYWHERE,)))
 
 
 def _kubectl_layer(scope: Construct, kubernetes_version: str) -> lambda_.ILayerVersion:

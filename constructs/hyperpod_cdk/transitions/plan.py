@@ -46,6 +46,7 @@ _WORDS: Final = {
 }
 _MOST_NAMED: Final = 5
 _CONTROL_PLANE: Final = "AWS::EKS::Cluster"
+_ADD_ON: Final = "AWS::EKS::Addon"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _OTHER_BLOCK: Final = (
     "A block that overlaps none of the old ones; or two deployments: first a file without what takes the old block (a "
@@ -142,7 +143,7 @@ def _steps(
                 why=tuple(_why(found, batch, ordered[number + 1 :])),
                 does=tuple(_does(batch, radius, before)),
                 interrupts=tuple(_interrupts(radius)),
-                stays=tuple(_stays(radius)),
+                stays=(*_stays(radius), *_left_behind_the_cluster(before, after, radius)),
                 unknown=(*_unknown(radius), *left_on(before, after)),
                 first=tuple(_first(before, radius)),
                 loses=tuple(_loses(before, radius)),
@@ -268,6 +269,24 @@ def _stays(radius: BlastRadius) -> Iterator[str]:
     for each in radius.left_behind:
         costs = {True: " and costs money", False: "", None: "; whether it costs money is not known"}[each.costs_money]
         yield f"{each.stack} / {each.name} stays in the account{costs}."
+
+
+def _left_behind_the_cluster(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
+    """Say which add-ons stay as old as they are: EKS updates none with its cluster (user guide, update a cluster)."""
+    for each in radius.resources:
+        version = next((change.after for change in each.properties if change.path == "Version"), None)
+        if each.type != _CONTROL_PLANE or version is None:
+            continue
+        stay = {
+            str(resource.properties.get("AddonName")): None
+            for resource in after.of_type(_ADD_ON)
+            if "AddonVersion" not in resource.properties and before.find(resource.stack, resource.logical_id)
+        }
+        if stay:
+            yield (
+                f"{_named(each)}: no other version comes with it for {joined(list(stay))}: EKS updates no add-on with "
+                f"its cluster; eks.addon_versions, with versions that fit {version}, does."
+            )
 
 
 def _loses(before: Assembly, radius: BlastRadius) -> Iterator[str]:
@@ -407,10 +426,14 @@ def _minor_by_minor(each: ResourceEffect, refused: Sequence[PropertyEffect]) -> 
 
 
 def _replacing(radius: BlastRadius) -> dict[tuple[str, str], str]:
-    """Give by which of its properties a resource is made anew, by its stack and name."""
+    """Give by which of its properties a resource is made anew, by its stack and name or logical ID.
+
+    What is deployed knows no constructs, so what it exports has logical IDs for names.
+    """
     return {
-        (each.stack, each.name): joined(list(dict.fromkeys(paths)))
+        (each.stack, name): joined(list(dict.fromkeys(paths)))
         for each in radius.resources
+        for name in (each.name, each.logical_id)
         if (paths := [change.path for change in each.properties if change.effect is Effect.REPLACED])
     }
 

@@ -176,12 +176,32 @@ def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyCh
         if before or str(change.before) == "0":
             return frozenset({"counted"})
         return frozenset() if isinstance(change.before, Reference | Unknown) else frozenset({"handed over"})
+    if "InstanceStorageConfigs" in path:
+        had, gets = _volume_keys(path, change.before), _volume_keys(path, change.after)
+        return frozenset({"another key"} if any(gets.get(volume) != key for volume, key in had.items()) else ())
     if resource_type == EKS and path[:1] == ("ResourcesVpcConfig",):
         old, new = _vpcs(base, change.before), _vpcs(head, change.after)
         found = {ANOTHER_VPC} if old and new and not old & new else set()
         here, there = _zones(base, change.before), _zones(head, change.after)
         return frozenset(found | {"other zones"} if here and there and here != there else found)
     return frozenset()
+
+
+def _volume_keys(path: create_only.Path, value: Any) -> dict[bool, Any]:
+    """The keys of the volumes that one side of a change is about, the root volume's by True."""
+    if path[-1] == "VolumeKmsKeyId":
+        return {} if value is MISSING else {False: value}
+    configs = value if isinstance(value, list) else [value]
+    volumes = (
+        configs
+        if path[-1] == "EbsVolumeConfig"
+        else [each.get("EbsVolumeConfig") for each in configs if isinstance(each, dict)]
+    )
+    return {
+        _is_on(each.get("RootVolume")): each["VolumeKmsKeyId"]
+        for each in volumes
+        if isinstance(each, dict) and each.get("VolumeKmsKeyId") is not None
+    }
 
 
 def _vpcs(assembly: Assembly, value: Any) -> set[str]:

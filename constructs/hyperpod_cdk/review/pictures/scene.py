@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from hyperpod_cdk.catalog import instance_types
+from hyperpod_cdk.catalog.network import EVERYWHERE
 from hyperpod_cdk.review.model import BlockAddresses, Capacity, Change
 from hyperpod_cdk.review.pictures.svg import TIMES
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, Resource
@@ -293,7 +294,7 @@ def _access(network: Any) -> str:
     public = network.get("EndpointPublicAccess", True)
     private = network.get("EndpointPrivateAccess", False)
     if public is True:
-        limited = bool(network.get("PublicAccessCidrs"))
+        limited = EVERYWHERE not in (network.get("PublicAccessCidrs") or [EVERYWHERE])
         where = "public and private endpoint" if private is True else "public endpoint"
         return f"{where}, limited" if limited else where
     return "private endpoint only" if public is False else "endpoint access not told"
