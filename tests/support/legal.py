@@ -261,10 +261,14 @@ def accepted(file: File) -> LoadedEnvironment | None:
 def is_warned_to_fail(loaded: LoadedEnvironment) -> bool:
     """Whether its warnings say that a first deployment fails.
 
-    Without a node, webhooks of add-ons answer nobody; and a plan of the embedded account is of one type in one zone.
+    Without a node, webhooks of add-ons answer nobody; a plan of the embedded account is of one type in one zone; and a
+    type that the catalog lacks is in no model of SageMaker's API yet.
     """
     environment = loaded.environment
-    if any("a plan is offered for one instance type" in each.message for each in loaded.warnings):
+    if any(
+        re.search("a plan is offered for one instance type|is not in the catalog", each.message)
+        for each in loaded.warnings
+    ):
         return True
     asks = environment.task_governance is not None or environment.operators.need_cert_manager
     return asks and any("first one fails at" in each.message for each in loaded.warnings)
