@@ -176,11 +176,12 @@ def _read_network(said: _Parameters, draft: Draft, zones: list[str]) -> None:
             draft.network = {"vpc_cidr": said.text("VpcCIDR"), **draft.network}
         return
     node.asked.add("VpcCIDR")
-    draft.network["existing"] = {"vpc_id": vpc_id}
+    existing: dict[str, Any] = {"vpc_id": vpc_id}
+    draft.network["existing"] = existing
     for each in subnets:
         draft.subnet(each, node.place("PrivateSubnetIds"))
     if said.is_on("CreateEKSClusterStack"):
-        draft.network["existing"]["control_plane_subnet_ids"] = for_eks
+        existing["control_plane_subnet_ids"] = for_eks
     if groups and not said.is_on("CreateSecurityGroupStack"):
         draft.security_groups(groups, node.place("SecurityGroupIds"))
 

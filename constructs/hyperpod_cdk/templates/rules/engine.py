@@ -7,7 +7,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.findings import Severity
@@ -15,9 +15,6 @@ from hyperpod_cdk.templates.assembly import Stack
 from hyperpod_cdk.templates.engine import validation_engine
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.rules.rule import Problem
-
-if TYPE_CHECKING:
-    from cloudformation_validate import DiagnosticModel
 
 LEFT_OUT: Mapping[str, str] = {
     "E3644": "its lists of instance types per region come from price data and lack some, such as ml.p5e.48xlarge",
@@ -57,7 +54,7 @@ def engine_problems(stack: Stack) -> Iterator[Problem]:
             yield Problem(
                 stack=stack,
                 rule=diagnostic.rule_id,
-                severity=_severity(diagnostic),
+                severity=_severity(diagnostic.rule_id, is_warning=diagnostic.severity == engine.Severity.WARN),
                 message="; ".join(part for part in parts if part),
                 logical_id=logical_id,
                 place=place,
@@ -65,11 +62,8 @@ def engine_problems(stack: Stack) -> Iterator[Problem]:
             )
 
 
-def _severity(diagnostic: DiagnosticModel) -> Severity:
-    import cloudformation_validate as engine  # noqa: PLC0415 - native code, read when it is needed
-
-    is_warning = diagnostic.severity == engine.Severity.WARN or diagnostic.rule_id in DATED
-    return Severity.WARNING if is_warning else Severity.ERROR
+def _severity(rule: str, *, is_warning: bool) -> Severity:
+    return Severity.WARNING if is_warning or rule in DATED else Severity.ERROR
 
 
 @dataclass(frozen=True, kw_only=True)
