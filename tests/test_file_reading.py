@@ -21,6 +21,7 @@ READ_OTHERWISE = {
     "checks/lifecycle_scripts.py": "a folder's regular files, whose sizes are looked at first",
     "eks/charts.py": "what has just been fetched, by its digest",
     "eks/dependencies.py": "what ships, or was pulled and compared with its digest",
+    "hyperpod/lifecycle.py": "steps whose sizes were looked at first",
     "packaged_node.py": "what ships",
     "review/changes/causes.py": "what ships, and a folder's regular files",
     "review/isolated_app.py": "the system's own",

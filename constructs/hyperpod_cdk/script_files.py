@@ -201,6 +201,8 @@ def step_problem(step: Path, names: Collection[str], *, shown: Path | None = Non
         )
     if f"{STEPS}/{step.name}" in names:
         return Problem(path=name, message="has the name of another step, which nodes would not run; rename it")
+    if step.stat().st_size > MAX_TOTAL_MIB * 2**20:
+        return Problem(path=name, message=f"must be of at most {MAX_TOTAL_MIB} MiB, as all scripts are; shorten it")
     try:
         step.read_text(encoding="utf-8")
     except UnicodeDecodeError:

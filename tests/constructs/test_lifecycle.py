@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk import script_files
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.hyperpod.lifecycle import LifecycleScripts, bucket_name
-from hyperpod_cdk.script_files import check_scripts, content_hash, library_scripts
+from hyperpod_cdk.script_files import MAX_TOTAL_MIB, check_scripts, content_hash, library_scripts
 from tests.support.templates import app, template_of
 
 KEY = "arn:aws-us-gov:kms:us-gov-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
@@ -85,6 +86,15 @@ def test_a_step_that_no_node_could_run(
     step = tmp_path / name
     if text is not None:
         step.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=f"^{re.escape(f'{step} {said}')}$"):
+        LifecycleScripts(stack, "Scripts", steps=[step])
+
+
+def test_a_step_larger_than_all_scripts_may_be_is_not_read(stack: cdk.Stack, tmp_path: Path) -> None:
+    step = tmp_path / "60_ours.sh"
+    step.touch()
+    os.truncate(step, 5 << 30)
+    said = f"must be of at most {MAX_TOTAL_MIB} MiB, as all scripts are; shorten it"
     with pytest.raises(ValueError, match=f"^{re.escape(f'{step} {said}')}$"):
         LifecycleScripts(stack, "Scripts", steps=[step])
 

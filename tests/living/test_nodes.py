@@ -94,7 +94,9 @@ class Runs:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Runs:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    # what is confirmed is typed at a terminal, which no test has
+    monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
     return Runs(folder=tmp_path)
 
 

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from hyperpod_cdk.file_reading import TooLargeError, read_bytes
 from hyperpod_cdk.review.attention import Found
 from hyperpod_cdk.review.model import Attention, ReasonKind
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.assets import Upload, other_contents, uploads
 from hyperpod_cdk.templates.deployment import comparable, is_usual
 
+_LONGEST_DOCKERFILE: Final = 2**20
 _WHAT: Final = {
     "assumeRoleArn": "the role as which it is deployed",
     "cloudFormationExecutionRoleArn": "the role as which CloudFormation makes every change",
@@ -35,7 +37,7 @@ def changed_settings(base: Assembly, head: Assembly) -> list[Found]:
     if base.folder is not None and head.folder is not None and base.stacks and head.stacks:
         found += [_under_one_name(head, name) for name in other_contents(base.folder, head.folder)]
     if head.folder is not None and base.stacks and head.stacks:
-        found += _by_another_dockerfile(base, head, head.folder)
+        found += _by_other_commands(base, head, head.folder)
     return found
 
 
@@ -50,7 +52,7 @@ def _under_one_name(head: Assembly, name: str) -> Found:
     return Found(item=item, kind=ReasonKind.ACCESS)
 
 
-def _by_another_dockerfile(base: Assembly, head: Assembly, top: Path) -> Iterator[Found]:
+def _by_other_commands(base: Assembly, head: Assembly, top: Path) -> Iterator[Found]:
     """Tell of images that 'cdk deploy' builds where it runs, by commands that nobody has read yet.
 
     A tag that the base's templates name is in the repository, and is not built again.
@@ -60,15 +62,18 @@ def _by_another_dockerfile(base: Assembly, head: Assembly, top: Path) -> Iterato
     read = {_text_of(each) for each in before if each.dockerfile is not None}
     places = {each.place for each in before}
     for each in uploads(top).values():
-        if each.dockerfile is None or each.place in places or each.name in known or _text_of(each) in read:
+        if each.dockerfile is None or each.place in places or each.name in known:
             continue
-        until = "a Dockerfile that the base has not" if base.folder else "a Dockerfile that is compared with nothing"
+        by = "a Dockerfile that is compared with nothing"
+        if base.folder is not None:
+            # a command that stays may run a script of the folder that does not
+            by = "files that the base has not" if _text_of(each) in read else "a Dockerfile that the base has not"
         item = Attention(
             effect=None,
             about="access",
             resource=head.environment or head.stacks[0].name,
             property="dockerImages",
-            message=f"Docker builds the image {each.place} where 'cdk deploy' runs, by {until}: its commands run "
+            message=f"Docker builds the image {each.place} where 'cdk deploy' runs, by {by}: its commands run "
             "there, with that machine's network. No template says so.",
         )
         yield Found(item=item, kind=ReasonKind.ACCESS)
@@ -76,7 +81,11 @@ def _by_another_dockerfile(base: Assembly, head: Assembly, top: Path) -> Iterato
 
 def _text_of(image: Upload) -> bytes:
     file = image.path / (image.dockerfile or "")
-    return file.read_bytes() if file.is_file() else b""
+    try:
+        return read_bytes(file, most=_LONGEST_DOCKERFILE) if file.is_file() else b""
+    except (OSError, TooLargeError):
+        # what cannot be read is like no other
+        return image.name.encode()
 
 
 def _of_stack(old: Stack | None, new: Stack) -> Iterator[Found]:

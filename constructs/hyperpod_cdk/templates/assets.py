@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import zipfile
@@ -146,7 +147,8 @@ def _is_same(one: Path, other: Path) -> bool:
     if not (one.is_file() and other.is_file()):
         # also a link that leads nowhere
         return not one.exists() and not other.exists()
-    return one.stat().st_size == other.stat().st_size and one.read_bytes() == other.read_bytes()
+    # piece by piece: an asset may be of gigabytes
+    return filecmp.cmp(one, other, shallow=False)
 
 
 def _mapped(value: object) -> Mapping[Any, Any]:

@@ -138,8 +138,8 @@ DOCKERFILE = {"Dockerfile": "FROM scratch\n", "app.py": "a"}
     ("files", "said"),
     [
         (DOCKERFILE, []),
-        # commands that were there before run on other files: named, and nobody is asked of the building
-        ({**DOCKERFILE, "app.py": "b"}, []),
+        # commands that were there before may run what is new
+        ({**DOCKERFILE, "app.py": "b"}, ["files that the base has not"]),
         ({**DOCKERFILE, "Dockerfile": "FROM scratch\nRUN id\n"}, ["a Dockerfile that the base has not"]),
     ],
 )
@@ -152,7 +152,7 @@ def test_other_commands_that_build_an_image_need_approval(
     lines = [f"Docker builds the image {place} where 'cdk deploy' runs, by {each}: {end}" for each in said]
     assert [each.item.message for each in changed_settings(base, head)] == lines
     assert [each[3] for each in told(base, head)] == (
-        [] if files == DOCKERFILE else [(f"{'Dockerfile' if said else 'app.py'} changes",)]
+        [] if files == DOCKERFILE else [(f"{'app.py' if files['app.py'] == 'b' else 'Dockerfile'} changes",)]
     )
 
 
