@@ -82,7 +82,7 @@ _PERMITS: Final = re.compile(
 
 _COSTS: Final = re.compile(
     r"(?:Count|Counts|Types?|Capacity\w*|Requirements|Size\w*|Iops\w*|IOPS\w*|Throughput\w*|Storage\w*|Plan\w*|Support\w*"
-    r"|Number\w*|Nodes?|Shards?\w*|Units?|Mode|Class|AZ|Retention\w*|Concurrency\w*|Executions|Desired\w*|Max\w*|\])$"
+    r"|Tiers?|Number\w*|Nodes?|Shards?\w*|Units?|Mode|Class|AZ|Retention\w*|Concurrency\w*|Executions|Desired\w*|Max\w*|\])$"
 )
 """The ends of properties that decide how much of something is paid for, and a whole item of a list."""
 
