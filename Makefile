@@ -47,9 +47,9 @@ test-slow: $(READY) ## the same, and list the twenty slowest
 	$(TEST) --durations 20
 
 # one test at a time: some take minutes
-examples: export ACCEPTED := $(or $(ACCEPTED),40)
-examples: export DEPLOYED := $(or $(DEPLOYED),5)
-examples: $(READY) ## the tests that 'make test' leaves out: deployments of whole environments but one, what repeats for every example, the pipelines, files drawn at random (ACCEPTED=N synthesized, default 40; DEPLOYED=N deployed, default 5)
+examples: export ACCEPTED := $(or $(ACCEPTED),300)
+examples: export DEPLOYED := $(or $(DEPLOYED),40)
+examples: $(READY) ## the tests that 'make test' leaves out: deployments of whole environments but one, what repeats for every example, the pipelines, files drawn at random (ACCEPTED=N synthesized, default 300; DEPLOYED=N deployed, default 40)
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m examples
 
 faults: $(READY) ## let every resource of three environments fail at every point (SAMPLE=N: N of each; RESUME=1: what the last run did not settle), and deployments of the CDK CLI (SAMPLE=0: only these); deploying again is to be enough
