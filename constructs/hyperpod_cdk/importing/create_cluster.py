@@ -94,13 +94,7 @@ def _read_settings(node: Node, draft: Draft) -> None:
     section, log = draft.hyperpod, draft.log
     recovery = node.word("NodeRecovery", hyperpod.NODE_RECOVERY)
     if recovery == "none":
-        section["node_recovery"] = recovery
-        log.note(
-            "unsafe",
-            "no node that fails is replaced by itself",
-            at=node.place("NodeRecovery"),
-            path="hyperpod.node_recovery",
-        )
+        draft.no_recovery(node.place("NodeRecovery"))
     elif not node.has("NodeRecovery"):
         log.note(
             "changed",
@@ -109,14 +103,7 @@ def _read_settings(node: Node, draft: Draft) -> None:
             path="hyperpod.node_recovery",
         )
     if node.word("NodeProvisioningMode", hyperpod.PROVISIONING) != "continuous":
-        section["provisioning"] = "all_or_nothing"
-        log.note(
-            "unsafe",
-            "NodeProvisioningMode is left out: one node that cannot be had rolls the whole cluster back; for"
-            " Continuous, remove provisioning",
-            at=node.place("NodeProvisioningMode"),
-            path="hyperpod.provisioning",
-        )
+        draft.all_or_nothing(node.place("NodeProvisioningMode"))
     tiered = node.section("TieredStorageConfig")
     if tiered is not None:
         is_on, percent = tiered.text("Mode") == "Enable", tiered.number("InstanceMemoryAllocationPercentage")

@@ -93,6 +93,19 @@ class Draft:
         """Take the region that a source names."""
         self._settle("region", region, at)
 
+    def no_recovery(self, at: Place) -> None:
+        """Leave failed nodes to people, as the source does."""
+        self.hyperpod["node_recovery"] = "none"
+        said = "no node that fails is replaced by itself"
+        self.log.note("unsafe", said, at=at, path="hyperpod.node_recovery")
+
+    def all_or_nothing(self, at: Place) -> None:
+        """Make all nodes at once or none, which is what a source gets that does not say how."""
+        self.hyperpod["provisioning"] = "all_or_nothing"
+        said = "NodeProvisioningMode is left out: one node that cannot be had rolls the whole cluster back"
+        said += "; for Continuous, remove provisioning"
+        self.log.note("unsafe", said, at=at, path="hyperpod.provisioning")
+
     def _settle(self, key: str, got: str, at: Place) -> None:
         wanted = getattr(self.known, key) or getattr(self, f"_{key}")
         if wanted and got and got != wanted:

@@ -130,22 +130,9 @@ def read_parameters(node: Node, draft: Draft) -> None:
     _read_eks(said, draft)
     draft.hyperpod["cluster_name"] = said.text("HyperPodClusterName")
     if said.text("NodeRecovery") == "None":
-        draft.hyperpod["node_recovery"] = "none"
-        log.note(
-            "unsafe",
-            "no node that fails is replaced by itself",
-            at=node.place("NodeRecovery"),
-            path="hyperpod.node_recovery",
-        )
+        draft.no_recovery(node.place("NodeRecovery"))
     if said.stated("NodeProvisioningMode") != hyperpod.PROVISIONING["continuous"]:
-        draft.hyperpod["provisioning"] = "all_or_nothing"
-        log.note(
-            "unsafe",
-            "NodeProvisioningMode is left out: one node that cannot be had rolls the whole cluster back; for"
-            " Continuous, remove provisioning",
-            at=node.place("NodeProvisioningMode"),
-            path="hyperpod.provisioning",
-        )
+        draft.all_or_nothing(node.place("NodeProvisioningMode"))
     _read_groups(said, draft, zones)
     _read_scripts(said, draft)
     _read_lustre(said, draft, zones)
