@@ -30,6 +30,7 @@ from tests.support.assembly import PROJECT
 from tests.support.callers import with_callers
 from tests.support.embedded import Embedded, embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
+from tests.support.pairs import Person
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SMALL = """
@@ -91,27 +92,6 @@ def karpenter_off(data: dict[str, Any]) -> None:
     data["hyperpod"]["autoscaling"] = "disabled"
     del data["hyperpod"]["karpenter_pools"]
     data["hyperpod"]["instance_groups"] = [each for each in data["hyperpod"]["instance_groups"] if each["count"]]
-
-
-@dataclass
-class Person:
-    """Says yes to everything, and keeps what was shown."""
-
-    is_there: bool = True
-    shown: list[Plan] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-
-    def show(self, plan: Plan) -> None:
-        self.shown.append(plan)
-
-    def say(self, line: str) -> None:
-        self.told.append(line)
-
-    def agrees(self, question: str) -> bool:
-        return bool(question)
-
-    def types(self, question: str, word: str) -> bool:
-        return word in question
 
 
 @dataclass(frozen=True)
