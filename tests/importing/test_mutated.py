@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hyperpod_cdk.config.documents import DocumentError
 from hyperpod_cdk.importing.draft import Known
-from hyperpod_cdk.importing.run import imported
+from hyperpod_cdk.importing.run import Place, imported
 from tests.support.assembly import PROJECT
 
 _SOURCES = yaml.load((PROJECT / "tests/cli/import_sources.yaml").read_text("utf-8"), yaml.CSafeLoader)
@@ -107,6 +107,8 @@ def test_no_source_ends_in_a_traceback(data: st.DataObject, tmp_path: Path) -> N
     source = tmp_path / "source.json"
     source.write_text(json.dumps(page), encoding="utf-8")
     with suppress(DocumentError):
-        found, text = imported(source, Known(name="lab"), target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+        found, text = imported(
+            source, Known(name="lab"), to=Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+        )
         assert all("\n" not in each.render() for each in found.notes)
         assert yaml.safe_load(text)["name"] == "lab"

@@ -14,7 +14,7 @@ from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import Environment, load_environment
 from hyperpod_cdk.config.restricted_group import AnyGroup
 from hyperpod_cdk.importing.draft import Known
-from hyperpod_cdk.importing.run import imported
+from hyperpod_cdk.importing.run import Place, imported
 from tests.support import legal
 from tests.support.assembly import (
     ENVIRONMENTS,
@@ -132,7 +132,7 @@ def comes_back(made: Synthesized, folder: Path, stated: Mapping[str, Any]) -> No
         kubernetes_version=before.eks.kubernetes_version,
         subnet_zones=request.zones,
     )
-    report, text = imported(source, known, target=folder / "back.yaml", root=PROJECT, schema=None)
+    report, text = imported(source, known, to=Place(target=folder / "back.yaml", root=PROJECT, schema=None))
     if before.hyperpod.restricted_instance_groups:
         # that the dependencies were installed is nobody's to guess
         assert [each.path for each in report.notes if each.weight == "missing"] == ["hyperpod.restricted_dependencies"]

@@ -11,11 +11,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hyperpod_cdk._cli.common import FINDINGS, FormatOption, ProjectOption, os_errors, root_of, usage
-from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    FormatOption,
+    ProjectOption,
+    StrictOption,
+    aws_errors,
+    extra,
+    finish,
+    os_errors,
+    root_of,
+    usage,
+)
+from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json
+from hyperpod_cdk._cli.transitions import access_of
 
 if TYPE_CHECKING:
     from hyperpod_cdk.importing.model import Family
+    from hyperpod_cdk.review.deployed import Api
 
 
 class From(StrEnum):
@@ -30,15 +43,21 @@ _SUBNET = re.compile(r"(subnet-[0-9a-f]+)=([a-z0-9-]+)")
 
 
 def import_(
+    context: typer.Context,
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="SOURCE",
-            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, or tfvars of its module.",
+            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, or tfvars of its module."
+            " Left out with --cluster.",
         ),
-    ],
+    ] = None,
     *,
-    name: Annotated[str, typer.Option("--name", help="Name of the environment.", prompt=True)],
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="A HyperPod cluster that stands, by name: AWS is asked, and only read."),
+    ] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the environment. Default: it is asked.")] = None,
     kind: Annotated[
         From | None, typer.Option("--from", help="What the source is. Default: what its content tells.")
     ] = None,
@@ -46,7 +65,11 @@ def import_(
         str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: that of the source's ARNs.")
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", help="AWS region. Default: that of the source's ARNs.")
+        str | None,
+        typer.Option(
+            "--region",
+            help="AWS region. Default: that of the source's ARNs; with --cluster that of your AWS configuration.",
+        ),
     ] = None,
     vpc_id: Annotated[str | None, typer.Option("--vpc-id", help="The VPC that the source's subnets are of.")] = None,
     subnet: Annotated[
@@ -65,14 +88,20 @@ def import_(
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write. Default: environments/NAME.yaml of the project.")
     ] = None,
+    iam_policy: Annotated[
+        bool,
+        typer.Option("--iam-policy", help="Only print the IAM policy that --cluster needs, which reads only."),
+    ] = False,
+    strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Write an environment file from a cluster that exists: nothing is invented, and what is lost is named.
 
-    Existing networks and EKS clusters become 'existing'. Exit code 1 where 'validate' does not accept the file yet:
-    what is missing stands in its first lines. An existing file is never overwritten. AWS is not asked, and no cluster
-    is taken over.
+    From a file, or with --cluster from AWS. Existing networks, EKS clusters and file systems become 'existing'. Exit
+    code 1 where 'validate' does not accept the file yet: what is missing stands in its first lines, and so does what
+    AWS did not answer; "passed" in JSON is then null, and with --strict the exit code is 1. An existing file is never
+    overwritten. Nothing in AWS is changed, and no cluster is taken over.
     """
     from hyperpod_cdk._cli.scaffold import (  # noqa: PLC0415 - 'import --help' need not load it
         SCHEMA,
@@ -80,13 +109,22 @@ def import_(
         refuse_existing,
         write_new,
     )
+    from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.environment import ENVIRONMENT_NAME  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import FOLDER, SUFFIX  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing import page  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing.draft import Known  # noqa: PLC0415 - as above
-    from hyperpod_cdk.importing.run import imported  # noqa: PLC0415 - as above
+    from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
 
+    if iam_policy:
+        print_json(policy_of("import"))
+        return
+    if (source is None) is (cluster is None):
+        usage("give either SOURCE, a file, or --cluster, the name of a cluster that stands")
+    if kind is not None and cluster is not None:
+        usage("--from says what a file is; leave it out with --cluster")
+    name = name or typer.prompt("Name")
     if problem := ENVIRONMENT_NAME.problem(name, key="name"):
         usage(f"--name {problem}")
     root = root_of(project)
@@ -105,7 +143,12 @@ def import_(
     try:
         refuse_existing(target, shown=shown(target))
         schema = Path(os.path.relpath(root / SCHEMA, target.parent)).as_posix()
-        found, text = imported(source, known, target=target, root=root, schema=schema, kind=said)
+        place = Place(target=target, root=root, schema=schema)
+        if source is not None:
+            found, text = imported(source, known, to=place, kind=said)
+        else:
+            aws = _opened(context, region, account)
+            found, text = imported_living(aws, cluster or "", known, to=place)
         with os_errors(target):
             write_new(target, text, root)
     except ScaffoldError as error:
@@ -118,9 +161,19 @@ def import_(
     else:
         for word, line in page.report_lines(found):
             print(f"{painted_word(word)} {line}" if word else line)
-        print(f"next: {_next(found.next, passed=found.passed)}")
-    if not found.passed:
-        raise typer.Exit(FINDINGS)
+        print(f"next: {_next(found.next, passed=found.passed is not False)}")
+    finish(passed=found.passed, strict=strict)
+
+
+def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:
+    """Reach AWS in a region, as whoever the credentials are; exits 2 where there is no region, or nobody to ask as."""
+    with extra("aws"):
+        from hyperpod_cdk.checks.aws import configured_region  # noqa: PLC0415 - boto3 is slow to load
+    where = region or configured_region()
+    if where is None:
+        usage("--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile")
+    with aws_errors():
+        return access_of(context).open(where, account or "")
 
 
 def _subnet(text: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import os
 import random
 import re
 import threading
@@ -119,6 +120,7 @@ _PREFIXES = {"service-quotas": "servicequotas", "amp": "aps"}
 _ACTIONS = {
     "s3:HeadBucket": "s3:ListBucket",
     "s3:ListBuckets": "s3:ListAllMyBuckets",
+    "s3:ListObjectsV2": "s3:ListBucket",
     "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
 }
@@ -169,6 +171,16 @@ _NOT_REACHED = (
     errors.ProxyConnectionError,
     errors.SSLError,
 )
+
+
+def configured_region() -> str | None:
+    """Give the region of the AWS configuration, as the AWS CLI finds it; None where there is none, or no profile."""
+    try:
+        # botocore does not look at the variable that the AWS CLI looks at first
+        found = os.environ.get("AWS_REGION") or botocore.session.Session().get_config_variable("region")
+    except errors.BotoCoreError:
+        return None
+    return str(found) if found else None
 
 
 class _TooLongError(Exception):

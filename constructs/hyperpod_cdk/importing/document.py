@@ -66,11 +66,13 @@ class Place:
     """A place in a source."""
 
     file: str
-    line: int
+    line: int | None
+    """None in what AWS answered, which has no lines."""
     path: str
 
     def __str__(self) -> str:
-        return " ".join(part for part in (f"{self.file}:{self.line}", self.path) if part)
+        where = self.file if self.line is None else f"{self.file}:{self.line}"
+        return " ".join(part for part in (where, self.path) if part)
 
 
 @dataclass
@@ -89,7 +91,8 @@ class Node:
         """Give where a value stands; of a key that is left out, where its mapping does."""
         path = (*self.path, *steps)
         shown = render_path(tuple(step for step in path if step != _LIST_KEY))
-        return Place(self.source.file, self.source.line_of(path), documents.tidy(self.label + shown))
+        line = self.source.line_of(path) if self.source.lines else None
+        return Place(self.source.file, line, documents.tidy(self.label + shown))
 
     def has(self, key: str) -> bool:
         """Say whether a key has a value; null and empty text are none, as in a skeleton of the AWS CLI."""

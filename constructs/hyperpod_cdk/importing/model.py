@@ -7,17 +7,18 @@ from typing import Final, Literal
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.model import Model
 
-Kind = Literal["create-cluster", "describe-cluster", "setup", "terraform"]
+Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terraform"]
 """What was read."""
 
 Family = Literal["create-cluster", "setup", "terraform"]
 """What a source can be said to be; an answer of DescribeCluster is told from a request anyway."""
 
-Weight = Literal["missing", "refused", "unsafe", "changed", "lost"]
+Weight = Literal["missing", "skipped", "refused", "unsafe", "changed", "lost"]
 """How a note weighs; see ``WEIGHTS``."""
 
 WEIGHTS: Final[dict[Weight, str]] = {
     "missing": "the file needs it and the source does not tell; nothing stands in its place",
+    "skipped": "AWS did not answer, so that the file may lack something; nothing stands in its place",
     "refused": "'validate' refuses the file for it",
     "unsafe": "taken over as it is, and worth a change",
     "changed": "the environment does it otherwise",
@@ -46,12 +47,12 @@ class Imported(Model):
 
     environment: str
     source: str
-    """The file that was read."""
+    """The file that was read, or the cluster."""
     kind: Kind
     file: str
     """The environment file that was written."""
-    passed: bool
-    """Whether 'validate' accepts the file as it was written."""
+    passed: bool | None
+    """Whether 'validate' accepts the file as it was written; null where it does and AWS did not answer everything."""
     instance_groups: int
     notes: tuple[Note, ...]
     next: tuple[str, ...]

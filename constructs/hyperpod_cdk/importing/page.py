@@ -8,12 +8,17 @@ from typing import Any, Final
 
 import yaml
 
-from hyperpod_cdk.importing.model import WEIGHTS, Imported, Note
+from hyperpod_cdk.importing.model import WEIGHTS, Imported, Note, Weight
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.wording import visible
 
 _WIDTH: Final = 116
 _UNFOLDED: Final = 10_000
+_TITLES: Final[Mapping[Weight, str]] = {
+    "missing": "What is still missing, since the source does not tell it:",
+    "skipped": "What AWS did not answer, so that the file may lack something:",
+}
+"""What stands above the file, by the weight of the notes."""
 
 
 class _Dumper(yaml.SafeDumper):
@@ -39,17 +44,18 @@ _Dumper.add_representer(list, _list)
 
 
 def file_text(data: Mapping[str, Any], *, source: str, kind: str, schema: str | None, notes: Sequence[Note]) -> str:
-    """Give the text of an environment file; what is missing stands above it as comments.
+    """Give the text of an environment file; what is missing stands above it as comments, and what was skipped.
 
     ``schema`` is the JSON Schema as seen from the file, None where it has none.
     """
     head = [f"# yaml-language-server: $schema={schema}", ""] if schema else []
     head += list(_comment(f"From {source} ({kind}), by 'hyperpod-cdk import'."))
-    missing = [each for each in notes if each.weight == "missing"]
-    if missing:
-        head += list(_comment("What is still missing, since the source does not tell it:"))
-    for note in missing:
-        head += list(_comment(f"{note.path}: {note.message}", hanging="  "))
+    for weight, title in _TITLES.items():
+        rows = [each for each in notes if each.weight == weight]
+        if rows:
+            head += list(_comment(title))
+        for note in rows:
+            head += list(_comment(f"{note.path}: {note.message}" if note.path else note.message, hanging="  "))
     body = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, width=_UNFOLDED, allow_unicode=True)
     sections = []
     for line in body.splitlines():

@@ -1,8 +1,9 @@
-"""From a file of another kind to an environment file."""
+"""From a file of another kind, or a cluster that stands, to an environment file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_environment, missing_scripts
@@ -12,8 +13,10 @@ from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.importing import create_cluster, document, set_up, terraform, tfvars
 from hyperpod_cdk.importing.document import Log, Node
 from hyperpod_cdk.importing.draft import Draft, Known
+from hyperpod_cdk.importing.live import read_living_cluster
 from hyperpod_cdk.importing.model import Family, Imported, Kind, Note
 from hyperpod_cdk.importing.page import file_text
+from hyperpod_cdk.review.deployed import Api
 
 _UNKNOWN = (
     "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
@@ -49,39 +52,61 @@ _READERS: dict[Kind, Callable[[Node, Draft], None]] = {
 }
 
 
-def imported(
-    path: Path, known: Known, *, target: Path, root: Path, schema: str | None, kind: Family | None = None
-) -> tuple[Imported, str]:
-    """Give what becomes of a source, and the text of the environment file ``target``; nothing is written.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where an environment file goes: ``target``, in the project ``root``, whose lifecycle scripts it may name.
 
-    ``kind`` is what the source is said to be. Default: what its content tells.
+    ``schema`` is the JSON Schema as seen from the file, None where it has none.
+    """
 
-    ``root`` is the project, whose lifecycle scripts the file may name; ``schema`` the JSON Schema as seen from the
-    file. Raises DocumentError with everything for which the source is refused.
+    target: Path
+    root: Path
+    schema: str | None
+
+
+def imported(path: Path, known: Known, *, to: Place, kind: Family | None = None) -> tuple[Imported, str]:
+    """Give what becomes of a source, and the text of the environment file; nothing is written.
+
+    ``kind`` is what the source is said to be. Default: what its content tells. Raises DocumentError with everything
+    for which the source is refused.
     """
     file, log = shown(path), Log()
     found, node = detected(document.read(path), file, log, said=kind)
     draft = Draft(known, log)
     _READERS[found](node, draft)
+    return _written(draft, source=file, kind=found, to=to)
+
+
+def imported_living(aws: Api, cluster: str, known: Known, *, to: Place) -> tuple[Imported, str]:
+    """Give what becomes of a cluster that stands, asked by name, as ``imported`` does; AWS is only read.
+
+    Raises DocumentError where the cluster is not there, cannot be read, or is none on EKS.
+    """
+    draft = read_living_cluster(aws, cluster, known, Log())
+    return _written(draft, source=f"cluster {cluster}", kind="living", to=to)
+
+
+def _written(draft: Draft, *, source: str, kind: Kind, to: Place) -> tuple[Imported, str]:
+    log = draft.log
     data = draft.page()
     log.raise_errors()
-    if found == "describe-cluster":
+    if kind == "describe-cluster":
         log.note(
             "unsafe",
             "the cluster stands already, and names are unique in an account: a deployment of this file does not take it"
             " over, it fails at that name; write another one to have a cluster made beside it",
             path="hyperpod.cluster_name",
         )
-    text = file_text(data, source=file, kind=found, schema=schema, notes=log.notes)
-    refused = _refused(target, text, root, log.notes)
-    notes = (*log.notes, *refused)
-    name = known.name
+    text = file_text(data, source=source, kind=kind, schema=to.schema, notes=log.notes)
+    notes = (*log.notes, *_refused(to.target, text, to.root, log.notes))
+    weights = {each.weight for each in notes}
+    name = draft.known.name
     report = Imported(
         environment=name,
-        source=file,
-        kind=found,
-        file=shown(target),
-        passed=not any(each.weight in ("missing", "refused") for each in notes),
+        source=source,
+        kind=kind,
+        file=shown(to.target),
+        passed=False if weights & {"missing", "refused"} else None if "skipped" in weights else True,
         instance_groups=len(draft.groups),
         notes=notes,
         next=(f"hyperpod-cdk validate {name}", f"hyperpod-cdk rehearse {name}", f"hyperpod-cdk preflight {name}"),

@@ -1,0 +1,487 @@
+"""A HyperPod cluster that stands, by calls that only read: what AWS does not answer is skipped, never guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, NoReturn, TypeVar
+
+from hyperpod_cdk.catalog import addons
+from hyperpod_cdk.catalog.closest import closest
+from hyperpod_cdk.checks import aws_shapes
+from hyperpod_cdk.checks.answers import EksClusterAnswer, LustreAnswer, NotAnswered, Refused, SubnetAnswer
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config.documents import DocumentError
+from hyperpod_cdk.config.eks import OWN_ADDONS
+from hyperpod_cdk.config.source import Source
+from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.importing import create_cluster, live_teams
+from hyperpod_cdk.importing.document import Log, Node
+from hyperpod_cdk.importing.draft import Draft, Known
+from hyperpod_cdk.review.deployed import Api
+
+_GONE: Final = frozenset({"NoSuchEntity", "ResourceNotFoundException"})
+_OPERATORS: Final[Mapping[str, str]] = {
+    addons.TRAINING_OPERATOR: "training",
+    addons.INFERENCE: "inference",
+    addons.OBSERVABILITY: "observability",
+}
+"""The add-ons that a section of the file asks for, by its name below operators."""
+
+_PLANS_THAT_SERVE: Final = frozenset({"Active", "Scheduled"})
+_MOST_SCRIPTS: Final = 10
+_LONGEST_NAME: Final = 30
+"""Of a file system, in the file (config.storage.FILE_SYSTEM_NAME)."""
+
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(kw_only=True)
+class Asking:
+    """Asks AWS on behalf of one import; what it does not answer is noted and None."""
+
+    aws: Api
+    log: Log
+
+    def answer(self, what: str, ask: Callable[[], AnswerT], *, path: str = "") -> AnswerT | None:
+        """Give what ``ask`` gives, None where AWS says that there is none, or does not say: then ``what`` is noted."""
+        try:
+            with _readable(what):
+                return ask()
+        except NotFound:
+            return None
+        except NotAnswered as missing:
+            if isinstance(missing, Refused) and missing.code in _GONE:
+                return None
+            self.skip(what, missing, path=path)
+            return None
+
+    def skip(self, what: str, missing: NotAnswered, *, path: str = "") -> None:
+        """Note what was not read, and why."""
+        self.log.note("skipped", f"{what}: {missing.sentence}", path=path)
+
+    def each(self, what: str, ask: Callable[[Any], AnswerT], items: Iterable[Any], *, path: str = "") -> list[AnswerT]:
+        """Ask about each item side by side; give what was answered, and note each that was not."""
+        asked = list(items)
+        found = []
+        for item, answer in zip(asked, together(ask, asked), strict=True):
+            if isinstance(answer, NotAnswered):
+                self.skip(f"{what} {item}", answer, path=path)
+            else:
+                found.append(answer)
+        return found
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        detail = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise NotAnswered(f"the answer about {what} cannot be read: {detail}") from None
+
+
+def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
+    """Give a draft of the cluster ``name`` of the region that ``aws`` asks; ``known`` comes before what AWS says.
+
+    Raises DocumentError where there is no such cluster, it cannot be read, or it is none on EKS.
+    """
+    asking = Asking(aws=aws, log=log)
+    label = f"cluster {name}"
+    try:
+        with _readable(label):
+            cluster = dict(aws.call("sagemaker", "describe_cluster", ClusterName=name))
+    except NotFound:
+        _refuse(label, _no_such_cluster(aws, name))
+    except NotAnswered as missing:
+        _refuse(label, f"cannot be read: {missing.sentence}")
+    arn = str(cluster.get("ClusterArn", ""))
+    tags = asking.answer("its tags", lambda: aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn), path="tags")
+    cluster["Tags"] = [each for each in tags or () if not str(each.get("Key", "")).startswith("aws:")]
+    node = Node(Source(file=label, data=cluster), cluster, (), log)
+    eks = _eks_of(asking, cluster)
+    subnets = _subnets_of(asking, cluster)
+    draft = Draft(_known(known, eks, subnets), log)
+    create_cluster.read_cluster(node, draft)
+    log.raise_errors()
+    _read_pins(asking, draft, cluster, tags or ())
+    _read_nodes(asking, draft, str(cluster.get("ClusterName", name)))
+    _read_plans(asking, draft)
+    _read_scripts(asking, cluster)
+    if "autoscaling" in draft.hyperpod and draft.hyperpod["autoscaling"] == "karpenter":
+        log.note(
+            "lost",
+            "Karpenter's node pools stand in Kubernetes, which was not read, and AWS does not tell which groups they"
+            " choose among: a group above 0 keeps its count here, those of 0 are one pool",
+            path="hyperpod.karpenter_pools",
+        )
+    if eks is not None:
+        _read_network(asking, draft, eks.vpc_id)
+        _read_eks(asking, draft, eks)
+        _read_lustre(asking, draft, eks.vpc_id, subnets)
+    live_teams.read_teams(asking, draft, arn)
+    _say_what_a_deployment_does(draft, cluster, eks)
+    return draft
+
+
+def _refuse(label: str, message: str) -> NoReturn:
+    finding = Finding(severity=Severity.ERROR, message=message, file=label, rule="import")
+    raise DocumentError([finding], file=label)
+
+
+def _no_such_cluster(aws: Api, name: str) -> str:
+    try:
+        names = [str(row["ClusterName"]) for row in aws.pages("sagemaker", "list_clusters", "ClusterSummaries")]
+    except (NotAnswered, LookupError, TypeError):
+        return "SageMaker has no such cluster in this account and region; name another, or give --region"
+    near = closest(name, names)
+    others = f"; did you mean {near}?" if near else f"; it has {', '.join(sorted(names))}" if names else " and no other"
+    return f"SageMaker has no such cluster in this account and region{others}"
+
+
+def _known(known: Known, eks: EksClusterAnswer | None, subnets: Sequence[SubnetAnswer]) -> Known:
+    zones = {each.subnet_id: each.availability_zone_id for each in subnets}
+    return replace(
+        known,
+        vpc_id=known.vpc_id or (eks.vpc_id if eks else None) or next((each.vpc_id for each in subnets), None),
+        eks_security_group_id=known.eks_security_group_id or (eks.cluster_security_group_id if eks else None) or None,
+        kubernetes_version=known.kubernetes_version or (eks.kubernetes_version if eks else None),
+        subnet_zones={**zones, **known.subnet_zones},
+    )
+
+
+def _eks_of(asking: Asking, cluster: Mapping[str, Any]) -> EksClusterAnswer | None:
+    arn = str(((cluster.get("Orchestrator") or {}).get("Eks") or {}).get("ClusterArn", ""))
+    if not arn:
+        return None
+    name = arn.rpartition("/")[2]
+
+    def ask() -> EksClusterAnswer:
+        return aws_shapes.eks_cluster(asking.aws.call("eks", "describe_cluster", name=name)["cluster"])
+
+    found = asking.answer(f"the EKS cluster {name}, its network, add-ons and access entries", ask, path="eks.existing")
+    if found is not None and found.authentication_mode == "CONFIG_MAP":
+        asking.log.note(
+            "unsafe",
+            f"authentication mode of {name} is CONFIG_MAP, and HyperPod and this environment need access entries: 'aws"
+            f" eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP'",
+            path="eks.existing.cluster_name",
+        )
+    return found
+
+
+def _subnets_of(asking: Asking, cluster: Mapping[str, Any]) -> list[SubnetAnswer]:
+    configs = [cluster.get("VpcConfig")]
+    for key in ("InstanceGroups", "RestrictedInstanceGroups"):
+        configs += [row.get("OverrideVpcConfig") for row in cluster.get(key) or ()]
+    ids = list(dict.fromkeys(subnet for config in configs if config for subnet in config.get("Subnets", ())))
+    if not ids:
+        return []
+
+    def ask() -> list[SubnetAnswer]:
+        # a filter and not SubnetIds: one that is gone would hide the others
+        filters = [{"Name": "subnet-id", "Values": ids}]
+        rows = asking.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters)
+        return [aws_shapes.subnet(row) for row in rows]
+
+    where = "network.existing.node_subnet_ids"
+    found = asking.answer(f"the zones of {', '.join(ids)}", ask, path=where)
+    if found is not None and (gone := sorted(set(ids) - {each.subnet_id for each in found})):
+        asking.log.note("unsafe", f"{', '.join(gone)}: EC2 has no such subnet any more", path=where)
+    return found or []
+
+
+def _read_network(asking: Asking, draft: Draft, vpc_id: str) -> None:
+    def ask() -> list[str]:
+        (row,) = asking.aws.call("ec2", "describe_vpcs", VpcIds=[vpc_id])["Vpcs"]
+        return list(aws_shapes.vpc(row, dns_support=True, dns_hostnames=True).cidrs)
+
+    path = "network.existing.vpc_cidrs"
+    if blocks := asking.answer(f"the blocks of {vpc_id}", ask, path=path):
+        draft.network["existing"]["vpc_cidrs"] = blocks
+
+
+def _read_eks(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
+    aws, log = asking.aws, asking.log
+    path = "eks.existing.installed_addons"
+    names = asking.answer(
+        f"the add-ons of {eks.name}", lambda: aws.pages("eks", "list_addons", "addons", clusterName=eks.name), path=path
+    )
+    described = asking.each(
+        "add-on",
+        lambda name: aws.call("eks", "describe_addon", clusterName=eks.name, addonName=name)["addon"],
+        names or (),
+        path=path,
+    )
+    installed = [name for name in OWN_ADDONS if name in (names or ())]
+    if installed:
+        draft.eks["existing"]["installed_addons"] = installed
+    versions = sorted(f"{each['addonName']} {each.get('addonVersion', '')}".strip() for each in described)
+    if versions:
+        log.note("lost", f"add-ons that stand stay as they are, the file has no version of them: {', '.join(versions)}")
+    operators = {
+        section: {"enabled": True, **({"elastic": False} if section == "training" and _is_unsure(draft) else {})}
+        for addon, section in _OPERATORS.items()
+        if addon in installed
+    }
+    if operators:
+        draft.sections["operators"] = operators
+    _read_provider(asking, draft, eks)
+    _read_entries(asking, eks)
+    log.note(
+        "lost",
+        f"what stands in Kubernetes on {eks.name} was not read: HyperPod's chart, claims, queues, jobs and RBAC",
+        path="eks.existing",
+    )
+
+
+def _is_unsure(draft: Draft) -> bool:
+    """Say whether jobs cannot be elastic for certain: beside tiered checkpointing, and on Spot."""
+    tiered = (draft.hyperpod.get("tiered_checkpointing") or {"enabled": False}).get("enabled", True)
+    return bool(tiered) or any(each.capacity == "spot" for each in draft.groups)
+
+
+def _read_provider(asking: Asking, draft: Draft, eks: EksClusterAnswer) -> None:
+    if not eks.oidc_issuer:
+        return
+    partition, account = eks.arn.split(":")[1], eks.arn.split(":")[4]
+    arn = f"arn:{partition}:iam::{account}:oidc-provider/{eks.oidc_issuer.removeprefix('https://')}"
+    path = "eks.existing.oidc_provider_arn"
+    found = asking.answer(
+        f"whether IAM has the OIDC provider of {eks.name}",
+        lambda: asking.aws.call("iam", "get_open_id_connect_provider", OpenIDConnectProviderArn=arn),
+        path=path,
+    )
+    if found is not None:
+        draft.eks["existing"]["oidc_provider_arn"] = arn
+
+
+def _read_entries(asking: Asking, eks: EksClusterAnswer) -> None:
+    aws = asking.aws
+    names = asking.answer(
+        f"the access entries of {eks.name}",
+        lambda: aws.pages("eks", "list_access_entries", "accessEntries", clusterName=eks.name),
+        path="eks.admin_role_arns",
+    )
+    people = [str(name) for name in names or () if ":role/aws-service-role/" not in str(name)]
+    if people:
+        asking.log.note(
+            "lost",
+            f"access entries of {eks.name} stay, and the file names none of them: {', '.join(sorted(people))}",
+            path="eks.admin_role_arns",
+        )
+
+
+def _read_lustre(asking: Asking, draft: Draft, vpc_id: str, subnets: Sequence[SubnetAnswer]) -> None:
+    def ask() -> list[LustreAnswer]:
+        rows = asking.aws.pages("fsx", "describe_file_systems", "FileSystems")
+        return [aws_shapes.lustre(row) for row in rows if row["FileSystemType"] == "LUSTRE"]
+
+    found = asking.answer("the file systems of FSx for Lustre", ask, path="storage.lustre")
+    ours = [each for each in found or () if each.vpc_id == vpc_id]
+    zones = {each.subnet_id: each.availability_zone_id for each in subnets}
+    others = sorted({each.subnet_ids[0] for each in ours if each.subnet_ids} - set(zones))
+    if others:
+        filters = [{"Name": "subnet-id", "Values": others}]
+        rows = asking.answer(
+            f"the zones of {', '.join(others)}",
+            lambda: [
+                aws_shapes.subnet(row)
+                for row in asking.aws.pages("ec2", "describe_subnets", "Subnets", Filters=filters)
+            ],
+            path="storage.lustre",
+        )
+        zones |= {each.subnet_id: each.availability_zone_id for each in rows or ()}
+    of_nodes = {draft.known.subnet_zones.get(subnet) for subnet, _ in draft.subnets}
+    entries: list[dict[str, Any]] = []
+    for each in sorted(ours, key=lambda one: one.file_system_id):
+        zone = zones.get(each.subnet_ids[0]) if each.subnet_ids else None
+        if zone is None or zone not in of_nodes:
+            where = zone or "a zone that was not read"
+            asking.log.note(
+                "lost",
+                f"{each.file_system_id} stands in {where}, where the cluster has no subnet of nodes",
+                path="storage.lustre",
+            )
+            continue
+        existing: dict[str, Any] = {"file_system_id": each.file_system_id, "mount_name": each.mount_name}
+        if each.dns_name:
+            existing["dns_name"] = each.dns_name
+        if each.capacity_gib:
+            existing["capacity_gib"] = each.capacity_gib
+        taken = [entry["name"] for entry in entries]
+        entries.append({"name": _name(each, taken), "availability_zone_id": zone, "existing": existing})
+        asking.log.note(
+            "missing",
+            f"which namespaces mount {each.file_system_id} stands in Kubernetes, which was not read; write claim:"
+            " {namespaces: [...]}, or remove the file system, which stays as it is",
+            path=f"storage.lustre[{len(entries) - 1}].claim",
+        )
+    if entries:
+        draft.sections["storage"] = {"lustre": entries}
+
+
+def _name(system: LustreAnswer, taken: Sequence[str]) -> str:
+    """Give a name in the file: the tag Name as far as it goes, else the file system's ID."""
+    plain = re.sub(r"[^a-z0-9]+", "-", system.tags.get("Name", "").lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    if not plain or not plain[0].isalpha() or plain in taken:
+        return system.file_system_id
+    return plain
+
+
+def _read_pins(asking: Asking, draft: Draft, cluster: Mapping[str, Any], tags: Iterable[Mapping[str, Any]]) -> None:
+    """Name the zones that parameters of AWS's set-up stack asked for and its template did not give to the group."""
+    free = {str(row["InstanceGroupName"]) for row in cluster.get("InstanceGroups") or () if not _is_pinned(row)}
+    stack = next((str(each.get("Value")) for each in tags if each.get("Key") == "aws:cloudformation:stack-id"), None)
+    if not free or stack is None:
+        return
+
+    def ask() -> dict[str, str]:
+        (nested,) = asking.aws.call("cloudformation", "describe_stacks", StackName=stack)["Stacks"]
+        root = nested.get("RootId") or nested.get("StackId")
+        (main,) = asking.aws.call("cloudformation", "describe_stacks", StackName=root)["Stacks"]
+        return dict(_pins(main.get("Parameters") or ()))
+
+    for name, zone in (asking.answer("the parameters of the stack that made it", ask) or {}).items():
+        index = next((at for at, group in enumerate(draft.groups) if group.name == name), None)
+        if name in free and index is not None:
+            asking.log.note(
+                "unsafe",
+                f"{name} was to stand in {zone}, and that template dropped the pin without a word: its nodes may be in"
+                " any zone of the cluster's subnets",
+                at=draft.groups[index].at,
+                path=f"hyperpod.instance_groups[{index}].availability_zone_id",
+            )
+
+
+def _is_pinned(row: Mapping[str, Any]) -> bool:
+    return bool((row.get("OverrideVpcConfig") or {}).get("Subnets"))
+
+
+def _pins(parameters: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for each in parameters:
+        if not re.fullmatch(r"InstanceGroupSettings\d+", str(each.get("ParameterKey"))):
+            continue
+        try:
+            found = json.loads(each.get("ParameterValue") or "[]")
+        except ValueError:
+            # that template drops such a group, and then the cluster has none of it
+            continue
+        for row in found if isinstance(found, list) else [found]:
+            if isinstance(row, dict) and row.get("TargetAvailabilityZoneId"):
+                yield str(row.get("InstanceGroupName")), str(row["TargetAvailabilityZoneId"])
+
+
+def _read_nodes(asking: Asking, draft: Draft, cluster: str) -> None:
+    """Give a group that may stand in several zones the one in which all of its nodes stand."""
+    for index, group in enumerate(draft.groups):
+        zones = {draft.known.subnet_zones.get(each) for each in group.subnets}
+        if group.zone or len(zones) < 2:
+            continue
+        path = f"hyperpod.{'restricted_' if group.is_restricted else ''}instance_groups[{index}].availability_zone_id"
+        what = f"where the nodes of {group.name} stand"
+        name = group.name
+
+        def ask(name: str = name) -> list[str]:
+            rows = asking.aws.pages(
+                "sagemaker",
+                "list_cluster_nodes",
+                "ClusterNodeSummaries",
+                ClusterName=cluster,
+                InstanceGroupNameContains=name,
+            )
+            return [str(row["InstanceId"]) for row in rows if row["InstanceGroupName"] == name]
+
+        nodes = asking.answer(what, ask, path=path)
+        stand = Counter(asking.each("node", lambda node: _zone_of(asking, cluster, node), nodes or (), path=path))
+        if not nodes or sum(stand.values()) < len(nodes):
+            continue
+        (first, *others) = stand
+        if others:
+            counts = ", ".join(f"{number} in {zone}" for zone, number in sorted(stand.items()))
+            asking.log.note("unsafe", f"{group.name} is spread over zones: {counts}", at=group.at, path=path)
+            continue
+        group.zone = first
+        asking.log.note(
+            "changed",
+            f"{group.name} is pinned to no zone; its {len(nodes)} nodes stand in {first}, to which the file pins it",
+            at=group.at,
+            path=path,
+        )
+
+
+def _zone_of(asking: Asking, cluster: str, node: str) -> str:
+    found = asking.aws.call("sagemaker", "describe_cluster_node", ClusterName=cluster, NodeId=node)
+    with _readable(node):
+        return str(found["NodeDetails"]["Placement"]["AvailabilityZoneId"])
+
+
+def _read_plans(asking: Asking, draft: Draft) -> None:
+    for index, group in enumerate(draft.groups):
+        if group.plan:
+            path = f"hyperpod.{'restricted_' if group.is_restricted else ''}instance_groups[{index}].training_plan_arn"
+            if problem := asking.answer(f"its plan {group.plan}", partial(_plan_problem, asking.aws, group.plan)):
+                asking.log.note("unsafe", problem, at=group.at, path=path)
+
+
+def _plan_problem(aws: Api, arn: str) -> str:
+    """Say why a plan brings no nodes; empty where it does."""
+    try:
+        plan = aws_shapes.training_plan(aws.call("sagemaker", "describe_training_plan", TrainingPlanName=arn))
+    except NotFound:
+        return f"SageMaker has no plan {arn} any more"
+    if plan.status in _PLANS_THAT_SERVE:
+        return ""
+    ended = f", it ended {plan.end:%Y-%m-%d %H:%M} UTC" if plan.end else ""
+    return f"the plan {plan.name} is {plan.status}{ended}"
+
+
+def _read_scripts(asking: Asking, cluster: Mapping[str, Any]) -> None:
+    uris = dict.fromkeys(
+        str(row["LifeCycleConfig"]["SourceS3Uri"])
+        for row in cluster.get("InstanceGroups") or ()
+        if (row.get("LifeCycleConfig") or {}).get("SourceS3Uri")
+    )
+    path = "hyperpod.lifecycle"
+    for uri in uris:
+        names = asking.answer(f"the scripts of {uri}", partial(_scripts, asking.aws, uri), path=path)
+        if names is None:
+            continue
+        shown = ", ".join(names[:_MOST_SCRIPTS]) or "nothing: new nodes cannot start"
+        more = f" and {len(names) - _MOST_SCRIPTS} more" if len(names) > _MOST_SCRIPTS else ""
+        asking.log.note("lost" if names else "unsafe", f"{uri} holds {shown}{more}", path=path)
+
+
+def _scripts(aws: Api, uri: str) -> list[str]:
+    """Give the files of a folder in S3 by their path in it; none where the bucket is gone, too."""
+    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
+    folder = f"{prefix.rstrip('/')}/" if prefix else ""
+    try:
+        found = aws.call("s3", "list_objects_v2", Bucket=bucket, Prefix=folder)
+    except Refused as refused:
+        if refused.code == "NoSuchBucket":
+            return []
+        raise
+    return sorted(str(row["Key"]).removeprefix(folder) for row in found.get("Contents", ()))
+
+
+def _say_what_a_deployment_does(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswer | None) -> None:
+    name = str(cluster.get("ClusterName"))
+    status = str(cluster.get("ClusterStatus", ""))
+    if status and status != "InService":
+        draft.log.note("unsafe", f"the cluster is {status} and not InService", path="hyperpod")
+    orchestrator = eks.name if eks else (draft.eks.get("existing") or {}).get("cluster_name", "its EKS cluster")
+    draft.log.note(
+        "unsafe",
+        f"{name} stands already: a deployment of this file makes a second HyperPod cluster and does not take over the"
+        f" one that is there. It fails at the name {name}, which is taken, and {orchestrator} orchestrates one HyperPod"
+        " cluster at a time: for one beside it write another cluster_name, and another EKS cluster or remove"
+        " eks.existing",
+        path="hyperpod.cluster_name",
+    )

@@ -1,0 +1,137 @@
+"""The cluster policy and the compute quotas of a cluster that stands, in the file's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.config.source import Source
+from hyperpod_cdk.importing.document import Node
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.importing.draft import Draft
+    from hyperpod_cdk.importing.live import Asking
+
+_AMOUNTS: Final = {"Count": "count", "Accelerators": "accelerators", "VCpu": "vcpu", "MemoryInGiB": "memory_gib"}
+"""What a member of the API's ComputeQuotaResourceConfig is called in the file."""
+
+_OF_ANSWERS: Final = (
+    *("ComputeQuotaArn", "ComputeQuotaId", "ComputeQuotaVersion", "Status", "FailureReason", "ClusterArn"),
+    *("CreationTime", "CreatedBy", "LastModifiedTime", "LastModifiedBy", "ResponseMetadata", "Name"),
+    *("ClusterSchedulerConfigArn", "ClusterSchedulerConfigId", "ClusterSchedulerConfigVersion", "StatusDetails"),
+)
+"""What an answer tells of itself, which is no part of a request."""
+
+
+def read_teams(asking: Asking, draft: Draft, cluster_arn: str) -> None:
+    """Take policy and quotas, where the cluster has any, as task_governance."""
+    aws, path = asking.aws, "task_governance"
+    policies = asking.answer(
+        "the cluster policy",
+        lambda: aws.pages(
+            "sagemaker", "list_cluster_scheduler_configs", "ClusterSchedulerConfigSummaries", ClusterArn=cluster_arn
+        ),
+        path=path,
+    )
+    quotas = asking.answer(
+        "the compute quotas",
+        lambda: aws.pages("sagemaker", "list_compute_quotas", "ComputeQuotaSummaries", ClusterArn=cluster_arn),
+        path=f"{path}.teams",
+    )
+    section: dict[str, Any] = {}
+    for policy in asking.each(
+        "cluster policy",
+        lambda one: aws.call("sagemaker", "describe_cluster_scheduler_config", ClusterSchedulerConfigId=one),
+        [row["ClusterSchedulerConfigId"] for row in policies or ()][:1],
+        path=path,
+    ):
+        section |= _policy(_node(policy, "policy", draft))
+    teams = asking.each(
+        "compute quota",
+        lambda one: aws.call("sagemaker", "describe_compute_quota", ComputeQuotaId=one),
+        sorted(str(row["ComputeQuotaId"]) for row in quotas or ()),
+        path=f"{path}.teams",
+    )
+    found = [_team(_node(each, "compute quota", draft)) for each in teams]
+    if found:
+        section["teams"] = sorted((each for each in found if each), key=lambda team: str(team["name"]))
+        draft.log.note(
+            "lost",
+            "roles of the teams' members: their access entries stand on the EKS cluster and stay there",
+            path=f"{path}.teams",
+        )
+    if policies or quotas:
+        draft.sections["task_governance"] = section or {"teams": []}
+
+
+def _node(answer: Mapping[str, Any], what: str, draft: Draft) -> Node:
+    node = Node(Source(file=f"{what} {answer.get('Name', '')}", data=answer), answer, (), draft.log)
+    node.asked.update(_OF_ANSWERS)
+    return node
+
+
+def _policy(node: Node) -> dict[str, Any]:
+    section: dict[str, Any] = {}
+    if text := node.text("Description"):
+        section["description"] = text
+    config = node.section("SchedulerConfig")
+    if config is not None:
+        classes = [{"name": row.text("Name"), "weight": row.number("Weight")} for row in config.rows("PriorityClasses")]
+        if classes:
+            section |= {"ordering": "priority", "priority_classes": classes}
+        if (word := config.word("FairShare", governance.IDLE_COMPUTE)) == "first_come_first_served":
+            section["idle_compute"] = word
+        if config.text("IdleResourceSharing") == "Enabled":
+            section["idle_resource_sharing"] = True
+        config.rest()
+    node.rest()
+    return section
+
+
+def _team(node: Node) -> dict[str, Any] | None:
+    target = node.section("ComputeQuotaTarget")
+    config = node.section("ComputeQuotaConfig")
+    if target is None or config is None or target.text("TeamName") is None:
+        node.log.note("lost", "tells neither team nor amounts", at=node.place())
+        return None
+    team: dict[str, Any] = {"name": target.text("TeamName"), "fair_share_weight": target.number("FairShareWeight")}
+    if text := node.text("Description"):
+        team["description"] = text
+    if node.text("ActivationState") == "Disabled":
+        team["active"] = False
+    if (word := config.word("PreemptTeamTasks", governance.PREEMPTION)) == "never":
+        team["preemption"] = word
+    team["quota"] = [_amounts(row) for row in config.rows("ComputeQuotaResources")]
+    shared = config.section("ResourceSharingConfig")
+    if shared is not None:
+        sharing: dict[str, Any] = {"strategy": shared.word("Strategy", governance.SHARING)}
+        if sharing["strategy"] == "lend_and_borrow":
+            sharing["borrow_limit_percent"] = shared.number("BorrowLimit")
+        else:
+            shared.asked.add("BorrowLimit")
+        if limits := [_amounts(row) for row in shared.rows("AbsoluteBorrowLimits")]:
+            sharing["absolute_borrow_limits"] = limits
+        team["sharing"] = {key: value for key, value in sharing.items() if value is not None}
+        shared.rest()
+    target.rest()
+    config.rest()
+    node.rest()
+    return {key: value for key, value in team.items() if value not in (None, {})}
+
+
+def _amounts(row: Node) -> dict[str, Any]:
+    """Give a row of a quota; of vCPU and memory beside accelerators SageMaker itself fills in what was left out."""
+    entry: dict[str, Any] = {"instance_type": row.text("InstanceType")}
+    for theirs, ours in _AMOUNTS.items():
+        amount = row.value.get(theirs)
+        row.asked.add(theirs)
+        # a service gives floats for whole numbers, too
+        if isinstance(amount, int | float) and not isinstance(amount, bool) and amount:
+            entry[ours] = int(amount) if ours in ("count", "accelerators") else float(amount)
+    partition = row.section("AcceleratorPartition")
+    if partition is not None:
+        entry["accelerator_partition"] = {"profile": partition.text("Type"), "count": partition.number("Count")}
+        partition.rest()
+    row.rest()
+    return entry

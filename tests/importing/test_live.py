@@ -1,0 +1,268 @@
+"""Clusters that stand: what AWS says of them stands in the file, and what it does not say is named, never guessed."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.checks.aws import configured_region
+from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.config.documents import DocumentError
+from hyperpod_cdk.importing.draft import Known
+from hyperpod_cdk.importing.model import Imported, schema_text
+from hyperpod_cdk.importing.run import Place, imported_living
+from tests.importing import standing_cluster as there
+from tests.support.assembly import PROJECT
+from tests.support.scripted_aws import Fails
+
+SAYS: dict[str, Any] = yaml.load((Path(__file__).parent / "live_says.yaml").read_text("utf-8"), yaml.CSafeLoader)
+
+
+def read(tmp_path: Path, **more: Any) -> tuple[Imported, str]:
+    aws, _ = there.asked(**more)
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    return imported_living(aws, "ml-cluster", Known(name="lab"), to=to)
+
+
+def said(found: Imported) -> list[str]:
+    return [f"{each.weight} {each.render()}" for each in found.notes]
+
+
+def described(**more: Any) -> dict[str, Any]:
+    return {**there.cluster(), **more}
+
+
+def group(index: int, **more: Any) -> dict[str, Any]:
+    cluster = there.cluster()
+    cluster["InstanceGroups"][index] |= more
+    return cluster
+
+
+def test_everything_is_answered(tmp_path: Path) -> None:
+    found, text = read(tmp_path)
+    assert text == SAYS["file"]
+    assert said(found) == SAYS["notes"]
+    # which pods mount the file system only Kubernetes knows
+    assert found.passed is False
+    with_claim = text.replace(
+        "      capacity_gib: 4800\n", "      capacity_gib: 4800\n    claim: {namespaces: [default]}\n"
+    )
+    loaded = load_environment(tmp_path / "lab.yaml", text=with_claim)
+    assert [each.name for each in loaded.environment.hyperpod.instance_groups] == ["h100", "system"]
+    assert loaded.environment.account == there.ACCOUNT
+
+
+NO_STORAGE = {"fsx_DescribeFileSystems": {"FileSystems": []}}
+PLANTS: dict[str, dict[str, Any]] = {
+    "nodes in two zones": {
+        "sagemaker_DescribeClusterNode": lambda params: {
+            "NodeDetails": {
+                "Placement": {"AvailabilityZoneId": {"i-1": "use1-az4", "i-2": "use1-az5"}[params["NodeId"]]}
+            }
+        }
+    },
+    "a node that is not told": {
+        "sagemaker_DescribeClusterNode": lambda params: (
+            there.DENIED
+            if params["NodeId"] == "i-2"
+            else {"NodeDetails": {"Placement": {"AvailabilityZoneId": "use1-az4"}}}
+        )
+    },
+    "a plan that ended": {
+        "sagemaker_DescribeTrainingPlan": {
+            "TrainingPlanArn": there.PLAN_ARN,
+            "TrainingPlanName": "h100-april",
+            "Status": "Expired",
+            "EndTime": datetime(2026, 4, 30, 11, 30, tzinfo=UTC),
+        }
+    },
+    "a plan that is gone": {"sagemaker_DescribeTrainingPlan": Fails("ResourceNotFound", "no such plan")},
+    "Karpenter": {"sagemaker_DescribeCluster": described(AutoScaling={"Mode": "Enable", "Status": "InService"})},
+    "no scripts": {"s3_ListObjectsV2": {}},
+    "a bucket that is gone": {"s3_ListObjectsV2": Fails("NoSuchBucket", "gone", 404)},
+    "a subnet that is gone": {"sagemaker_DescribeCluster": group(0, OverrideVpcConfig={"Subnets": ["subnet-0dead"]})},
+    "a map of the cluster": {
+        "eks_DescribeCluster": {"cluster": {**there.answers()["eks:DescribeCluster"]["cluster"], "accessConfig": {}}}
+    },
+    "no provider": {"iam_GetOpenIDConnectProvider": Fails("NoSuchEntity", "none", 404)},
+    "no governance": {
+        "sagemaker_ListClusterSchedulerConfigs": {"ClusterSchedulerConfigSummaries": []},
+        "sagemaker_ListComputeQuotas": {"ComputeQuotaSummaries": []},
+    },
+    "a file system elsewhere": {
+        "fsx_DescribeFileSystems": {"FileSystems": [there._lustre("fs-0c3d4e5f678901a2b", there.VPC, "subnet-0c")]}
+    },
+    "while it is updated": {"sagemaker_DescribeCluster": described(ClusterStatus="Updating")},
+    "an answer that lost its middle": {"eks_DescribeCluster": {"cluster": {"name": there.EKS}}},
+}
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_what_is_said_of_another_cluster(name: str, tmp_path: Path) -> None:
+    """Against the cluster above: what is said more, and what less."""
+    found, text = read(tmp_path, **{**NO_STORAGE, **PLANTS[name]})
+    plain, plain_text = read(tmp_path, **NO_STORAGE)
+    before, after = said(plain), said(found)
+    changes = [f"+ {each}" for each in after if each not in before] + [
+        f"- {each}" for each in before if each not in after
+    ]
+    gone = [each for each in plain_text.splitlines() if each not in text.splitlines()]
+    assert changes == SAYS["other clusters"][name]["said"]
+    assert gone == SAYS["other clusters"][name].get("gone", [])
+
+
+READS = sorted(set(there.answers()) - {"sts:GetCallerIdentity", "sagemaker:DescribeCluster"})
+
+
+@pytest.mark.parametrize("error", ["AccessDeniedException", "ThrottlingException", "InternalFailure"])
+@pytest.mark.parametrize("call", READS)
+def test_what_is_not_answered_is_skipped(call: str, error: str, tmp_path: Path) -> None:
+    """Whatever call fails: the file has less and never something else, and its head and the report say so."""
+    found, text = read(tmp_path, **{**NO_STORAGE, call.replace(":", "_"): Fails(error, "no", 403)})
+    skipped = [each for each in found.notes if each.weight == "skipped"]
+    assert skipped
+    action = {"s3:ListObjectsV2": "s3:ListBucket"}.get(call, call)
+    assert all(action in each.message or call in each.message for each in skipped)
+    assert "What AWS did not answer" in text
+    assert found.passed is not True
+    _, whole = read(tmp_path, **NO_STORAGE)
+    (lines, others) = (
+        {line.strip() for line in each.splitlines() if not line.startswith("#")} for each in (text, whole)
+    )
+    assert lines - others <= {"installed_addons: []", "task_governance:", "teams: []"}
+
+
+def test_half_an_account(tmp_path: Path) -> None:
+    """Nothing but the cluster itself may be read: every gap is named, nothing is invented, and it never is clean."""
+    denied = {call.replace(":", "_"): there.DENIED for call in READS}
+    found, text = read(tmp_path, **denied)
+    assert found.passed is False
+    assert [each.render() for each in found.notes if each.weight == "skipped"] == SAYS["half an account"]
+    for guess in ("vpc-", "use1-az", "1.34", there.OF_EKS, "task_governance:", "storage:"):
+        assert guess not in "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "on Slurm": {"sagemaker_DescribeCluster": described(Orchestrator={"Slurm": {}})},
+    "without an orchestrator": {"sagemaker_DescribeCluster": described(Orchestrator=None)},
+    "denied": {"sagemaker_DescribeCluster": there.DENIED},
+    "throttled": {"sagemaker_DescribeCluster": Fails("ThrottlingException", "slow down")},
+    "not there": {
+        "sagemaker_DescribeCluster": Fails("ResourceNotFound", "Cluster not found"),
+        "sagemaker_ListClusters": {"ClusterSummaries": [{"ClusterName": "ml-clusters"}, {"ClusterName": "b"}]},
+    },
+    "not there nor another": {
+        "sagemaker_DescribeCluster": Fails("ResourceNotFound", "Cluster not found"),
+        "sagemaker_ListClusters": {"ClusterSummaries": []},
+    },
+    "not there and no list": {
+        "sagemaker_DescribeCluster": Fails("ResourceNotFound", "Cluster not found"),
+        "sagemaker_ListClusters": there.DENIED,
+    },
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_one_line_for_what_cannot_be_imported(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DocumentError) as refused:
+        read(tmp_path, **BAD[name])
+    assert [each.render() for each in refused.value.findings] == [SAYS["bad"][name]]
+
+
+def test_only_what_the_policy_of_the_verb_allows_is_asked(tmp_path: Path) -> None:
+    aws, scripted = there.asked()
+    to = Place(target=tmp_path / "lab.yaml", root=PROJECT, schema=None)
+    imported_living(aws, "ml-cluster", Known(name="lab"), to=to)
+    (verb,) = (each for each in VERBS if each.name == "import")
+    actions = {"s3:ListObjectsV2": "s3:ListBucket"}
+    asked = {actions.get(name, name) for name, _ in scripted.asked}
+    assert asked <= set(verb.actions)
+    assert set(verb.actions) - asked == {"sagemaker:ListClusters"}
+    assert all(each.partition(":")[2].startswith(("Describe", "Get", "List")) for each in verb.actions)
+
+
+def run(tmp_path: Path, *words: str, **more: Any) -> Result:
+    (tmp_path / "environments").mkdir(exist_ok=True)
+
+    def opening(region: str, account: str) -> Any:
+        assert (region, account) == ("us-east-1", "")
+        return there.asked(**more)[0]
+
+    line = ["import", "--project", str(tmp_path), *words]
+    return CliRunner(env={"AWS_REGION": "us-east-1"}).invoke(
+        cli.app, line, prog_name="hyperpod-cdk", obj=Access(open=opening), catch_exceptions=False
+    )
+
+
+NAMED = ("--cluster", "ml-cluster", "--name", "lab")
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "passed", "code"),
+    [
+        ({}, (), True, 0),
+        ({"s3_ListObjectsV2": there.DENIED}, (), None, 0),
+        ({"s3_ListObjectsV2": there.DENIED}, ("--strict",), None, 1),
+        ({"eks_DescribeCluster": there.DENIED}, (), False, 1),
+    ],
+)
+def test_exit_codes(more: dict[str, Any], words: tuple[str, ...], passed: object, code: int, tmp_path: Path) -> None:
+    done = run(tmp_path, *NAMED, "--format", "json", *words, **NO_STORAGE, **more)
+    found = json.loads(done.stdout)
+    jsonschema.validate(found, json.loads(schema_text()))
+    assert (found["passed"], done.exit_code, found["kind"]) == (passed, code, "living")
+    assert (tmp_path / "environments" / "lab.yaml").is_file()
+
+
+def test_what_was_imported_already_stays(tmp_path: Path) -> None:
+    assert run(tmp_path, *NAMED, **NO_STORAGE).exit_code == 0
+    before = (tmp_path / "environments" / "lab.yaml").read_bytes()
+    again = run(tmp_path, *NAMED, **NO_STORAGE)
+    assert (again.exit_code, again.stderr.splitlines()[0].partition("environments/")[2]) == (
+        2,
+        "lab.yaml exists and is never overwritten; choose another name or edit the file",
+    )
+    assert (tmp_path / "environments" / "lab.yaml").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--name", "lab"), "give either SOURCE, a file, or --cluster, the name of a cluster that stands\n"),
+        ((*NAMED, "cluster.json"), "give either SOURCE, a file, or --cluster, the name of a cluster that stands\n"),
+        ((*NAMED, "--from", "setup"), "--from says what a file is; leave it out with --cluster\n"),
+    ],
+)
+def test_words_that_do_not_go_together(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = run(tmp_path, *words)
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", said)
+
+
+def test_nowhere_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    assert configured_region() is None
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert configured_region() == "us-west-2"
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    assert configured_region() == "us-east-1"
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert configured_region() is None
+    done = CliRunner().invoke(cli.app, ["import", *NAMED, "--project", str(tmp_path)], prog_name="hyperpod-cdk")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "--cluster needs a region; give --region, or set AWS_REGION or one in the AWS profile\n",
+    )
