@@ -23,7 +23,7 @@ from hyperpod_cdk.importing.model import Imported, schema_text
 from hyperpod_cdk.importing.run import Place, imported_living
 from tests.importing import standing_cluster as there
 from tests.support.assembly import PROJECT
-from tests.support.scripted_aws import Fails
+from tests.support.scripted_aws import ACCOUNT, Fails
 
 SAYS: dict[str, Any] = yaml.load((Path(__file__).parent / "live_says.yaml").read_text("utf-8"), yaml.CSafeLoader)
 
@@ -59,10 +59,10 @@ def test_everything_is_answered(tmp_path: Path) -> None:
     )
     loaded = load_environment(tmp_path / "lab.yaml", text=with_claim)
     assert [each.name for each in loaded.environment.hyperpod.instance_groups] == ["h100", "system"]
-    assert loaded.environment.account == there.ACCOUNT
+    assert loaded.environment.account == ACCOUNT
 
 
-NO_STORAGE = {"fsx_DescribeFileSystems": {"FileSystems": []}}
+NO_STORAGE: dict[str, Any] = {"fsx_DescribeFileSystems": {"FileSystems": []}}
 PLANTS: dict[str, dict[str, Any]] = {
     "nodes in two zones": {
         "sagemaker_DescribeClusterNode": lambda params: {

@@ -87,6 +87,10 @@ class Node:
     label: str = ""
     """What stands before its places: the name of the parameter that holds it as text."""
 
+    def line(self, *steps: str | int) -> int:
+        """Give the line of a value; of a key that is left out, that of its mapping."""
+        return self.source.line_of((*self.path, *steps))
+
     def place(self, *steps: str | int) -> Place:
         """Give where a value stands; of a key that is left out, where its mapping does."""
         path = (*self.path, *steps)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.model import Model
 
-Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terraform"]
+Kind = Literal["create-cluster", "describe-cluster", "living", "setup", "terraform", "terraform-state"]
 """What was read."""
 
 Family = Literal["create-cluster", "setup", "terraform"]

@@ -10,7 +10,7 @@ from hyperpod_cdk.config import EnvironmentFileError, LoadedEnvironment, load_en
 from hyperpod_cdk.config.documents import DocumentError, shown
 from hyperpod_cdk.config.loading import SCRIPTS
 from hyperpod_cdk.findings import Finding, Severity
-from hyperpod_cdk.importing import create_cluster, document, set_up, terraform, tfvars
+from hyperpod_cdk.importing import create_cluster, document, set_up, terraform, tfstate, tfvars
 from hyperpod_cdk.importing.document import Log, Node
 from hyperpod_cdk.importing.draft import Draft, Known
 from hyperpod_cdk.importing.live import read_living_cluster
@@ -21,7 +21,7 @@ from hyperpod_cdk.review.deployed import Api
 _UNKNOWN = (
     "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
     " parameters of AWS's set-up stack (with InstanceGroupSettings1), variables of AWS's Terraform module (with"
-    " instance_groups); name the right file"
+    " instance_groups) or its state; name the right file"
 )
 
 
@@ -32,6 +32,8 @@ def detected(text: str, file: str, log: Log, *, said: Family | None = None) -> t
         node = Node(source, source.data if isinstance(source.data, dict) else {}, (), log)
     else:
         node = document.opened(text, file, log)
+    if said in (None, "terraform") and tfstate.is_state(node):
+        return "terraform-state", node
     parameters = set_up.parameters_of(node, is_certain=said == "setup")
     if parameters is not None and said in (None, "setup"):
         return "setup", parameters
@@ -49,6 +51,7 @@ _READERS: dict[Kind, Callable[[Node, Draft], None]] = {
     "describe-cluster": create_cluster.read_cluster,
     "setup": set_up.read_parameters,
     "terraform": terraform.read_variables,
+    "terraform-state": tfstate.read_state,
 }
 
 

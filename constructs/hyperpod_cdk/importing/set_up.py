@@ -73,7 +73,7 @@ def parameters_of(node: Node, *, is_certain: bool = False) -> Node | None:
         key = row.value.get("ParameterKey")
         if isinstance(key, str) and not row.value.get("UsePreviousValue"):
             found[key] = row.value.get("ParameterValue")
-            source.lines[key,] = row.place("ParameterValue").line
+            source.lines[key,] = row.line("ParameterValue")
     return Node(source, found, (), node.log) if is_certain or _is_ours(found) else None
 
 
@@ -227,13 +227,14 @@ def _rows(said: _Parameters, draft: Draft, key: str) -> Iterator[Node]:
     place = said.node.place(key)
     inner = opened(text, f"{place.file} {place.path}", draft.log)
     inner.source.file = place.file
-    inner.source.lines = {(): place.line}
+    line = said.node.line(key)
+    inner.source.lines = {(): line}
     found = items(inner)
     if found is None:
         draft.log.refuse(place, "must be a list of groups as text")
         return
     for row in found:
-        row.source.lines = {(): place.line}
+        row.source.lines = {(): line}
         row.label = key
         yield row
 
