@@ -19,7 +19,7 @@ WORDS = ("--name", "lab", "--account", "111122223333", "--zone", "use1-az5", "--
 UNKNOWN = (
     "is none of what can be imported: a request of CreateCluster (with InstanceGroups), an answer of DescribeCluster,"
     " parameters of AWS's set-up stack (with InstanceGroupSettings1), variables of AWS's Terraform module (with"
-    " instance_groups); name the right file"
+    " instance_groups) or its state; name the right file"
 )
 
 

@@ -236,15 +236,15 @@ BAD: dict[str, tuple[object, str]] = {
     "no cluster": (
         with_resources(without="awscc_sagemaker_cluster"),
         (
-            "13 resources: must hold a HyperPod cluster (awscc_sagemaker_cluster), got none; name the state of AWS's module"
-            " that made it"
+            "13 resources: must hold a HyperPod cluster (awscc_sagemaker_cluster), got none; name the state of AWS's"
+            " module that made it"
         ),
     ),
     "two clusters": (
         with_resources(resource("awscc_sagemaker_cluster", {**CLUSTER, "cluster_name": "b"})),
         (
-            "13 resources: must hold one HyperPod cluster (awscc_sagemaker_cluster), got b, ml-cluster; import each with"
-            " --cluster"
+            "13 resources: must hold one HyperPod cluster (awscc_sagemaker_cluster), got b, ml-cluster; import each"
+            " with --cluster"
         ),
     ),
     "on Slurm": (
@@ -253,8 +253,8 @@ BAD: dict[str, tuple[object, str]] = {
             without="awscc_sagemaker_cluster",
         ),
         (
-            "169 Orchestrator: must be Eks, got Slurm; this library is for HyperPod on EKS, and a HyperPod cluster on EKS"
-            " has Orchestrator.Eks.ClusterArn"
+            "169 Orchestrator: must be Eks, got Slurm; this library is for HyperPod on EKS, and a HyperPod cluster on"
+            " EKS has Orchestrator.Eks.ClusterArn"
         ),
     ),
 }

@@ -48,8 +48,8 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="SOURCE",
-            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, tfvars or state of its module."
-            " Left out with --cluster.",
+            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, tfvars or state of its"
+            " module. Left out with --cluster.",
         ),
     ] = None,
     *,
