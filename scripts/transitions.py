@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import multiprocessing
 import os
@@ -18,7 +19,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,9 @@ from tests.support.assembly import PROJECT
 from tests.support.pairs import Pair, chain
 
 RESULTS = PROJECT / ".cache" / "transitions"
-LENGTH = 5
-"""Pairs of a chain; each file of it but the first and the last is deployed anew once, for two of them."""
+LENGTH = 3
+"""Ways on of a chain, each of which is gone back, too, where it was not refused; each file of it but the first and the
+last is deployed anew once, for two of them."""
 
 CHAINS_EACH = 8
 """Chains of one process, whose jsii keeps every app that it synthesized."""
@@ -45,24 +47,37 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--workers", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--resume", action="store_true", help="leave out the chains that have ended before")
+    parser.add_argument("--minutes", type=float, help="begin no chain after that; --resume goes on")
     arguments = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     file = RESULTS / "pairs.jsonl"
     rows = _rows(file) if arguments.resume else []
     number = rows[0]["seed"] if rows else arguments.seed
-    done = Counter(each["chain"] for each in rows)
-    keys = [number * 1000 + start for start in range(-(-arguments.pairs // LENGTH))]
-    left = [key for key in keys if done[key] != LENGTH]
-    rows = [each for each in rows if each["chain"] not in left]
+    ended = {each["chain"] for each in rows if "ended" in each}
+    rows = [each for each in rows if each["chain"] in ended]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in rows), encoding="utf-8")
     print(f"{arguments.pairs} pairs, seed {number}", flush=True)
+    until = time.time() + 60 * arguments.minutes if arguments.minutes else None
     with ProcessPoolExecutor(
         arguments.workers, multiprocessing.get_context("spawn"), max_tasks_per_child=CHAINS_EACH
     ) as workers:
-        for ended in as_completed([workers.submit(_chain, number, key, file) for key in left]):
-            rows += ended.result()
-    print("\n".join(told(rows)))
-    return 1 if any(each["problems"] for each in rows) else 0
+        running: set[Future[list[dict[str, Any]]]] = set()
+        keys = (key for key in itertools.count(number * 1000) if key not in ended)
+        while True:
+            is_enough = len(_pairs(rows)) >= arguments.pairs or (until is not None and time.time() > until)
+            while not is_enough and len(running) < arguments.workers:
+                running.add(workers.submit(_chain, number, next(keys), file))
+            if not running:
+                break
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            rows += [row for each in done for row in each.result()]
+    found = _pairs(rows)
+    print("\n".join(told(found)))
+    return 1 if any(each["problems"] for each in found) else 0
+
+
+def _pairs(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in rows if "ended" not in each]
 
 
 def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
@@ -71,11 +86,13 @@ def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
     # every boto3 session reads the services' models anew: a third of the time of a pair
     botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
-    def keep(pair: Pair) -> None:
-        row = {"seed": number, "chain": key, **pair.as_dict()}
+    def note(row: dict[str, Any]) -> None:
         rows.append(row)
         with file.open("a", encoding="utf-8") as found:
             found.write(f"{json.dumps(row, default=str)}\n")
+
+    def keep(pair: Pair) -> None:
+        note({"seed": number, "chain": key, **pair.as_dict()})
         what = "refused" if pair.refused else f"{pair.steps} steps"
         met = f", {pair.trouble} met" if pair.met else ""
         bad = "".join(f"\n    {each}" for each in pair.problems[:6])
@@ -86,6 +103,7 @@ def _chain(number: int, key: int, file: Path) -> list[dict[str, Any]]:
             chain(key, LENGTH, Path(scratch), keep)
         except Exception:  # noqa: BLE001 - whatever it is, it is shown, and the next chain goes on
             keep(Pair("chain", "", problems=[traceback.format_exc()]))
+    note({"seed": number, "chain": key, "ended": True})
     print(f"  {key}: {time.monotonic() - started:.0f} s, of this process {time.process_time():.0f} s", flush=True)
     return rows
 

@@ -620,3 +620,44 @@ def test_a_file_that_becomes_another_environment_and_leaves_its_own_to_a_new_one
     same, _ = compared(project, "main", name="old")
     assert same
     assert same.assembly.stacks
+
+
+@pytest.mark.parametrize(
+    ("stated", "tags"),
+    [
+        ([{"Key": "owner", "Value": "research"}, {"Key": "é", "Value": ""}], {"owner": "research", "é": ""}),
+        # the CDK CLI takes nothing but a list
+        ({"owner": "research"}, {}),
+        ([], {}),
+        (None, {}),
+    ],
+)
+def test_the_tags_of_the_project_stand_for_those_of_the_app(
+    project: Path, stated: object, tags: dict[str, str]
+) -> None:
+    write(project / "cdk.json", json.dumps({"app": "python -IS app.py", "tags": stated}))
+    base, head = compared(project, "HEAD")
+    assert base is not None
+    assert head is not None
+    assert [each.tags for each in (*base.assembly.stacks, *head.assembly.stacks)] == [{}, tags]
+    # an assembly that lies there is deployed from the same folder
+    assembly = project / "cdk.out"
+    shutil.copytree(_written(project), assembly)
+    (_, again) = compared(project, str(assembly), str(assembly), None)
+    assert again is not None
+    assert [each.tags for each in again.assembly.stacks] == [tags]
+
+
+def _written(project: Path) -> Path:
+    out = project.parent / "out"
+    context = json.dumps({"env": "dev"})
+    variables = {**os.environ, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": context}
+    subprocess.run(["python", "-IS", "app.py"], cwd=project, check=True, env=variables)  # noqa: S607 - as the app's
+    return out
+
+
+@pytest.mark.parametrize("wrong", ["owner=research", {"Key": "owner"}, {"Key": 1, "Value": "x"}])
+def test_tags_of_the_project_that_cloudformation_refuses(project: Path, wrong: object) -> None:
+    write(project / "cdk.json", json.dumps({"app": "python -IS app.py", "tags": [wrong]}))
+    said = refusal(project, None)
+    assert said == f'tags in cdk.json: want {{"Key": "...", "Value": "..."}}, got {json.dumps(wrong)}'

@@ -15,6 +15,8 @@ Edit = Callable[[random.Random, File], bool]
 """Edits a file, and says whether there was anything to edit."""
 
 _TRIES = 60
+_OF_ORDER = 0.6
+"""How often an edit is of those that ask for an order of stacks, or that services refuse."""
 
 
 def drawing(number: int) -> random.Random:
@@ -26,7 +28,7 @@ def one(rng: random.Random, file: File) -> tuple[str, File]:
     """Edit a file once; give the edit's name and the file. Raises AssertionError where no edit is accepted."""
     before = legal.as_text(file)
     for _ in range(_TRIES):
-        name = rng.choice(sorted(EDITS))
+        name = rng.choice(sorted(ORDERED) if rng.random() < _OF_ORDER else sorted(EDITS))
         edited = copy.deepcopy(file)
         if not EDITS[name](rng, edited) or legal.as_text(edited) == before:
             continue
@@ -43,6 +45,17 @@ def several(rng: random.Random, file: File, number: int) -> tuple[str, File]:
         name, file = one(rng, file)
         names.append(name)
     return ", ".join(names), file
+
+
+def furnished(rng: random.Random, file: File) -> File:
+    """Put into a file what deployments have to take out in an order: as much of it as is accepted."""
+    for edit in rng.sample(_FURNITURE, k=rng.randint(2, len(_FURNITURE))):
+        fuller = copy.deepcopy(file)
+        if edit(rng, fuller):
+            loaded = legal.accepted(fuller)
+            if loaded is not None and not legal.is_warned_to_fail(loaded):
+                file = fuller
+    return file
 
 
 def _groups(file: File) -> list[File]:
@@ -220,6 +233,140 @@ def _claim(rng: random.Random, file: File) -> bool:
     return True
 
 
+def _claim_elsewhere(rng: random.Random, file: File) -> bool:
+    """Let a claim lead to something else, under its name or under another."""
+    named = [each for each in _systems(file) if each.get("claim")]
+    volumes = (file.get("storage") or {}).get("s3") or []
+    if volumes and (len(named) < 2 or rng.random() < 0.5):
+        volume = rng.choice(volumes)
+        volume["bucket"] = "my-corpus" if volume["bucket"] != "my-corpus" else "my-checkpoints"
+        claim = volume.get("claim")
+    elif len(named) > 1:
+        one, other = rng.sample(named, 2)
+        one["claim"], other["claim"] = other["claim"], one["claim"]
+        claim = one["claim"]
+    else:
+        return False
+    if claim and rng.random() < 0.7:
+        claim["name"] = f"{claim.get('name', 'claim')}-2"
+    return True
+
+
+def _claims_out(_: random.Random, file: File) -> bool:
+    named = [each for each in _systems(file) if each.get("claim")]
+    for each in named:
+        each["claim"] = None
+    return bool(named)
+
+
+def _storage_out(_: random.Random, file: File) -> bool:
+    return file.pop("storage", None) is not None
+
+
+def _key_out(rng: random.Random, file: File) -> bool:
+    keys = file.get("encryption") or {}
+    if not keys:
+        return False
+    del keys[rng.choice(sorted(keys))]
+    return _without_empty(file, "encryption")
+
+
+def _log_key_in(_: random.Random, file: File) -> bool:
+    file.setdefault("encryption", {})["logs"] = "create"
+    return True
+
+
+def _group_capacity(rng: random.Random, file: File) -> bool:
+    found = [each for each in _groups(file) if each.get("capacity") in {"spot", "on_demand"}]
+    if not found:
+        return False
+    group = rng.choice(found)
+    group["capacity"] = "spot" if group["capacity"] == "on_demand" else "on_demand"
+    return True
+
+
+def _lifecycle_bucket(_: random.Random, file: File) -> bool:
+    lifecycle = file["hyperpod"].setdefault("lifecycle", {})
+    if lifecycle.pop("existing_bucket", None) is None:
+        lifecycle["existing_bucket"] = {"name": "sagemaker-my-lifecycle"}
+    return True
+
+
+def _provider_out(_: random.Random, file: File) -> bool:
+    eks = file.get("eks") or {}
+    if not eks.pop("oidc_provider", False):
+        return False
+    (file.get("operators") or {}).pop("inference", None)
+    return True
+
+
+def _zone_furnished(rng: random.Random, file: File) -> bool:
+    """Put a zone in, with a group and a file system."""
+    before = set(_zones(file))
+    if not _zone_in(rng, file):
+        return False
+    (zone,) = set(_zones(file)) - before
+    name = _fresh([each["name"] for each in _groups(file)], "far")
+    _groups(file).append({"name": name, "instance_type": "ml.m5.2xlarge", "count": 1, "availability_zone_id": zone})
+    if rng.random() < 0.7:
+        _system_in(rng, file)
+        _systems(file)[-1]["availability_zone_id"] = zone
+    return True
+
+
+def _network_swapped(rng: random.Random, file: File) -> bool:
+    """Another VPC: one that stands in place of one that is made, the other way round, or another one that stands."""
+    zones, network = _zones(file), file["network"]
+    existing = network.get("existing")
+    if existing and rng.random() < 0.5:
+        existing["vpc_id"] = "vpc-0fedcba9876543210"
+        return True
+    if existing:
+        file["network"] = {"availability_zones": dict.fromkeys(zones)}
+        return True
+    subnets = {zone: f"subnet-0c1d2e3f4a5b6789{number}" for number, zone in enumerate(zones)}
+    control = ["subnet-0c1d2e3f4a5b678a1", "subnet-0c1d2e3f4a5b678a2"]
+    blocks = ["10.0.0.0/16", "100.64.0.0/16"]
+    file["network"] = {
+        "existing": {
+            "vpc_id": "vpc-0123456789abcdef0",
+            "node_subnet_ids": subnets,
+            "control_plane_subnet_ids": control,
+            "vpc_cidrs": blocks,
+        }
+    }
+    return True
+
+
+def _cluster_swapped(_: random.Random, file: File) -> bool:
+    """Another EKS cluster: one that stands in place of one that is made, the other way round, or another one."""
+    eks = file.setdefault("eks", {})
+    if "existing" in eks:
+        del eks["existing"]
+        return True
+    provider = f"oidc-provider/oidc.eks.{file['region']}.amazonaws.com/id/0123456789ABCDEF"
+    kept = {key: eks[key] for key in ("kubernetes_version", "admin_role_arns") if key in eks}
+    file["eks"] = {
+        **kept,
+        "existing": {
+            "cluster_name": "platform",
+            "security_group_id": "sg-03e9b5d7f1a8c2646",
+            "oidc_provider_arn": f"arn:aws:iam::{file['account']}:{provider}",
+            "kubectl_role_arn": f"arn:aws:iam::{file['account']}:role/platform/kubectl",
+        },
+    }
+    return True
+
+
+def _security_group(rng: random.Random, file: File) -> bool:
+    existing = file["network"].get("existing")
+    if existing is None:
+        return False
+    if existing.pop("security_group_id", None) is None or rng.random() < 0.5:
+        existing["security_group_id"] = "sg-0a1b2c3d4e5f60718"
+    return True
+
+
 def _key(rng: random.Random, file: File) -> bool:
     keys = file.setdefault("encryption", {})
     place = rng.choice(["logs", "node_volumes", "lifecycle_bucket", "file_systems", "eks_secrets"])
@@ -228,13 +375,20 @@ def _key(rng: random.Random, file: File) -> bool:
     return _without_empty(file, "encryption")
 
 
-def _autoscaling(rng: random.Random, file: File) -> bool:
+def _karpenter_off(_: random.Random, file: File) -> bool:
+    hyperpod = file["hyperpod"]
+    if hyperpod.get("autoscaling") != "karpenter":
+        return False
+    hyperpod["autoscaling"] = "disabled"
+    hyperpod.pop("karpenter_pools", None)
+    hyperpod["instance_groups"] = [each for each in _groups(file) if each["count"]]
+    return bool(_groups(file))
+
+
+def _karpenter_on(rng: random.Random, file: File) -> bool:
     hyperpod = file["hyperpod"]
     if hyperpod.get("autoscaling") == "karpenter":
-        hyperpod["autoscaling"] = "disabled"
-        hyperpod.pop("karpenter_pools", None)
-        hyperpod["instance_groups"] = [each for each in _groups(file) if each["count"]]
-        return bool(_groups(file))
+        return False
     names = [each["name"] for each in _groups(file)]
     group = {"name": _fresh(names, "scaled"), "instance_type": "ml.g5.12xlarge", "count": 0, "capacity": "on_demand"}
     _groups(file).append({**group, "availability_zone_id": rng.choice(_zones(file))})
@@ -253,6 +407,10 @@ def _tiered(rng: random.Random, file: File) -> bool:
     else:
         hyperpod["tiered_checkpointing"] = {"memory_percent": rng.choice([20, 40])}
     return True
+
+
+def _tiered_off(rng: random.Random, file: File) -> bool:
+    return "tiered_checkpointing" in file["hyperpod"] and _tiered(rng, file)
 
 
 def _quota_check(rng: random.Random, file: File) -> bool:
@@ -422,29 +580,47 @@ def _recovery(rng: random.Random, file: File) -> bool:
     return True
 
 
+ORDERED: dict[str, Edit] = {
+    "group renamed": _group_renamed,
+    "group's type": _group_type,
+    "group's zone": _group_moved,
+    "group's capacity": _group_capacity,
+    "zone out": _zone_out,
+    "file system out": _system_out,
+    "file system replaced": _system_replaced,
+    "all storage out": _storage_out,
+    "claims out": _claims_out,
+    "claim elsewhere": _claim_elsewhere,
+    "key": _key,
+    "key out": _key_out,
+    "Karpenter off": _karpenter_off,
+    "tiered checkpointing off": _tiered_off,
+    "quota check": _quota_check,
+    "lifecycle bucket": _lifecycle_bucket,
+    "OIDC provider out": _provider_out,
+    "VPC swapped": _network_swapped,
+    "EKS cluster swapped": _cluster_swapped,
+    "security group swapped": _security_group,
+    "deletion protection": _protection,
+}
+"""Edits that ask for an order of stacks, or that a service refuses."""
+
 EDITS: dict[str, Edit] = {
+    **ORDERED,
     "group's count": _group_count,
     "group in": _group_added,
     "group out": _group_removed,
-    "group renamed": _group_renamed,
-    "group's type": _group_type,
     "group's volume": _group_volume,
-    "group's zone": _group_moved,
     "group's labels": _group_labels,
     "zone in": _zone_in,
-    "zone out": _zone_out,
     "file system in": _system_in,
-    "file system out": _system_out,
-    "file system replaced": _system_replaced,
     "file system grown": _system_grown,
     "file system shrunk": _system_shrunk,
     "file system's throughput": _system_throughput,
     "data repository": _repository,
     "claim": _claim,
-    "key": _key,
-    "Karpenter": _autoscaling,
+    "Karpenter on": _karpenter_on,
     "tiered checkpointing": _tiered,
-    "quota check": _quota_check,
     "task governance": _governance,
     "team in": _team_in,
     "team out": _team_out,
@@ -455,10 +631,15 @@ EDITS: dict[str, Edit] = {
     "two minors of Kubernetes": _two_minors,
     "access to EKS": _access,
     "network": _network,
-    "deletion protection": _protection,
     "tags": _tags,
     "operator": _operator,
     "workspace": _workspace,
     "volume of a bucket": _volume,
     "node recovery": _recovery,
 }
+
+_FURNITURE: tuple[Edit, ...] = (
+    *(_zone_furnished, _system_in, _system_in, _log_key_in),
+    *(_key, _karpenter_on, _tiered, _volume),
+)
+"""What a deployment has to take out in an order, put in."""

@@ -46,11 +46,13 @@ from tests.support.in_process_cdk import Aws, InProcessCdk, Stack, read_stacks
 from tests.support.standing import Standing, differences, read
 
 File = dict[str, Any]
-Kind = Literal["one edit", "three edits", "unrelated"]
+Kind = Literal["one edit", "three edits", "unrelated", "back"]
 Trouble = Literal["none", "fault", "kill"]
 
 KINDS: tuple[Kind, ...] = ("one edit", "three edits", "unrelated")
 NAME = "pairs"
+_FURNISHED = 0.6
+"""How many of the files that are drawn get what has to be taken out in an order."""
 _MAY_STAY = (
     re.compile(r" add-ons: \.(?P<name>[^.]+)\.addon\.addonVersion: "),
     re.compile(r" described: \.(?P<name>ClusterRole|TieredStorageConfig|AutoScaling): .+ in place of null$"),
@@ -250,6 +252,8 @@ def drawn(rng: random.Random, region: str | None) -> File:
     else:
         file = _legal(rng.randrange(10**6), region)
     file["name"] = NAME
+    if rng.random() < _FURNISHED:
+        file = edits.furnished(rng, file)
     eks = file.setdefault("eks", {}) or {}
     if eks.get("endpoint_access") != "private" and "existing" not in eks:
         eks.setdefault("public_access_cidrs", [CALLERS])
@@ -317,7 +321,10 @@ def _one(
                 went = None
             if pair is None:
                 return None
-            ended = _go(pair, account, anew, rng=rng, head=_synthesized(pair.head, scratch))
+            head = _synthesized(pair.head, scratch)
+            ended = _go(pair, account, anew, rng=rng, head=head)
+            if ended is not None:
+                _back(pair, account, (anew, ended), rng=rng, head=head, say=say)
     except RehearsedCdkFailedError as failed:
         # neither the pair that led here can be judged nor the one that begins here
         for each in (went[0] if went else None, pair):
@@ -330,6 +337,29 @@ def _one(
         say(pair)
         return None
     return pair, ended
+
+
+def _back(
+    pair: Pair,
+    account: Account,
+    stood: tuple[Standing, Standing],
+    *,
+    rng: random.Random,
+    head: Path,
+    say: Callable[[Pair], None],
+) -> None:
+    """Take the account back to the file that it came from: what was retained may be in the way of a second life."""
+    started = time.monotonic()
+    anew, there = stood
+    assembly = account.assembly
+    back = Pair("back", pair.edit, _trouble(rng), pair.head, pair.base)
+    account.assembly = head
+    ended = _go(back, account, there, rng=rng, head=assembly)
+    if ended is not None:
+        said = [*pair.said, *back.said]
+        back.problems += [each for each in differences(ended, anew) if not is_told(each, said)]
+    back.seconds = round(time.monotonic() - started, 1)
+    say(back)
 
 
 def _go(pair: Pair, account: Account, before: Standing, *, rng: random.Random, head: Path) -> Standing | None:

@@ -330,6 +330,39 @@ def test_a_parameter_without_a_value_is_a_note() -> None:
     )
 
 
+TOPIC = "arn:aws:sns:us-east-1:111122223333:on-call"
+OTHER = "arn:aws:sns:us-east-1:111122223333:night"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_step", "is_told"),
+    [
+        ("", TOPIC, True, False),
+        (TOPIC, OTHER, True, False),
+        (TOPIC, f"{OTHER}; {TOPIC}", True, False),
+        (f"{TOPIC}; {OTHER}", f"{OTHER}; {TOPIC}", False, False),
+        (TOPIC, "arn:${AWS::Partition}:sns:${AWS::Region}:${AWS::AccountId}:on-call", False, False),
+        # an empty list takes them away, to say nothing leaves them
+        (TOPIC, "", True, False),
+        (TOPIC, None, False, True),
+        ("", None, False, False),
+    ],
+)
+def test_who_is_told_of_a_stack(old: str, new: str | None, is_step: bool, is_told: bool) -> None:  # noqa: FBT001 - a parameter of the table
+    base = replace(stack("one"), settings={"notificationArns": old}, settings_are_whole=False)
+    head = replace(stack("one"), settings={} if new is None else {"notificationArns": new})
+    found = planned(assembly(base), assembly(head))
+    assert steps(found) == ([("deploy", "dev-one")] if is_step else [])
+    assert [line for each in found.steps for line in each.does] == (
+        ["dev-one: changes outputs, tags, topics or protection only."] if is_step else []
+    )
+    says = (
+        f"dev-one goes on telling {TOPIC} what happens to it: the app says nothing of topics, and 'cdk deploy' then "
+        "leaves those that the stack has."
+    )
+    assert list(found.notes) == ([says] if is_told else [])
+
+
 def _cluster(**parts: Any) -> dict[str, Any]:
     return {"Cluster": {"Type": "AWS::SageMaker::Cluster", "Properties": {"ClusterName": "dev", **parts}}}
 

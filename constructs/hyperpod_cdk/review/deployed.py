@@ -15,6 +15,7 @@ from hyperpod_cdk.quotas.needs import STACKS
 from hyperpod_cdk.review.mangled import restored
 from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack, parse_template, with_loops
+from hyperpod_cdk.templates.deployment import TOPICS
 from hyperpod_cdk.templates.values import imports
 
 WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
@@ -121,7 +122,7 @@ def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
         tags={str(tag["Key"]): str(tag["Value"]) for tag in described.get("Tags", ())},
         settings={
             "cloudFormationExecutionRoleArn": str(described.get("RoleARN", "")),
-            "notificationArns": "; ".join(described.get("NotificationARNs", ())),
+            TOPICS: "; ".join(described.get("NotificationARNs", ())),
         },
         settings_are_whole=False,
     )

@@ -43,6 +43,7 @@ from hyperpod_cdk.review.model import Side
 from hyperpod_cdk.review.standing import digest_of
 from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
+from hyperpod_cdk.templates.deployment import DeploymentError, tags_of_project
 
 WORKING_TREE = "working tree"
 """Label of the files as they lie in the project, uncommitted changes included."""
@@ -57,6 +58,7 @@ CHART_LOCK = Path("charts/charts.lock.yaml")
 _TOOLS = (".venv", "venv", "node_modules")
 """What an app is run with and no revision holds: those of the project serve every side."""
 
+_SETTINGS_FILE = "cdk.json"
 _CONTEXT_FILE = "cdk.context.json"
 _LFS_POINTER = "^version https://git-lfs.github.com/spec/v1"
 _HEAD_REVISION = "--head-revision"
@@ -149,18 +151,20 @@ class Identity:
 
 @dataclass(frozen=True, kw_only=True)
 class _Folder:
-    """A cloud assembly that lies there."""
+    """A cloud assembly that lies there, and is deployed from the folder of ``project``."""
 
     folder: Path
+    project: Path
     label: str
     of: _Tree | None = None
 
     def read(self, file: str, name: str | None) -> Source:
         """Read the environment of this name, or the only one."""
         _refuse_links(self.folder, self.label)
+        assembly = _tagged(read_assembly(self.folder, name), self.project)
         if self.of:
             return Source(
-                assembly=read_assembly(self.folder, name),
+                assembly=assembly,
                 side=Side(
                     label=self.of.label,
                     commit=self.of.commit,
@@ -172,7 +176,7 @@ class _Folder:
             )
         note = f"{self.label} is a cloud assembly: the environment file that it was made from is not known."
         side = Side(label=self.label, assembly=digest_of(self.folder))
-        return Source(assembly=read_assembly(self.folder, name), side=side, notes=(note,))
+        return Source(assembly=assembly, side=side, notes=(note,))
 
 
 @dataclass(kw_only=True)
@@ -257,7 +261,7 @@ class _Tree:
                 raise
             assembly = read_assembly(target, name)
         return Source(
-            assembly=replace(assembly, environment=assembly.environment or name or ""),
+            assembly=_tagged(replace(assembly, environment=assembly.environment or name or ""), self.root),
             side=Side(label=self.label, commit=self.commit, environment_file=file),
             environment=self.loaded,
             notes=(*self.notes, *exposed),
@@ -266,7 +270,7 @@ class _Tree:
 
     def _synthesize(self, file: str, target: Path) -> tuple[str, ...]:
         """Run the app as the CDK CLI does, without it; give what it was exposed to. Raises SynthesisError."""
-        settings = _settings(self.root / "cdk.json", self.label)
+        settings = _settings(self.root / _SETTINGS_FILE, self.label)
         command: Any = settings.get("app")
         if not isinstance(command, str):
             if not (self.root / "app.py").is_file():
@@ -448,7 +452,7 @@ def _side(project: Path, given: str, out: Path, *, option: str) -> _Folder | _Tr
     if not given or given.startswith("-") or "\0" in given or "\n" in given:
         raise AssemblyError(f"{option}: {wanted}, got {given!r}")
     if os.path.isfile(os.path.join(given, "manifest.json")):  # noqa: PTH113, PTH118 - Path raises for an overlong name
-        return _Folder(folder=Path(given), label=given)
+        return _Folder(folder=Path(given), project=project, label=given)
     if os.path.isfile(os.path.join(given, "pyvenv.cfg")):  # noqa: PTH113, PTH118 - as above
         return _by_library(project, given, out, option)
     is_there = os.path.exists(given)  # noqa: PTH110 - as above
@@ -591,6 +595,16 @@ def _is_within(link: Path, top: Path) -> bool:
     except RuntimeError:
         # links that lead to one another
         return False
+
+
+def _tagged(assembly: Assembly, project: Path) -> Assembly:
+    """Give an assembly with the tags that 'cdk deploy' puts on its stacks from a project's folder."""
+    try:
+        tags = tags_of_project(_settings(project / _SETTINGS_FILE, str(project)))
+    except DeploymentError as error:
+        raise AssemblyError(str(error)) from None
+    stacks = tuple(replace(stack, tags=tags) for stack in assembly.stacks)
+    return replace(assembly, stacks=stacks) if tags else assembly
 
 
 def _settings(file: Path, label: str) -> dict[str, Any]:

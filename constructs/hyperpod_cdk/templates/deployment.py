@@ -17,6 +17,8 @@ from hyperpod_cdk.file_reading import read_bytes
 from hyperpod_cdk.templates.assets import place_of
 
 ASSETS: Final = "cdk:asset-manifest"
+TOPICS: Final = "notificationArns"
+"""The setting that names the topics which are told of what happens to a stack."""
 
 _MOST_BYTES: Final = 16 * 2**20
 
@@ -44,7 +46,7 @@ class DeploymentError(Exception):
 def settings(
     folder: Path, top: Path, artifacts: Mapping[str, Mapping[str, Any]], key: str, template: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Give the settings of one stack's artifact by name, each as text, without those that are empty.
+    """Give the settings of one stack's artifact by name, each as text, without those that are empty and say nothing.
 
     ``folder`` holds its manifest, ``top`` is the whole assembly, ``template`` is the stack's. Raises DeploymentError
     where what is uploaded as its template is another file, or an asset is made by a command or of files outside of the
@@ -55,7 +57,10 @@ def settings(
     found = {
         name: value
         for name, value in properties.items()
-        if name not in _READ and value not in (None, "", [], {}) and name != "lookupRole"
+        if name not in _READ
+        and name != "lookupRole"
+        # an empty list of topics takes away those that a stack has, none at all leaves them
+        and (value not in (None, "", [], {}) or (name == TOPICS and value == []))
     }
     role = properties.get("lookupRole")
     if isinstance(role, dict):
@@ -103,6 +108,27 @@ def is_usual(name: str, value: str, *, account: str, region: str) -> bool:
     by = role.replace("{}", "(?:file|image)-publishing")
     each = rf"{place} in (?:{re.escape(region) if region else '.+'}) as {by}"
     return all(re.fullmatch(each, line) for line in text.split("; "))
+
+
+def tags_of_project(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """Give the tags that a project's cdk.json puts on every stack in place of the app's own; empty where it has none.
+
+    The CDK CLI takes ``tags`` as a list only, and anything else as none (CDK CLI 2.1148.1, ``deploy``). Raises
+    DeploymentError where an item is no key with a value, which CloudFormation refuses.
+    """
+    stated = configuration.get("tags")
+    if not isinstance(stated, list):
+        return {}
+    for each in stated:
+        if not (isinstance(each, dict) and isinstance(each.get("Key"), str) and isinstance(each.get("Value"), str)):
+            raise DeploymentError(f'tags in cdk.json: want {{"Key": "...", "Value": "..."}}, got {json.dumps(each)}')
+    return {each["Key"]: each["Value"] for each in stated}
+
+
+def topics(settings: Mapping[str, str], *, account: str, region: str) -> frozenset[str]:
+    """Give the topics that are told what happens to a stack, by its settings."""
+    told = comparable(settings.get(TOPICS, ""), account=account, region=region)
+    return frozenset(filter(None, told.split("; ")))
 
 
 def comparable(value: str, *, account: str, region: str) -> str:

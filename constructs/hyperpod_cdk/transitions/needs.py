@@ -6,20 +6,22 @@ a name is exported by one stack of a region only (CloudFormation user guide, "Ou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from hyperpod_cdk.review.changes.blast_radius import changed_exports
 from hyperpod_cdk.review.nouns import joined
-from hyperpod_cdk.templates.assembly import Assembly
+from hyperpod_cdk.templates.assembly import Assembly, Stack
+from hyperpod_cdk.templates.deployment import TOPICS, topics
 from hyperpod_cdk.templates.difference import ResourceChange
 from hyperpod_cdk.templates.values import Reference, imports, plain, resolve
 from hyperpod_cdk.transitions.model import Action
 from hyperpod_cdk.transitions.order import Order
 
 _DEPLOYED: Final = ("template", "termination_protection", "tags")
-"""What of a stack ``cdk deploy`` compares before it leaves a stack alone (CDK CLI 2.1148.1, ``canSkipDeploy``)."""
+"""What of a stack ``cdk deploy`` compares before it leaves a stack alone, beside the topics that are told (CDK CLI
+2.1148.1, ``canSkipDeploy``)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +55,37 @@ def needs(base: Assembly, head: Assembly, changes: Sequence[ResourceChange]) -> 
     found = Needs()
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
-        if old is None or any(getattr(old, name) != getattr(stack, name) for name in _DEPLOYED):
+        if old is None or any(getattr(old, name) != getattr(stack, name) for name in _DEPLOYED) or _tells(old, stack):
             found.actions[stack.name] = "deploy"
     for stack in base.stacks:
         if stack.name not in head.by_name:
             found.actions[stack.name] = "delete"
     _Exports(base, head, changed_exports(base, head, changes), found).judge()
     return found
+
+
+def _tells(old: Stack, new: Stack) -> bool:
+    """Whether a stack is to tell other topics what happens to it.
+
+    An app that says nothing of topics changes none: 'cdk deploy' says nothing either, and CloudFormation keeps those
+    that a stack has (CreateChangeSet, NotificationARNs).
+    """
+    where = {"account": new.account, "region": new.region}
+    return TOPICS in new.settings and topics(new.settings, **where) != topics(old.settings, **where)
+
+
+def still_told(base: Assembly, head: Assembly) -> Iterator[str]:
+    """Say which stacks go on telling topics that the head does not name."""
+    for stack in head.stacks:
+        old = base.by_name.get(stack.name)
+        where = {"account": stack.account, "region": stack.region}
+        if old is None or TOPICS in stack.settings or not (kept := topics(old.settings, **where)):
+            continue
+        told = joined([each.replace("arn:*:", "arn:aws:") for each in sorted(kept)])
+        yield (
+            f"{stack.name} goes on telling {told} what happens to it: the app says nothing of topics, and 'cdk deploy' "
+            "then leaves those that the stack has."
+        )
 
 
 class _Exports:

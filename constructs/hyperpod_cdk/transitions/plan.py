@@ -22,7 +22,7 @@ from hyperpod_cdk.templates.difference import apart, compare
 from hyperpod_cdk.templates.values import imports_untold
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
-from hyperpod_cdk.transitions.needs import Held, Needs, needs
+from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
 from hyperpod_cdk.transitions.services import POOLS, kubernetes_objects, left_on, orders
 
@@ -102,7 +102,14 @@ def plan(
         takes=tuple(takes) if steps and not refusals else (),
         notes=tuple(
             dict.fromkeys(
-                [*notes, *untold(base, head), *_unstated(head), *_unnamed(base, head), *_doubts(found, importers)]
+                [
+                    *notes,
+                    *untold(base, head),
+                    *_unstated(head),
+                    *_unnamed(base, head),
+                    *still_told(base, head),
+                    *_doubts(found, importers),
+                ]
             )
         ),
     )
@@ -229,7 +236,7 @@ def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
             lifted = "lifts its termination protection and deletes it" if is_protected else "deletes it"
             yield f"{name}: {lifted}: {told or 'it holds nothing'}."
         elif name in before.by_name:
-            yield f"{name}: {told or 'changes outputs, tags or protection only'}."
+            yield f"{name}: {told or 'changes outputs, tags, topics or protection only'}."
         else:
             yield f"{name}: is made, {count(sum(numbers.values()), 'resource')}."
 

@@ -92,7 +92,8 @@ class StackService:
             parameters=parameters,
             tags=tags if tags is not None else dict(deployed.tags) if deployed else {},
             capabilities=list(request.get("Capabilities", [])),
-            notification_arns=list(request.get("NotificationARNs", [])),
+            # as with tags, what is not named stays (CreateChangeSet, NotificationARNs)
+            notification_arns=list(request.get("NotificationARNs", deployed.notification_arns if deployed else [])),
             role_arn=request.get("RoleARN") or (deployed.role_arn if deployed else None),
             rollback_configuration=dict(request.get("RollbackConfiguration", {})),
         )
