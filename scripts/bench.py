@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -72,6 +74,7 @@ def main() -> None:
             _preflight_throttled,
             _preflight_offline_against_hyp,
             _review_of_largest,
+            _plan_of_largest,
             _review_of_roles,
             _review_of_security_groups,
             _diagram_of_largest,
@@ -193,6 +196,30 @@ print([len(list(read_assembly(Path(each)).resources())) for each in sys.argv[1:]
     name = f"hyperpod-cdk review, {GROUPS} groups, {_peak_mb(command, allowed=(0, 1)):.0f} MB (at most 300)"
     beyond = f"{ours.median - reading.median:.2f} s"
     return (name, f"{ours.median:.2f}", "reading the two assemblies", f"{reading.median:.2f}", beyond, "1.50 s")
+
+
+def _plan_of_largest(scratch: Path) -> Sequence[str]:
+    """As somebody waits for it: the app is run, every group, team and file system has changed."""
+    base, head = _largest_pair(scratch)
+    project = scratch / "project"
+    shutil.copytree(ROOT / "lifecycle_scripts", project / "lifecycle_scripts")
+    (project / "environments").mkdir()
+    shutil.copy(head.with_suffix(".yaml"), project / "environments" / "largest.yaml")
+    shutil.copy(ROOT / "app.py", project)
+    app = {"app": shlex.join([sys.executable, "app.py"])}
+    (project / "cdk.json").write_text(json.dumps(app), encoding="utf-8")
+    command = [_command(), "plan", "largest", "--project", str(project), "--base", str(base)]
+    ours, app_alone = _paired(
+        lambda: _run(command, cwd=ROOT), _app(scratch / "head-alone", env=str(head.with_suffix(".yaml")))
+    )
+    return (
+        f"hyperpod-cdk plan, {GROUPS} groups",
+        f"{ours.median:.2f}",
+        "python app.py of its file",
+        f"{app_alone.median:.2f}",
+        "",
+        "6.00 s",
+    )
 
 
 def _review_of_roles(scratch: Path) -> Sequence[str]:

@@ -49,7 +49,9 @@ File = dict[str, Any]
 Kind = Literal["one edit", "three edits", "unrelated", "back"]
 Trouble = Literal["none", "fault", "kill"]
 
-KINDS: tuple[Kind, ...] = ("one edit", "three edits", "unrelated")
+KINDS: tuple[Kind, ...] = ("one edit", "one edit", "one edit", "three edits", "three edits", "three edits", "unrelated")
+"""Of which kinds ways on are; unrelated files are seldom more than refused."""
+
 NAME = "pairs"
 _FURNISHED = 0.6
 """How many of the files that are drawn get what has to be taken out in an order."""
