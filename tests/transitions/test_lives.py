@@ -268,30 +268,36 @@ def test_a_destroy_leaves_what_it_says_and_nothing_else(tmp_path: Path, monkeypa
 
 @pytest.mark.examples
 @pytest.mark.timeout(600)
-def test_a_file_system_is_replaced_by_the_two_deployments_that_its_refusal_names(
+def test_a_file_system_is_replaced_in_three_steps_of_one_deployment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def moved(data: dict[str, Any]) -> None:
         data["storage"]["lustre"][1]["availability_zone_id"] = "use1-az4"
 
     with living(tmp_path, monkeypatch) as life:
-        person = life.refused(moved)
-        (refusal,) = person.shown[0].refusals
-        assert refusal.why.startswith("small-storage would change ")
-        assert "claim: null" in refusal.what_works
         first = life.there.client("fsx").describe_file_systems()["FileSystems"]
-
-        ran, _ = life.change(lambda data: data["storage"]["lustre"][1].update(claim=None))
-        assert ran == [("small/*",)]
-
-        def claimed(data: dict[str, Any]) -> None:
-            moved(data)
-            data["storage"]["lustre"][1]["claim"] = {"name": "far-2", "namespaces": ["default"]}
-
-        ran, _ = life.change(claimed)
-        assert ran == [("small/*",)]
+        ran, person = life.change(moved)
+        assert ran == [("small/platform", "--exclusively"), ("small/*",)]
+        step, _ = person.shown[0].steps
+        assert (step.is_between, step.needs_a_person) == (True, True)
+        assert step.does == ("small-platform: 1 deleted.",)
         # the old one is retained
         assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == len(first) + 1
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_group_that_moves_under_its_name_goes_before_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def moved(data: dict[str, Any]) -> None:
+        data["hyperpod"]["instance_groups"][1]["availability_zone_id"] = "use1-az4"
+
+    with living(tmp_path, monkeypatch) as life:
+        ran, person = life.change(moved)
+        assert ran == [("small/hyperpod", "--exclusively"), ("small/*",)]
+        step, _ = person.shown[0].steps
+        assert (step.is_between, step.needs_a_person) == (True, True)
 
 
 @pytest.mark.examples

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from hyperpod_cdk.catalog import kubernetes, updates
 from hyperpod_cdk.config.loading import FOLDER, SUFFIX
@@ -17,14 +17,15 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, Minutes, PropertyEffe
 from hyperpod_cdk.review.nouns import count, joined
 from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold
-from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import apart, compare
-from hyperpod_cdk.templates.values import imports_untold
+from hyperpod_cdk.templates.values import imports, imports_untold
+from hyperpod_cdk.transitions.between import Between, with_stacks, without_claims, without_groups
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
-from hyperpod_cdk.transitions.services import POOLS, kubernetes_objects, left_on, orders
+from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders
 
 SIDE_BY_SIDE: Final = 3
 """How many stacks ``cdk deploy`` works on at once."""
@@ -32,8 +33,6 @@ SIDE_BY_SIDE: Final = 3
 _EXPORT: Final = "Export "
 """How the blast radius begins the path of an export among the properties of what it gives."""
 
-_CLAIM: Final = "PersistentVolumeClaim"
-_VOLUME: Final = "PersistentVolume"
 _WORDS: Final = {
     Effect.REPLACED: "replaced",
     Effect.DELETED: "deleted",
@@ -77,19 +76,19 @@ def plan(
     """
     base = apart(base, head)
     changes = compare(base, head)
-    found = needs(base, head, changes)
-    found.orders += orders(base, head)
-    causes = _replacing(blast_radius(base, head, changes)) if found.held else {}
-    refusals = [*blockers, *_held(found.held, causes), *_missing(found), *_outsiders(found, importers or {})]
+    found = _needs(base, head)
+    refusals = [*blockers, *_missing(found), *_outsiders(found, importers or {})]
     steps: list[Step] = []
     if not refusals:
-        try:
-            dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
-            ordered = batches(found.actions, found.orders, dependencies)
-        except CircleError as circle:
-            refusals.append(_circle(circle))
+        legs = _legs(base, head)
+        if isinstance(legs, list):
+            for leg in legs:
+                done, refused = _steps(leg, head_side, is_last=leg is legs[-1])
+                steps += done
+                refusals += refused
         else:
-            steps, refusals = _steps(base, head, head_side, found, ordered)
+            causes = _replacing(blast_radius(base, head, changes)) if found.held else {}
+            refusals += _held(found.held, causes) or [_circle(legs)]
     environment = name_of(base, head)
     return Plan(
         environment=environment,
@@ -115,9 +114,82 @@ def plan(
     )
 
 
-def _steps(
-    base: Assembly, head: Assembly, head_side: Side, found: Needs, ordered: Sequence[Batch]
-) -> tuple[list[Step], list[Refusal]]:
+@dataclass(frozen=True, kw_only=True)
+class _Leg:
+    """A part of the way, from one state of all stacks to another; ``between`` are the stacks that no app has so."""
+
+    base: Assembly
+    head: Assembly
+    found: Needs
+    ordered: Sequence[Batch]
+    between: Sequence[Between] = ()
+
+
+def _needs(base: Assembly, head: Assembly) -> Needs:
+    found = needs(base, head, compare(base, head))
+    found.orders += orders(base, head)
+    return found
+
+
+def _leg(base: Assembly, head: Assembly, between: Sequence[Between] = ()) -> _Leg | CircleError:
+    """Give the way from one state to the other; the circle where no order leads there."""
+    found = _needs(base, head)
+    dependencies = {stack.name: stack.dependencies for stack in (*base.stacks, *head.stacks)}
+    try:
+        ordered = batches(found.actions, found.orders, dependencies)
+    except CircleError as circle:
+        return circle
+    return _Leg(base=base, head=head, found=found, ordered=ordered, between=between)
+
+
+def _legs(base: Assembly, head: Assembly) -> list[_Leg] | CircleError:
+    """Give the parts of the way, more than one where stacks have to be deployed in another form first.
+
+    The circle, or what would be one, where not even that helps.
+    """
+    between = betweens(base, head)
+    if not between:
+        leg = _leg(base, head)
+        return [leg] if isinstance(leg, _Leg) and not leg.found.held else _no_way(leg)
+    middle = with_stacks(base, [each.stack for each in between])
+    legs = [_leg(base, middle, between), _leg(middle, head)]
+    found = [each for each in legs if isinstance(each, _Leg) and not each.found.held]
+    return found if len(found) == len(legs) else _legs_alone(base, head)
+
+
+def _legs_alone(base: Assembly, head: Assembly) -> list[_Leg] | CircleError:
+    leg = _leg(base, head)
+    return [leg] if isinstance(leg, _Leg) and not leg.found.held else _no_way(leg)
+
+
+def _no_way(leg: _Leg | CircleError) -> CircleError:
+    return leg if isinstance(leg, CircleError) else CircleError(())
+
+
+def betweens(base: Assembly, head: Assembly) -> list[Between]:
+    """Give the stacks that have to be deployed in a form of their own before the head can be, as they would be then.
+
+    None where the order of stacks is enough, or where none helps either.
+    """
+    base = apart(base, head)
+    leg = _leg(base, head)
+    found = leg.found if isinstance(leg, _Leg) else _needs(base, head)
+    exporters = {each.exporter for each in found.held}
+    importers = {each.importer for each in found.held}
+    if isinstance(leg, CircleError):
+        inside = {name for order in leg.orders for name in (order.first, order.then)}
+        exporters |= inside
+        importers |= {order.first for order in leg.orders if order.then in inside and order.first in base.by_name}
+    going = {export: exporter for export, exporter in found.going.items() if exporter in exporters}
+    users = [
+        stack.name for stack in base.stacks if stack.name in importers and not going.keys().isdisjoint(imports(stack))
+    ]
+    changes = compare(base, head)
+    return [*without_claims(base, head, going, users), *without_groups(base, head, blast_radius(base, head, changes))]
+
+
+def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
+    base, head, found, ordered = leg.base, leg.head, leg.found, leg.ordered
     steps: list[Step] = []
     refusals: list[Refusal] = []
     state = {stack.name: stack for stack in base.stacks}
@@ -133,9 +205,10 @@ def _steps(
         changes = compare(before, after)
         radius = blast_radius(before, after, changes)
         refusals += [refusal for each in radius.resources if (refusal := _refused(each)) is not None]
-        is_last = bool(deploys) and number == deploys[-1]
-        selected = () if emptied else _selected(head, batch, is_last=is_last)
-        exclusively = bool(selected) and not is_last
+        is_all = is_last and bool(deploys) and number == deploys[-1]
+        selected = () if emptied else _selected(head, batch, is_last=is_all)
+        exclusively = bool(selected) and not is_all
+        made = [each for each in leg.between if each.stack.name in batch.stacks]
         steps.append(
             Step(
                 action=batch.action,
@@ -143,11 +216,14 @@ def _steps(
                 commands=tuple(
                     _deletion(state, batch.stacks)
                     if emptied
+                    else [f"hyperpod-cdk deploy {shlex.quote(name_of(base, head))}"]
+                    if made
                     else [_deployment(head, head_side, selected, is_exclusive=exclusively)]
                 ),
                 selected=selected,
                 exclusively=exclusively,
-                why=tuple(_why(found, batch, ordered[number + 1 :])),
+                is_between=bool(made),
+                why=(*(each.why for each in made), *_why(found, batch, ordered[number + 1 :])),
                 does=tuple(_does(batch, radius, before)),
                 interrupts=tuple(_interrupts(radius)),
                 stays=(*_stays(radius), *_left_behind_the_cluster(before, after, radius)),
@@ -334,7 +410,7 @@ def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
             continue
         for kind, namespace, name in sorted({called(one) for one in kubernetes_objects(before, resource)}):
             where = f"{namespace}/{name}" if namespace else name
-            if kind == _CLAIM:
+            if kind == CLAIM:
                 yield (
                     f"End the pods that mount the claim {where}: Kubernetes keeps a claim while a pod uses it, and the "
                     "deployment gives up after 15 minutes."
@@ -344,30 +420,6 @@ def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
                     f"End what runs on nodes of {kind} {where} and must not be disrupted: Karpenter drains them, and "
                     "the deployment gives up after 15 minutes."
                 )
-
-
-def is_view(assembly: Assembly, resource: Resource) -> bool:
-    """Whether it is nothing but claims with volumes of their own that leave alone what they lead to.
-
-    Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
-    """
-    found = list(kubernetes_objects(assembly, resource))
-    retained = {
-        called(each)[2]
-        for each in found
-        if each.get("kind") == _VOLUME and _spec(each).get("persistentVolumeReclaimPolicy") == "Retain"
-    }
-    claims = [each for each in found if each.get("kind") == _CLAIM]
-    return (
-        bool(found)
-        and len(retained) + len(claims) == len(found)
-        and all(_spec(each).get("volumeName") in retained for each in claims)
-    )
-
-
-def _spec(each: Mapping[str, Any]) -> Mapping[str, Any]:
-    spec = each.get("spec")
-    return spec if isinstance(spec, dict) else {}
 
 
 def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) -> str:
@@ -445,28 +497,31 @@ def _replacing(radius: BlastRadius) -> dict[tuple[str, str], str]:
     }
 
 
-def _held(held: Sequence[Held], causes: Mapping[tuple[str, str], str]) -> Iterator[Refusal]:
-    for each in held:
-        given = joined(each.gives)
-        anew = [f"{name} by its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
-        if each.types <= {_FILE_SYSTEM}:
-            works = (
-                f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
-                "this one; or a new one under another name beside it, and the old one out later."
-            )
-        else:
-            works = (
-                f"Leave in the file what makes {given} anew as it is deployed; or make a new environment beside this "
-                "one, move what runs here over, and destroy this one."
-            )
-        yield Refusal(
-            why=(
-                f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
-                "CloudFormation changes no export that is in use."
-                + (f" What is made anew: {'; '.join(anew)}." if anew else "")
-            ),
-            what_works=works,
+def _held(held: Sequence[Held], causes: Mapping[tuple[str, str], str]) -> list[Refusal]:
+    return [_held_by(each, causes) for each in held]
+
+
+def _held_by(each: Held, causes: Mapping[tuple[str, str], str]) -> Refusal:
+    given = joined(each.gives)
+    anew = [f"{name} by its {cause}" for name in each.gives if (cause := causes.get((each.exporter, name)))]
+    if each.types <= {_FILE_SYSTEM}:
+        works = (
+            f"Two deployments: first a file in which nothing of {each.importer} uses {given} (claim: null), then "
+            "this one; or a new one under another name beside it, and the old one out later."
         )
+    else:
+        works = (
+            f"Leave in the file what makes {given} anew as it is deployed; or make a new environment beside this "
+            "one, move what runs here over, and destroy this one."
+        )
+    return Refusal(
+        why=(
+            f"{each.exporter} would change {given} while {each.importer} uses it, before and afterwards, and "
+            "CloudFormation changes no export that is in use."
+            + (f" What is made anew: {'; '.join(anew)}." if anew else "")
+        ),
+        what_works=works,
+    )
 
 
 def _circle(circle: CircleError) -> Refusal:

@@ -29,7 +29,7 @@ from hyperpod_cdk.transitions.failures import (
     made_in_update,
 )
 from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusal, Stuck, Way
-from hyperpod_cdk.transitions.plan import is_view
+from hyperpod_cdk.transitions.services import is_view
 from hyperpod_cdk.transitions.standing import MADE_ANEW, WITH_REMAINS, is_alike, of_others, way_of
 
 _OF_CDK: Final = re.compile(r"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?")

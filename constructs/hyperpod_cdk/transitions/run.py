@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Protocol
 
 from hyperpod_cdk.checks.answers import NotAnswered
@@ -15,10 +18,11 @@ from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.sources import Source
 from hyperpod_cdk.review.standing import digest_of, fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError
+from hyperpod_cdk.transitions.between import write
 from hyperpod_cdk.transitions.cdk import Cdk, CdkFailedError, deployment
 from hyperpod_cdk.transitions.failures import held_back, plain_reason
 from hyperpod_cdk.transitions.model import Plan, Step, Way
-from hyperpod_cdk.transitions.plan import SIDE_BY_SIDE, plan
+from hyperpod_cdk.transitions.plan import SIDE_BY_SIDE, betweens, plan
 from hyperpod_cdk.transitions.standing import (
     POLL_SECONDS,
     Standing,
@@ -187,16 +191,29 @@ class Deployment:
         if step.action == "delete":
             deployed = read_standing(self.aws(), self.head.assembly).base
             return delete_stacks(self.aws(), step.stacks, deployed, say=self.person.say, pause=self.pause)
-        folder = self.head.assembly.folder
-        if folder is None:
-            raise AssemblyError("what is to be deployed lies in no folder")
         try:
-            self.cdk.run(deployment(folder, step.selected, concurrency=self.concurrency, is_exclusive=step.exclusively))
+            with self._assembly(step) as folder:
+                self.cdk.run(
+                    deployment(folder, step.selected, concurrency=self.concurrency, is_exclusive=step.exclusively)
+                )
         except CdkFailedError as failed:
             self.person.say(f"{failed}; what it was, the lines above and the events of the stack say.")
             self.person.say("What has been done stays. Correct it, and deploy again: that goes on from what stands.")
             return False
         return True
+
+    @contextmanager
+    def _assembly(self, step: Step) -> Iterator[Path]:
+        """Give where the assembly of a step lies: the head's, or one that is written for it from what stands."""
+        folder = self.head.assembly.folder
+        if folder is None:
+            raise AssemblyError("what is to be deployed lies in no folder")
+        if not step.is_between:
+            yield folder
+            return
+        standing = read_standing(self.aws(), self.head.assembly)
+        with TemporaryDirectory(prefix="hyperpod-between-") as scratch:
+            yield write(self.head.assembly, betweens(standing.base, standing.head), Path(scratch))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,7 +445,7 @@ def _outline(step: Step) -> tuple[Any, ...]:
     The commands of a deletion say which protection is lifted.
     """
     lifted = step.commands if step.action == "delete" else ()
-    return (step.action, step.stacks, step.selected, step.first, step.loses, lifted)
+    return (step.action, step.stacks, step.selected, step.is_between, step.first, step.loses, lifted)
 
 
 def _reasons(aws: Api, stack_id: str, status: str, reason: str) -> list[str]:

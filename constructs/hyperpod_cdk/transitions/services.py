@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from hyperpod_cdk.review.rights.kubernetes import called, objects
@@ -13,6 +13,8 @@ from hyperpod_cdk.transitions.order import Order
 POOLS: Final = ("NodePool", "HyperpodNodeClass")
 """Kubernetes objects by which Karpenter makes nodes."""
 
+CLAIM: Final = "PersistentVolumeClaim"
+_VOLUME: Final = "PersistentVolume"
 _CLUSTER: Final = "AWS::SageMaker::Cluster"
 _SWITCHES: Final = {
     "AutoScaling": "autoscaling: disabled",
@@ -68,3 +70,27 @@ def _pools(assembly: Assembly) -> set[tuple[str, str, str]]:
         for kind, _, name in map(called, kubernetes_objects(assembly, resource))
         if kind in POOLS
     }
+
+
+def is_view(assembly: Assembly, resource: Resource) -> bool:
+    """Whether it is nothing but claims with volumes of their own that leave alone what they lead to.
+
+    Source: kubernetes.io/docs/concepts/storage/persistent-volumes/#retain.
+    """
+    found = list(kubernetes_objects(assembly, resource))
+    retained = {
+        called(each)[2]
+        for each in found
+        if each.get("kind") == _VOLUME and _spec(each).get("persistentVolumeReclaimPolicy") == "Retain"
+    }
+    claims = [each for each in found if each.get("kind") == CLAIM]
+    return (
+        bool(found)
+        and len(retained) + len(claims) == len(found)
+        and all(_spec(each).get("volumeName") in retained for each in claims)
+    )
+
+
+def _spec(each: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = each.get("spec")
+    return spec if isinstance(spec, dict) else {}

@@ -1,0 +1,184 @@
+"""Makes states in between, where no order of stacks leads to the next template: deployed stacks without a part.
+
+What is taken out comes back with the stack's own template, which is deployed afterwards. It is taken out of what is
+deployed, so that everything else of the stack stays as it is, and all that it imports is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from hyperpod_cdk.review.model import BlastRadius, Effect
+from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
+from hyperpod_cdk.templates.values import imports, references
+from hyperpod_cdk.transitions.services import is_view
+
+GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
+_NAMES: Final = "InstanceGroupName"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Between:
+    """A stack in a form that no app gives it, and what of it, in one sentence."""
+
+    stack: Stack
+    why: str
+
+
+def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
+    """Give stacks as they are deployed without the claims that use what goes or changes; nothing where one has more.
+
+    ``going`` are the exports that go or change, with their stack. Only claims whose volumes stay are taken out: the
+    data is where it was, and pods mount it again by what comes in their place.
+    """
+    found: list[Between] = []
+    for name in stacks:
+        stack = base.by_name[name]
+        used = {
+            key: resource
+            for key, resource in stack.resources.items()
+            if {*imports(stack, resource.body)} & going.keys()
+        }
+        if name not in head.by_name or not used or not all(is_view(base, each) for each in used.values()):
+            return []
+        if {*imports(stack, {**stack.template, "Resources": {}})} & going.keys():
+            return []
+        template = _without(stack, used.keys())
+        if template is None:
+            return []
+        names = joined([each.name for each in used.values()])
+        why = (
+            f"In this step {name} is deployed as it stands without {names}: what they use changes, and CloudFormation "
+            "changes no export that is in use. A later step makes them again, as the file says."
+        )
+        found.append(Between(stack=_as_of(head.by_name[name], stack, template), why=why))
+    return found
+
+
+def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[Between]:
+    """Give deployed HyperPod clusters without the groups in which the head changes what the service refuses to change.
+
+    Nothing where a cluster would have no other group with a node, which add-ons need, or refuses more than that.
+    """
+    found: list[Between] = []
+    for each in radius.resources:
+        refused = [change for change in each.properties if change.effect is Effect.REFUSED]
+        if each.type != CLUSTER or not refused or base.find(each.stack, each.logical_id) is None:
+            continue
+        groups = {_group_of(change.path) for change in refused}
+        left = [
+            one
+            for one in instance_groups(base)
+            if (one.cluster.stack, one.cluster.logical_id) == (each.stack, each.logical_id) and one.name not in groups
+        ]
+        if not all(groups) or not any(one.count and not one.is_restricted for one in left):
+            continue
+        stack = base.by_name[each.stack]
+        names = joined(sorted(groups))
+        what = joined(sorted({change.path.rpartition(".")[2] for change in refused}))
+        why = (
+            f"In this step {each.stack} is deployed as it stands without instance group {names}, of which HyperPod "
+            f"cannot change {what}: its nodes go before a later step makes the new ones. Under another name the new "
+            "group would stand beside the old one until its jobs have moved."
+        )
+        template = _with_groups(stack, each.logical_id, groups)
+        found.append(Between(stack=_as_of(head.by_name[each.stack], stack, template), why=why))
+    return found
+
+
+def _group_of(path: str) -> str:
+    place, _, rest = path.partition("[")
+    name, closes, after = rest.partition("]")
+    return name if place in GROUPS and closes and after.startswith(".") else ""
+
+
+def _with_groups(stack: Stack, cluster: str, gone: Collection[str]) -> dict[str, Any]:
+    body = dict(stack.template["Resources"][cluster])
+    properties = dict(body["Properties"])
+    for key in GROUPS:
+        if isinstance(properties.get(key), list):
+            properties[key] = [each for each in properties[key] if _name(each) not in gone]
+            if not properties[key]:
+                del properties[key]
+    body["Properties"] = properties
+    return {**stack.template, "Resources": {**stack.template["Resources"], cluster: body}}
+
+
+def _name(entry: Any) -> str:
+    return str(entry.get(_NAMES)) if isinstance(entry, dict) else ""
+
+
+def _without(stack: Stack, gone: Collection[str]) -> dict[str, Any] | None:
+    """Give a stack's template without some resources, None where something refers to one of them."""
+    template = dict(stack.template)
+    resources: dict[str, Any] = {}
+    for key, body in template["Resources"].items():
+        if key in gone:
+            continue
+        waits = body.get("DependsOn", [])
+        waits = [waits] if isinstance(waits, str) else waits
+        left = [each for each in waits if each not in gone]
+        resources[key] = {**{name: each for name, each in body.items() if name != "DependsOn"}}
+        if left:
+            resources[key]["DependsOn"] = left if len(left) > 1 or isinstance(body["DependsOn"], list) else left[0]
+    template["Resources"] = resources
+    if any(key in gone for key, _ in references(template)):
+        return None
+    return template
+
+
+def _as_of(stated: Stack, deployed: Stack, template: Mapping[str, Any]) -> Stack:
+    """Give what is deployed as the app would deploy it: by its name and in its place, with another template."""
+    return replace(stated, template=template, exported=deployed.exported, told=deployed.told)
+
+
+def with_stacks(assembly: Assembly, stacks: Sequence[Stack]) -> Assembly:
+    """Give an assembly with other forms of some of its stacks."""
+    forms = {stack.name: stack for stack in stacks}
+    return replace(assembly, stacks=tuple(forms.get(stack.name, stack) for stack in assembly.stacks))
+
+
+def write(head: Assembly, between: Sequence[Between], folder: Path) -> Path:
+    """Write the head's assembly with stacks in between into a new folder, as the CDK CLI deploys it.
+
+    Raises AssemblyError where the head lies in no folder.
+    """
+    if head.folder is None:
+        raise AssemblyError("what is to be deployed lies in no folder")
+    target = folder / "cdk.out"
+    shutil.copytree(head.folder, target)
+    for each in between:
+        if each.stack.file is None:
+            raise AssemblyError(f"{each.stack.name}: its template is in no file")
+        _put(target / each.stack.file.resolve().relative_to(head.folder.resolve()), each.stack)
+    return target
+
+
+def _put(file: Path, stack: Stack) -> None:
+    """Put another template in place of one, under a name of its own in the bucket to which it is uploaded.
+
+    The CDK CLI uploads nothing whose name is there already.
+    """
+    manifests = list(file.parent.glob("*.assets.json"))
+    old = {key for each in manifests for key in _uploaded(each, file.name)}
+    text = json.dumps(stack.template, indent=1)
+    file.write_text(text, encoding="utf-8")
+    new = hashlib.sha256(text.encode()).hexdigest()
+    for other in (file.parent / "manifest.json", *manifests):
+        said = other.read_text(encoding="utf-8")
+        for key in old:
+            said = said.replace(key, new)
+        other.write_text(said, encoding="utf-8")
+
+
+def _uploaded(manifest: Path, name: str) -> Iterator[str]:
+    files = json.loads(manifest.read_text(encoding="utf-8")).get("files") or {}
+    yield from (key for key, asset in files.items() if asset["source"].get("path") == name)
