@@ -279,7 +279,7 @@ def test_a_file_system_is_replaced_in_three_steps_of_one_deployment(
         ran, person = life.change(moved)
         assert ran == [("small/platform", "--exclusively"), ("small/*",)]
         step, _ = person.shown[0].steps
-        assert (step.is_between, step.needs_a_person) == (True, True)
+        assert (bool(step.between), step.needs_a_person) == (True, True)
         assert step.does == ("small-platform: 1 deleted.",)
         # the old one is retained
         assert len(life.there.client("fsx").describe_file_systems()["FileSystems"]) == len(first) + 1
@@ -297,7 +297,7 @@ def test_a_group_that_moves_under_its_name_goes_before_it_comes(
         ran, person = life.change(moved)
         assert ran == [("small/hyperpod", "--exclusively"), ("small/*",)]
         step, _ = person.shown[0].steps
-        assert (step.is_between, step.needs_a_person) == (True, True)
+        assert (bool(step.between), step.needs_a_person) == (True, True)
 
 
 @pytest.mark.examples

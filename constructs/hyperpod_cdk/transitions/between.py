@@ -27,10 +27,10 @@ _NAMES: Final = "InstanceGroupName"
 
 @dataclass(frozen=True, kw_only=True)
 class Between:
-    """A stack in a form that no app gives it, and what of it, in one sentence."""
+    """A stack in a form that no app gives it; ``says`` is in which, and why, in a sentence or two."""
 
     stack: Stack
-    why: str
+    says: str
 
 
 def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
@@ -55,11 +55,11 @@ def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], sta
         if template is None:
             return []
         names = joined([each.name for each in used.values()])
-        why = (
+        says = (
             f"In this step {name} is deployed as it stands without {names}: what they use changes, and CloudFormation "
             "changes no export that is in use. A later step makes them again, as the file says."
         )
-        found.append(Between(stack=_as_of(head.by_name[name], stack, template), why=why))
+        found.append(Between(stack=_as_of(head.by_name[name], stack, template), says=says))
     return found
 
 
@@ -84,13 +84,13 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
         stack = base.by_name[each.stack]
         names = joined(sorted(groups))
         what = joined(sorted({change.path.rpartition(".")[2] for change in refused}))
-        why = (
+        says = (
             f"In this step {each.stack} is deployed as it stands without instance group {names}, of which HyperPod "
             f"cannot change {what}: its nodes go before a later step makes the new ones. Under another name the new "
             "group would stand beside the old one until its jobs have moved."
         )
         template = _with_groups(stack, each.logical_id, groups)
-        found.append(Between(stack=_as_of(head.by_name[each.stack], stack, template), why=why))
+        found.append(Between(stack=_as_of(head.by_name[each.stack], stack, template), says=says))
     return found
 
 

@@ -24,8 +24,9 @@ class Step(Model):
     """What ``cdk deploy`` is told to deploy, by the names of the CDK CLI; empty where stacks are deleted."""
     exclusively: bool
     """Whether it deploys nothing but these, so also not what they depend on."""
-    is_between: bool = False
-    """Whether it deploys these in a form of their own, which no app gives them; ``why`` says in which."""
+    between: tuple[str, ...] = ()
+    """In which form it deploys stacks that no app gives them, one sentence for each; empty where it deploys the app's.
+    Only ``hyperpod-cdk deploy`` does such a step: it writes that form from what stands."""
     why: tuple[str, ...]
     """Why it is a step of its own before the next one; empty for the last step."""
     does: tuple[str, ...]

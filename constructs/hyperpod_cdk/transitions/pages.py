@@ -132,6 +132,7 @@ def _lasting(plan: Plan) -> str:
 
 def _said(step: Step) -> Iterator[tuple[str, str]]:
     yield from (("first", each) for each in step.first)
+    yield from (("in between", each) for each in step.between)
     yield from (("does", each) for each in step.does)
     yield from (("interrupts", each) for each in step.interrupts if each not in step.loses)
     yield from (("loses", each) for each in step.loses)

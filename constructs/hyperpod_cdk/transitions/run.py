@@ -208,7 +208,7 @@ class Deployment:
         folder = self.head.assembly.folder
         if folder is None:
             raise AssemblyError("what is to be deployed lies in no folder")
-        if not step.is_between:
+        if not step.between:
             yield folder
             return
         standing = read_standing(self.aws(), self.head.assembly)
@@ -445,7 +445,7 @@ def _outline(step: Step) -> tuple[Any, ...]:
     The commands of a deletion say which protection is lifted.
     """
     lifted = step.commands if step.action == "delete" else ()
-    return (step.action, step.stacks, step.selected, step.is_between, step.first, step.loses, lifted)
+    return (step.action, step.stacks, step.selected, step.between, step.first, step.loses, lifted)
 
 
 def _reasons(aws: Api, stack_id: str, status: str, reason: str) -> list[str]:
