@@ -43,7 +43,7 @@ def synthesize() -> list[Path]:
     """Write one assembly of all environments and give its templates, sorted."""
     gc.disable()
     use_packaged_node()
-    warm_up()
+    warm_up("hyperpod_cdk.config")
     from hyperpod_cdk_stacks.app import build, new_app, read_environments  # noqa: PLC0415 - jsii reads JSII_NODE when it is imported
 
     files = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.yaml"))]

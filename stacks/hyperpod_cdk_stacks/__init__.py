@@ -10,6 +10,9 @@ from typing import NoReturn
 
 __all__ = ["synthesize"]
 
+_BESIDE_NODE = ("hyperpod_cdk.config", "hyperpod_cdk_stacks.environment")
+"""What is imported while Node.js starts; importing them calls nothing of it (tests/stacks/test_warm_up.py)."""
+
 
 def synthesize(project: Path) -> NoReturn:
     """Write the cloud assembly of a project: each file of its ``environments/`` becomes one ``cdk.Stage``.
@@ -31,8 +34,10 @@ def synthesize(project: Path) -> NoReturn:
         node()
     except ToolMissingError as error:
         sys.exit(str(error))
-    warm_up()
-    # jsii reads JSII_NODE when aws_cdk is first imported
+    warm_up(*_BESIDE_NODE)
+    # jsii reads JSII_NODE when aws_cdk is first imported, and starts Node.js: what it loads takes longer than the rest
+    import cdk_nag  # noqa: F401, PLC0415 - the point is to import it here and now
+
     from hyperpod_cdk.config.extensions import ExtensionError, activate  # noqa: PLC0415 - as above
     from hyperpod_cdk_stacks import app  # noqa: PLC0415 - as above
 

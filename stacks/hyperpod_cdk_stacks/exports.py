@@ -13,6 +13,9 @@ def export_always(stack: cdk.Stack, *values: str) -> None:
     one is exported here in any case. Values that no resource of a stack gives, such as IDs out of the file, need none.
     """
     for value in values:
-        fragments = cdk.Tokenization.reverse_string(value)
-        if fragments.length == 1 and cdk.Reference.is_reference(fragments.first_token):
-            stack.export_value(value)
+        # one call into Node.js for what five would say: whether it is a reference to a resource, and nothing else
+        match stack.resolve(value):
+            case {"Ref": str(name)} if not name.startswith("AWS::"):
+                stack.export_value(value)
+            case {"Fn::GetAtt": _}:
+                stack.export_value(value)

@@ -12,6 +12,7 @@ from constructs import Construct, IConstruct
 
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 
 __all__ = ["DeletionProtection", "DeletionProtectionFunction"]
@@ -51,7 +52,7 @@ class DeletionProtectionFunction(Construct):
         self.eks_cluster_name: str | None = eks_cluster_name
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        stacks = [_arn("cloudformation", f"stack/{name}/*") for name in stack_names]
+        stacks = [arn_here("cloudformation", f"stack/{name}/*") for name in stack_names]
         role = handler_role(
             self,
             "Role",
@@ -151,8 +152,4 @@ def _eks_rights(cluster_name: str | None) -> list[dict[str, Any]]:
     if cluster_name is None:
         return []
     actions = ["eks:DescribeCluster", "eks:DescribeUpdate", "eks:UpdateClusterConfig"]
-    return [{"Action": actions, "Resource": [_arn("eks", f"cluster/{cluster_name}")]}]
-
-
-def _arn(service: str, resource: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
+    return [{"Action": actions, "Resource": [arn_here("eks", f"cluster/{cluster_name}")]}]

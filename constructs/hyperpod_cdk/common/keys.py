@@ -15,6 +15,7 @@ from constructs import Construct, IConstruct
 from hyperpod_cdk.catalog import arns, regions
 from hyperpod_cdk.common.acknowledgments import withdraw_log_group
 from hyperpod_cdk.common.log_settings import LogSettings
+from hyperpod_cdk.common.stack_arns import arn_here
 
 LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
@@ -82,7 +83,7 @@ class EncryptionKey(Construct):
 
     def allow_log_groups(self) -> None:
         """Let CloudWatch Logs use the key for log groups of the stack's account and region."""
-        groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
+        groups = arn_here("logs", "log-group:*")
         self._allow(
             LOGS_ACTIONS,
             iam.ServicePrincipal(f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"),

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import arn_here
 
 _TIMEOUT_SECONDS = 120
 _ANSWER_SECONDS = 600  # the first run, Lambda's two retries and the pauses between them
@@ -80,7 +81,7 @@ class LogSettings(Construct):
     def _function(self) -> lambda_.CfnFunction:
         own = logs.CfnLogGroup(self, "HandlerLogs", retention_in_days=90)
         own.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        arn = f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{self.log_group_name}"
+        arn = arn_here("logs", f"log-group:{self.log_group_name}")
         role = handler_role(
             self,
             "HandlerRole",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from aws_cdk import Annotations, Aws, Fn, RemovalPolicy, Stack, Token
+from aws_cdk import Annotations, Fn, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
@@ -30,6 +30,7 @@ from hyperpod_cdk.common.acknowledgments import (
 )
 from hyperpod_cdk.common.log_settings import LogSettings
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.config import eks as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.network.vpc import Network
@@ -451,7 +452,7 @@ def _admit(scope: Construct, construct_id: str, role_arn: str, eks_cluster_name:
         access_policies=[
             eks.CfnAccessEntry.AccessPolicyProperty(
                 access_scope=eks.CfnAccessEntry.AccessScopeProperty(type="cluster"),
-                policy_arn=f"arn:{Aws.PARTITION}:eks::aws:cluster-access-policy/{_ADMIN_POLICY}",
+                policy_arn=arn_of_aws("eks", f"cluster-access-policy/{_ADMIN_POLICY}"),
             )
         ],
     )

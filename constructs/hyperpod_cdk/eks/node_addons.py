@@ -14,6 +14,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge
 from hyperpod_cdk.common.manifests import answer_in_time
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 
 POD_IDENTITY_TRUST: Mapping[str, Any] = {
     "Version": "2012-10-17",
@@ -28,7 +29,7 @@ POD_IDENTITY_TRUST: Mapping[str, Any] = {
 """Trust of a role that pods of an add-on get through EKS pod identity."""
 
 
-_WEBHOOK_TIMEOUT = cdk.Duration.seconds(300)
+_WEBHOOK_SECONDS = 300
 
 
 class NodeAddon(Construct):
@@ -117,7 +118,7 @@ class WebhookReady(Construct):
                 object_name=name,
                 object_namespace=namespace,
                 json_path=".status.availableReplicas",
-                timeout=_WEBHOOK_TIMEOUT,
+                timeout=cdk.Duration.seconds(_WEBHOOK_SECONDS),
             )
             value.node.add_dependency(addon)
         answer_in_time(self)
@@ -164,7 +165,7 @@ class PodRole(Construct):
             "Role",
             description=description,
             assume_role_policy_document=POD_IDENTITY_TRUST,
-            managed_policy_arns=[f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{name}" for name in managed_policies],
+            managed_policy_arns=[arn_of_aws("iam", f"policy/{name}") for name in managed_policies],
             policies=[inline_policy(statements)] if statements else None,
         )
         acknowledge(self.role, {MANAGED_POLICY.format(name): reason for name in managed_policies})

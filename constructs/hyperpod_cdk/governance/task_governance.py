@@ -15,6 +15,7 @@ from hyperpod_cdk.catalog import addons, arns, governance, regions
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.manifests import applied_manifest
+from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config import task_governance as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import NodeAddon, WebhookReady
@@ -318,8 +319,8 @@ class TaskGovernance(Construct):
         nouns = ("ClusterSchedulerConfig", "ComputeQuota")
         verbs = ("Create", "Describe", "Update", "Delete")
         name = self._eks_cluster_name
-        eks_arns = [_arn("eks", resource) for resource in (f"cluster/{name}", f"access-entry/{name}/*")]
-        hyperpod_policies = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/AmazonSagemakerHyperpod*"
+        eks_arns = [arn_here("eks", resource) for resource in (f"cluster/{name}", f"access-entry/{name}/*")]
+        hyperpod_policies = arn_of_aws("eks", "cluster-access-policy/AmazonSagemakerHyperpod*")
         return [
             {
                 "Action": [
@@ -328,7 +329,10 @@ class TaskGovernance(Construct):
                     "sagemaker:DeleteTags",
                     "sagemaker:ListTags",
                 ],
-                "Resource": [*(_arn("sagemaker", resource) for resource in _POLICIES_AND_QUOTAS), self._cluster_arn],
+                "Resource": [
+                    *(arn_here("sagemaker", resource) for resource in _POLICIES_AND_QUOTAS),
+                    self._cluster_arn,
+                ],
             },
             {"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]},
             # listing knows no resource-level rights
@@ -418,10 +422,6 @@ def _name(name: str, taken: Mapping[str, str] | None = None) -> str:
     if taken and name in taken.values():
         raise ValueError(f"team policy: its quota would share the name {name} with the cluster policy; rename the team")
     return name
-
-
-def _arn(service: str, resource: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
 
 
 def _nag_arn(service: str, resource: str) -> str:

@@ -11,6 +11,7 @@ from aws_cdk import aws_eks_v2 as eks
 from constructs import Construct
 
 from hyperpod_cdk.catalog import governance
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.governance.teams import Team
 
 POD_SECURITY = "PodSecurity"
@@ -94,7 +95,7 @@ def _groups(teams: Sequence[Team]) -> list[str] | None:
 
 def _access_policies(teams: Sequence[Team]) -> list[eks.CfnAccessEntry.AccessPolicyProperty]:
     def policy(name: str, scope: eks.CfnAccessEntry.AccessScopeProperty) -> eks.CfnAccessEntry.AccessPolicyProperty:
-        arn = f"arn:{cdk.Aws.PARTITION}:eks::aws:cluster-access-policy/{name}"
+        arn = arn_of_aws("eks", f"cluster-access-policy/{name}")
         return eks.CfnAccessEntry.AccessPolicyProperty(policy_arn=arn, access_scope=scope)
 
     def within(namespaces: list[str]) -> eks.CfnAccessEntry.AccessScopeProperty:

@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.removal import goes_with_its_stack
+from hyperpod_cdk.common.stack_arns import arn_here
 
 _TIMEOUT_SECONDS = 900
 _ANSWER_SECONDS = 1000
@@ -118,7 +119,7 @@ class KarpenterAutoscaling(Construct):
             description="HyperPod autoscaling custom resources: reads the cluster",
             policy_name="autoscaling",
             statements=[
-                {"Action": ["sagemaker:DescribeCluster"], "Resource": [_CLUSTERS]},
+                {"Action": ["sagemaker:DescribeCluster"], "Resource": [arn_here("sagemaker", "cluster/*")]},
                 {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [self.log_group.attr_arn]},
             ],
         )
@@ -135,13 +136,15 @@ class KarpenterAutoscaling(Construct):
         )
 
 
-_CLUSTERS = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/*"
 _CLUSTERS_FINDING = RESOURCE.format("arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*")
 
 
 def _rights(key_arns: Sequence[str]) -> list[dict[str, Any]]:
     rights: list[dict[str, Any]] = [
-        {"Action": ["sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes"], "Resource": [_CLUSTERS]}
+        {
+            "Action": ["sagemaker:BatchAddClusterNodes", "sagemaker:BatchDeleteClusterNodes"],
+            "Resource": [arn_here("sagemaker", "cluster/*")],
+        }
     ]
     if key_arns:
         keys = list(key_arns)

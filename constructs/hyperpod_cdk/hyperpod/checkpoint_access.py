@@ -13,6 +13,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import addons, arns, regions, s3_places
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import checkpointing as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST
@@ -138,7 +139,7 @@ def _statements(places: Sequence[tuple[str, str]], keys: Sequence[str]) -> Itera
     yield _allow("Checkpoints", _OBJECT_ACTIONS, [f"{_bucket(bucket)}/{prefix}*" for bucket, prefix in places])
     if keys:
         yield _allow("Keys", ["kms:Decrypt", "kms:GenerateDataKey"], keys)
-    log_groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
+    log_groups = arn_here("logs", "log-group:*")
     yield _allow("Logs", _LOG_ACTIONS, [log_groups])
     yield _allow("Metrics", ["cloudwatch:PutMetricData"], ["*"])
 

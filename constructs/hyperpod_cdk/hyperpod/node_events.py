@@ -13,6 +13,7 @@ from constructs import Construct
 
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
+from hyperpod_cdk.common.stack_arns import arn_here
 
 DETAIL_TYPES = (
     "SageMaker HyperPod Cluster Event",
@@ -143,15 +144,15 @@ class NodeEvents(Construct):
 
 
 def _arn_by_name(cluster_name: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/{cluster_name}"
+    return arn_here("sagemaker", f"cluster/{cluster_name}")
 
 
 def _log_group_arn(name: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
+    return arn_here("logs", f"log-group:{name}")
 
 
 def _rule_arn(name: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:events:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:rule/{name}"
+    return arn_here("events", f"rule/{name}")
 
 
 def _log_policy(resource: str, rule_arn: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import hyperpod
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import arn_here
 
 _INVOCATION_SECONDS = 900
 _ANSWER_SECONDS = 240
@@ -68,12 +69,12 @@ class NodeWaiter(Construct):
                         "sagemaker:ListClusterEvents",
                         "sagemaker:ListClusterNodes",
                     ],
-                    "Resource": [_arn("sagemaker", "cluster/*")],
+                    "Resource": [arn_here("sagemaker", "cluster/*")],
                 },
                 # whether an update is one that is taken back
                 {
                     "Action": ["cloudformation:DescribeStacks"],
-                    "Resource": [_arn("cloudformation", f"stack/{name}/*") for name in names],
+                    "Resource": [arn_here("cloudformation", f"stack/{name}/*") for name in names],
                 },
                 {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [self.log_group.attr_arn]},
             ],
@@ -205,10 +206,6 @@ def _check(groups: Sequence[AwaitedGroup], *, nodes: int) -> None:
     total = sum(group.count for group in groups)
     if not 1 <= nodes <= total:
         raise ValueError(f"nodes: must be between 1 and the {total} of the groups, got {nodes}; leave it out for 1")
-
-
-def _arn(service: str, resource: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
 
 
 def _nag(service: str, resource: str) -> str:

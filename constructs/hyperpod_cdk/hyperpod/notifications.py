@@ -22,6 +22,7 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.notify import EVENTS, Event, Notify, Slack
 from hyperpod_cdk.handlers.notifications import index as told
@@ -189,7 +190,7 @@ class Notifications(Construct):
         topic = sns.CfnTopic(self, "Topic", display_name=f"HyperPod {self._environment}")
         ignore_in_checkov(topic, {"CKV_AWS_26": _NO_KEY})
         acknowledge(topic, {"AwsSolutions-SNS2": _NO_KEY})
-        alarms = self._arn("cloudwatch", f"alarm:{self._alarm_name('*')}")
+        alarms = arn_here("cloudwatch", f"alarm:{self._alarm_name('*')}")
         budgets = f"arn:{cdk.Aws.PARTITION}:budgets::{cdk.Aws.ACCOUNT_ID}:*"
         sns.CfnTopicPolicy(
             self,
@@ -237,7 +238,7 @@ class Notifications(Construct):
                 {"Principal": {"Service": "chatbot.amazonaws.com"}, "Action": "sts:AssumeRole"}
             ),
         )
-        guardrail = f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/CloudWatchReadOnlyAccess"
+        guardrail = arn_of_aws("iam", "policy/CloudWatchReadOnlyAccess")
         chatbot.CfnSlackChannelConfiguration(
             self,
             "Slack",
@@ -302,7 +303,7 @@ class Notifications(Construct):
             event_pattern={
                 "source": ["aws.cloudwatch"],
                 "detail-type": ["CloudWatch Alarm State Change"],
-                "resources": [{"prefix": self._arn("cloudwatch", f"alarm:{self._alarm_name('')}")}],
+                "resources": [{"prefix": arn_here("cloudwatch", f"alarm:{self._alarm_name('')}")}],
             },
             targets=[events.CfnRule.TargetProperty(id="Bus", arn=bus_arn, role_arn=role.attr_arn)],
         )
@@ -310,7 +311,7 @@ class Notifications(Construct):
     def _function(self, plans: Sequence[str]) -> lambda_.CfnFunction:
         log_group = logs.CfnLogGroup(self, "Logs", retention_in_days=90)
         log_group.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        results = self._arn("logs", f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*")
+        results = arn_here("logs", f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*")
         statements: list[dict[str, Any]] = [
             {"Action": ["sns:Publish"], "Resource": [self.topic_arn]},
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group.attr_arn]},
@@ -388,7 +389,7 @@ class Notifications(Construct):
                     "source": ["aws.sagemaker"],
                     "detail-type": [told.CLUSTER_EVENT, told.HEALTH_EVENT],
                     # the ARN ends with an id, but in the developer guide's own events it ends with the cluster's name
-                    "resources": [self._cluster_arn, self._arn("sagemaker", f"cluster/{self._cluster_name}")],
+                    "resources": [self._cluster_arn, arn_here("sagemaker", f"cluster/{self._cluster_name}")],
                 },
                 targets=[events.CfnRule.TargetProperty(id="Function", arn=function.attr_arn)],
             )
@@ -505,9 +506,6 @@ class Notifications(Construct):
     @property
     def _namespace(self) -> str:
         return f"HyperPod/{self._cluster_name}"
-
-    def _arn(self, service: str, resource: str) -> str:
-        return f"arn:{cdk.Aws.PARTITION}:{service}:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:{resource}"
 
 
 def _check_places(topic_arn: str | None, event_bus_arn: str | None, *, region: str, account: str) -> None:

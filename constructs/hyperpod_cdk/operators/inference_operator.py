@@ -16,6 +16,7 @@ from constructs import Construct, IDependable
 from hyperpod_cdk.catalog import addons, operators, regions
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.physical_names import STACK_PART_LENGTH, stack_part
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.eks.node_addons import NodeAddon, inline_policy
 
 _ACCESS, _GATED_ACCESS = addons.row(addons.INFERENCE).managed_policies
@@ -225,7 +226,7 @@ def _named(prefix: str, name: str, *, room: int) -> str:
 
 
 def _policy_arn(name: str) -> str:
-    return f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{name}"
+    return arn_of_aws("iam", f"policy/{name}")
 
 
 def _wide(statements: Sequence[Mapping[str, Any]]) -> list[str]:

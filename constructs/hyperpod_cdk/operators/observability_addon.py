@@ -15,6 +15,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import addons, arns, operators, regions
 from hyperpod_cdk.catalog.rules import Pattern
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
@@ -62,9 +63,7 @@ class GrafanaWorkspace(Construct):
                     }
                 ],
             },
-            managed_policy_arns=[
-                f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{policy}" for policy in operators.GRAFANA_POLICIES
-            ],
+            managed_policy_arns=[arn_of_aws("iam", f"policy/{policy}") for policy in operators.GRAFANA_POLICIES],
         )
         reading = "AWS's own policies for these data sources of Grafana, which only read"
         acknowledge(role, {MANAGED_POLICY.format(policy): reading for policy in operators.GRAFANA_POLICIES})
@@ -84,9 +83,7 @@ class GrafanaWorkspace(Construct):
             kept.apply_removal_policy(cdk.RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
         self.name: str = name
         self.url: str = f"https://{workspace.attr_endpoint}"
-        self.arn: str = (
-            f"arn:{cdk.Aws.PARTITION}:grafana:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:/workspaces/{workspace.attr_id}"
-        )
+        self.arn: str = arn_here("grafana", f"/workspaces/{workspace.attr_id}")
 
 
 class ObservabilityAddon(Construct):

@@ -13,6 +13,7 @@ from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons, operators
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.eks.node_addons import NodeAddon, PodRole
 
 _AGENT_POLICY = "AmazonSSMManagedInstanceCore"
@@ -85,7 +86,7 @@ class Spaces(Construct):
         self.addon: eks.CfnAddon = addon.addon
 
     def _agent_role(self, name: str) -> iam.CfnRole:
-        agents = f"arn:{cdk.Aws.PARTITION}:ssm:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:*"
+        agents = arn_here("ssm", "*")
         stack_uuid = cdk.Fn.select(2, cdk.Fn.split("/", cdk.Aws.STACK_ID))
         suffix = cdk.Fn.select(0, cdk.Fn.split("-", stack_uuid))
         room = _LONGEST_ROLE_NAME - len(operators.SPACES_ROLE_PREFIX) - _STACK_ID_LENGTH - len("-")
@@ -110,7 +111,7 @@ class Spaces(Construct):
                     }
                 ],
             },
-            managed_policy_arns=[f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{_AGENT_POLICY}"],
+            managed_policy_arns=[arn_of_aws("iam", f"policy/{_AGENT_POLICY}")],
         )
         acknowledge(role, {MANAGED_POLICY.format(_AGENT_POLICY): "AWS's own policy for SSM agents, which need it all"})
         return role

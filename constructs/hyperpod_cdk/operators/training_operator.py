@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import aws_cdk as cdk
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct, IDependable
 
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, NodeAddon
 
 
@@ -62,9 +62,7 @@ class TrainingOperator(Construct):
             "Role",
             description="HyperPod training operator",
             assume_role_policy_document=POD_IDENTITY_TRUST,
-            managed_policy_arns=[
-                f"arn:{cdk.Aws.PARTITION}:iam::aws:policy/{policy}" for policy in row.managed_policies
-            ],
+            managed_policy_arns=[arn_of_aws("iam", f"policy/{policy}") for policy in row.managed_policies],
         )
         own = "AWS keeps this policy in step with the operator, and it is all the operator may do"
         acknowledge(self.role, {MANAGED_POLICY.format(policy): own for policy in row.managed_policies})

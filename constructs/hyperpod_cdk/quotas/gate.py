@@ -15,6 +15,7 @@ from constructs import Construct, IConstruct
 
 from hyperpod_cdk.common.acknowledgments import acknowledge_quota_gate
 from hyperpod_cdk.common.handler_functions import handler_function, handler_role
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
 from hyperpod_cdk.handlers.quota_gate.reading import Own, calls_of
@@ -146,7 +147,7 @@ class QuotaGate(Construct):
     def _log_groups(self) -> str:
         """Give the ARN of the log group by the name that CloudFormation makes up, so that the role need not wait."""
         name = f"{cdk.Aws.STACK_NAME}-{self.log_group.logical_id}-*"
-        return f"arn:{cdk.Aws.PARTITION}:logs:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:log-group:{name}"
+        return arn_here("logs", f"log-group:{name}")
 
     def _function(self, timeout_seconds: int) -> lambda_.CfnFunction:
         return handler_function(
@@ -160,9 +161,6 @@ class QuotaGate(Construct):
             # most of a short run is spent on loading boto3's models, which memory, and the processor with it, shortens
             memory_mib=1024,
         )
-
-
-_DESCRIBED_CLUSTERS = f"arn:{cdk.Aws.PARTITION}:sagemaker:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:cluster/*"
 
 
 def _digest(data: object) -> str:
@@ -210,7 +208,7 @@ def _rights(requirements: Sequence[Requirement], log_groups_arn: str) -> list[di
     describing = {"sagemaker:DescribeCluster"} & needed
     return [
         {"Action": sorted({*QUOTA_ACTIONS, *(needed - describing)}), "Resource": ["*"]},
-        *({"Action": [action], "Resource": [_DESCRIBED_CLUSTERS]} for action in describing),
+        *({"Action": [action], "Resource": [arn_here("sagemaker", "cluster/*")]} for action in describing),
         # whether an update is one that is taken back
         {"Action": ["cloudformation:DescribeStacks"], "Resource": [cdk.Aws.STACK_ID]},
         {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_groups_arn]},

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from aws_cdk import Aws, CfnTag, RemovalPolicy, Stack, Token
+from aws_cdk import CfnTag, RemovalPolicy, Stack, Token
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_fsx as fsx
 from aws_cdk import aws_kms as kms
@@ -18,6 +18,7 @@ from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import acknowledge_log_group
 from hyperpod_cdk.common.physical_names import stack_part
+from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.config import storage as fields
 from hyperpod_cdk.config.arguments import is_token, refuse
 
@@ -468,7 +469,7 @@ def _spelt(path: str) -> str:
 def _log_configuration(group: logs.CfnLogGroup, level: str) -> fsx.CfnFileSystem.LogConfigurationProperty:
     return fsx.CfnFileSystem.LogConfigurationProperty(
         level=rules.LOG_LEVELS[level],
-        destination=f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:{group.ref}",
+        destination=arn_here("logs", f"log-group:{group.ref}"),
     )
 
 

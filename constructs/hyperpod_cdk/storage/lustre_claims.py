@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws
 from aws_cdk import aws_eks_v2 as eks
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -12,6 +11,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.catalog import lustre as rules
 from hyperpod_cdk.common.acknowledgments import MANAGED_POLICY, acknowledge
+from hyperpod_cdk.common.stack_arns import arn_of_aws
 from hyperpod_cdk.eks.node_addons import POD_IDENTITY_TRUST, driver_addon
 from hyperpod_cdk.storage.volume_claims import VolumeClaims
 
@@ -119,7 +119,7 @@ class FsxCsiDriver(Construct):
             "Role",
             description="FSx CSI driver, through EKS pod identity",
             assume_role_policy_document=POD_IDENTITY_TRUST,
-            managed_policy_arns=[f"arn:{Aws.PARTITION}:iam::aws:policy/{name}" for name in policies] or None,
+            managed_policy_arns=[arn_of_aws("iam", f"policy/{name}") for name in policies] or None,
         )
         reason = "EKS documents this policy for the driver, which makes file systems for storage classes"
         acknowledge(role, {MANAGED_POLICY.format(name): reason for name in policies})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from functools import lru_cache
+from importlib import import_module
 from threading import Lock, Thread
 from typing import Any
 
@@ -16,17 +17,18 @@ def validation_engine() -> Any:
         return _made()
 
 
-def warm_up() -> None:
-    """Read the catalog's models and make the engine in a thread: starting Node.js leaves the processor idle for long.
+def warm_up(*modules: str) -> None:
+    """Import ``modules`` and make the engine in a thread: starting Node.js leaves the processor idle for long.
 
-    Whoever asks for either before the thread is done waits for it.
+    Whoever asks for one of them before the thread is done waits for it. None of them may call Node.js while it is
+    imported: jsii answers one thread at a time.
     """
-    Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    Thread(target=_warm_up, args=modules, name="warm-up", daemon=True).start()
 
 
-def _warm_up() -> None:
-    import hyperpod_cdk.config  # noqa: F401, PLC0415 - the point is to import it here and now
-
+def _warm_up(*modules: str) -> None:
+    for module in modules:
+        import_module(module)
     validation_engine()
 
 

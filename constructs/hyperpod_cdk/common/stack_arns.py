@@ -1,0 +1,28 @@
+"""ARNs of what stands where a stack does: its partition, region and account are tokens of CloudFormation."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from aws_cdk import Aws
+
+
+def arn_here(service: str, resource: str) -> str:
+    """Give the ARN of a resource in the region and account of the stack that it is used in."""
+    return f"arn:{_partition()}:{service}:{_place()}:{resource}"
+
+
+def arn_of_aws(service: str, resource: str) -> str:
+    """Give the ARN of what AWS keeps for every account, such as ``policy/ReadOnlyAccess`` of ``iam``."""
+    return f"arn:{_partition()}:{service}::aws:{resource}"
+
+
+# each of these tokens is a call into Node.js, and never another
+@cache
+def _partition() -> str:
+    return Aws.PARTITION
+
+
+@cache
+def _place() -> str:
+    return f"{Aws.REGION}:{Aws.ACCOUNT_ID}"
