@@ -20,6 +20,9 @@ from hyperpod_cdk.catalog import create_only, updates
 from hyperpod_cdk.checks.model import REGISTER, Check
 from hyperpod_cdk.checks.policy import VERBS, actions_of, calls_of, policy, policy_of
 from hyperpod_cdk.config import environment_schema
+from hyperpod_cdk.config.fleet import fleet_schema_text
+from hyperpod_cdk.fleet.pages import report_schema_text as fleet_report_schema_text
+from hyperpod_cdk.fleet.pages import sums_schema_text as fleet_sums_schema_text
 from hyperpod_cdk.importing.model import schema_text as import_schema_text
 from hyperpod_cdk.living.pages import (
     drift_schema_text,
@@ -95,6 +98,9 @@ def main() -> int:
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
+        "schemas/fleet.schema.json": fleet_schema_text(),
+        "schemas/fleet-report.schema.json": fleet_report_schema_text(),
+        "schemas/fleet-sums.schema.json": fleet_sums_schema_text(),
         "schemas/extensions.schema.json": extensions_schema_text(),
         "schemas/node-details.schema.json": nodes_described_schema_text(),
         "schemas/node-logs.schema.json": node_logs_schema_text(),

@@ -19,6 +19,7 @@ import typer
 from hyperpod_cdk._cli import (
     bootstrap_policy,
     extending,
+    fleet,
     image,
     importing,
     job,
@@ -45,6 +46,7 @@ from hyperpod_cdk._cli.common import (
     console,
     environment_file,
     extra,
+    files_of,
     finish,
     loaded_environment,
     os_errors,
@@ -64,6 +66,7 @@ app: typer.Typer = typer.Typer(
 )
 charts: typer.Typer = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(charts, name="charts")
+app.add_typer(fleet.app, name="fleet")
 app.add_typer(image.app, name="image")
 app.add_typer(job.app, name="job")
 app.add_typer(node.app, name="node")
@@ -155,23 +158,14 @@ def validate(
     output: FormatOption = Format.TEXT,
 ) -> None:
     """Check environment files: exit code 0 where all pass, 1 where one is refused."""
-    from hyperpod_cdk.config import (  # noqa: PLC0415 - 'schema --help' need not build the models
-        EnvironmentFileError,
-        LoadedEnvironment,
-        UsageError,
-        environment_files,
-        load_environment,
-        missing_scripts,
-    )
-    from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - 'schema --help' need not build the models
 
     root = root_of(project)
     nowhere: list[str] = []
     files: list[Path] = []
     for name in environments or ():
         try:
-            files += _files_of(name, root)
+            files += files_of(name, root)
         except UsageError as error:
             # one name that is mistyped keeps nobody from the mistakes of the other files
             nowhere.append(str(error))
@@ -179,44 +173,13 @@ def validate(
         files = environment_files(root)
         if not files:
             usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
-    checked: list[Checked] = []
-    loaded: list[LoadedEnvironment] = []
-    for file in files:
-        try:
-            each = load_environment(file)
-        except EnvironmentFileError as error:
-            checked.append(Checked(error.file, error.findings))
-        else:
-            loaded.append(each)
-            checked.append(Checked(each.file, each.warnings))
-    beyond = [*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS)]
-    if len(loaded) > 1:
-        from hyperpod_cdk.checks.together import quotas_together  # noqa: PLC0415 - one file alone needs no checks
-
-        beyond += quotas_together(loaded)
-    checked = [
-        Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
-        for each in checked
-    ]
+    checked, _ = fleet.checked(files, root)
     if checked or not nowhere:
         print_checked(checked, output=output)
     if nowhere:
         usage("\n".join(nowhere))
     if not all(each.passed for each in checked):
         raise typer.Exit(FINDINGS)
-
-
-def _files_of(name: str, root: Path) -> list[Path]:
-    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one."""
-    from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as in validate
-
-    folder = Path(name)
-    if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
-        return [resolve_environment_file(name, root)]
-    files = sorted(each for each in folder.glob("*.yaml") if each.is_file())
-    if not files:
-        raise UsageError(f"no environment file (*.yaml) in {folder}")
-    return files
 
 
 class Forge(StrEnum):
@@ -232,6 +195,9 @@ class Page(StrEnum):
     DRIFT = "drift"
     ENVIRONMENT = "environment"
     EXTENSIONS = "extensions"
+    FLEET = "fleet"
+    FLEET_REPORT = "fleet-report"
+    FLEET_SUMS = "fleet-sums"
     IMPORT = "import"
     JOB = "job"
     JOB_REPORT = "job-report"
@@ -271,6 +237,9 @@ _SCHEMAS = {
     Page.DRIFT: ("living.pages", "drift_schema_text"),
     Page.ENVIRONMENT: ("config.schema", "schema_text"),
     Page.EXTENSIONS: ("living.pages", "extensions_schema_text"),
+    Page.FLEET: ("config.fleet", "fleet_schema_text"),
+    Page.FLEET_REPORT: ("fleet.pages", "report_schema_text"),
+    Page.FLEET_SUMS: ("fleet.pages", "sums_schema_text"),
     Page.IMPORT: ("importing.model", "schema_text"),
     Page.JOB: ("workloads.schema", "schema_text"),
     Page.JOB_REPORT: ("workloads.report", "report_schema_text"),

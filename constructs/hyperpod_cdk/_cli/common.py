@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
@@ -169,8 +170,38 @@ def finish(*, passed: bool | None, strict: bool) -> None:
 
 def usage(message: str) -> NoReturn:
     """Say in one sentence what the user got wrong, and exit 2."""
-    print(message, file=sys.stderr)
+    hearing = _hearing.get()
+    if hearing is None:
+        print(message, file=sys.stderr)
+    else:
+        hearing(message)
     raise typer.Exit(USAGE)
+
+
+_hearing: ContextVar[Callable[[str], None] | None] = ContextVar("_hearing", default=None)
+
+
+@contextmanager
+def heard(hearing: Callable[[str], None]) -> Iterator[None]:
+    """Give what ``usage`` says within to somebody, who shows it beside what others say; the exit is still raised."""
+    before = _hearing.set(hearing)
+    try:
+        yield
+    finally:
+        _hearing.reset(before)
+
+
+def files_of(name: str, root: Path) -> list[Path]:
+    """Give the file of an environment by name or path, or every file of a folder; raises UsageError without one."""
+    from hyperpod_cdk.config import UsageError, resolve_environment_file  # noqa: PLC0415 - as above
+
+    folder = Path(name)
+    if "\0" in name or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+        return [resolve_environment_file(name, root)]
+    files = sorted(each for each in folder.glob("*.yaml") if each.is_file())
+    if not files:
+        raise UsageError(f"no environment file (*.yaml) in {folder}")
+    return files
 
 
 def old_record(path: Path, shown: str, *, read: Callable[[], Record], fix: str) -> Record | None:

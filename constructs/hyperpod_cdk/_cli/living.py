@@ -160,18 +160,12 @@ def status(
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above
-    from hyperpod_cdk.living.status import Wanted  # noqa: PLC0415 - as above
 
     if iam_policy:
         print_json(policy_of("status"))
         return
     stated = stated_of(environment, project, output)
-    is_scaled = stated.hyperpod.autoscaling == "karpenter"
-    wanted = Wanted(
-        environment=stated.name,
-        cluster=stated.hyperpod_cluster_name,
-        counts={each.name: None if is_scaled and not each.count else each.count for each in stated.hyperpod.all_groups},
-    )
+    wanted = wanted_of(stated)
 
     def look() -> Status:
         return _looked(context, stated, wanted)
@@ -185,6 +179,18 @@ def status(
         typer.echo(pages.status_text(found), nl=False)
         print_skipped(found.skipped)
     finish(passed=found.passed, strict=strict)
+
+
+def wanted_of(stated: Environment) -> Wanted:
+    """Give what the file says of a cluster, by the names under which AWS has it."""
+    from hyperpod_cdk.living.status import Wanted  # noqa: PLC0415 - as above
+
+    is_scaled = stated.hyperpod.autoscaling == "karpenter"
+    return Wanted(
+        environment=stated.name,
+        cluster=stated.hyperpod_cluster_name,
+        counts={each.name: None if is_scaled and not each.count else each.count for each in stated.hyperpod.all_groups},
+    )
 
 
 def _looked(context: typer.Context, stated: Environment, wanted: Wanted) -> Status:

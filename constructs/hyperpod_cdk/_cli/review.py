@@ -147,13 +147,13 @@ def review(
     """
     for file in out or ():
         check_file(file, REPORTS)
-    day = _day(on)
+    day = day_of(on)
     _check_sides(environment, base=base, head=head, is_deployed=deployed, template=template, region=region)
     if deployed and (base is not None or template is not None):
         usage(f"--deployed is what to compare with; leave {'--base' if template is None else '--template'} out")
     if still is not None and (not deployed or out):
         usage("--still checks a report against what is deployed: give --deployed, and no --out")
-    limits = _limits(time_limit, memory_limit, trusted=trusted)
+    limits = limits_of(time_limit, memory_limit, trusted=trusted)
     if change_set and (not deployed or still is not None):
         usage("--change-set asks CloudFormation about what is deployed: give --deployed, and no --still")
     witnesses: list[Witness] = []
@@ -176,7 +176,7 @@ def review(
         if still is not None:
             _check_still(still, old.assembly, new)
             return
-        report = _compared(old, new, root_of(project, runs_extensions=False), day, witnesses)
+        report = compared(old, new, root_of(project, runs_extensions=False), day, witnesses)
         texts = {file: _rendered(report, file.suffix, old.assembly, new.assembly) for file in out or ()}
     _write(texts)
     _print(report, list(texts), output)
@@ -221,7 +221,7 @@ def diagram(
             head=head,
             template=template,
             region=region,
-            limits=_limits(trusted=trusted),
+            limits=limits_of(trusted=trusted),
         ) as found,
     ):
         from hyperpod_cdk.review.pictures.diagram import diagram as drawn  # noqa: PLC0415 - 'diagram --help' need not load it
@@ -237,7 +237,7 @@ def diagram(
         print(f"wrote {out}", file=sys.stderr)
 
 
-def _limits(seconds: float | None = None, mib: int | None = None, *, trusted: bool) -> Limits:
+def limits_of(seconds: float | None = None, mib: int | None = None, *, trusted: bool) -> Limits:
     from hyperpod_cdk.review.isolation import MEMORY_LIMIT_MIB, TIME_LIMIT_SECONDS, Limits  # noqa: PLC0415 - as above
 
     # "not (x > 0)", since a number that is none is not below zero either
@@ -366,7 +366,7 @@ def _templates(template: Path, base: str | None, region: str) -> tuple[Source, S
     return Source(assembly=replace(before, stacks=(stack,)), side=Side(label=base)), new
 
 
-def _day(given: str | None) -> date:
+def day_of(given: str | None) -> date:
     if given is None:
         return datetime.now(UTC).date()
     try:
@@ -375,7 +375,7 @@ def _day(given: str | None) -> date:
         usage(f"--date: must be a day such as 2027-03-31, got {given}")
 
 
-def _compared(base: Source, head: Source, project: Path, day: date, witnesses: Sequence[Witness]) -> Report:
+def compared(base: Source, head: Source, project: Path, day: date, witnesses: Sequence[Witness]) -> Report:
     from hyperpod_cdk.catalog.prices import PricesError  # noqa: PLC0415 - as above
     from hyperpod_cdk.config import judged_by  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above

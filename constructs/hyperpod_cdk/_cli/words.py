@@ -24,6 +24,7 @@ ORDER: Final = (
         "status",
         "drift",
         "node",
+        "fleet",
         "upgrade",
         "recover",
         "destroy",
@@ -73,6 +74,15 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "deploy": ("deploy prod", "deploy prod --yes --head cdk.out"),
     "status": ("status prod --strict --format json", "status prod --watch --every 30"),
     "drift": ("drift prod --strict --format json", "drift prod --adopt"),
+    "fleet validate": ("fleet validate", "fleet validate staging prod --format json"),
+    "fleet preflight": ("fleet preflight --offline", "fleet preflight staging prod --strict"),
+    "fleet review": (
+        "fleet review --base origin/main --out fleet.md",
+        "fleet review staging prod --deployed --heads assemblies",
+    ),
+    "fleet status": ("fleet status", "fleet status staging prod --strict --format json"),
+    "fleet drift": ("fleet drift", "fleet drift staging prod --strict --format json"),
+    "fleet sums": ("fleet sums", "fleet sums staging prod --no-cost"),
     "node list": ("node list prod", "node list prod --group h100 --failing"),
     "node describe": (
         "node describe prod i-0a1b2c3d4e5f67890",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from hyperpod_cdk.catalog import network as catalog
 from hyperpod_cdk.config.environment import Environment
 from hyperpod_cdk.config.loading import LoadedEnvironment, shared_names
-from hyperpod_cdk.config.recorded_plans import groups_by_plan
+from hyperpod_cdk.config.recorded_plans import RecordedPlan, groups_by_plan
 from hyperpod_cdk.config.source import DataPath, render_path
 from hyperpod_cdk.findings import Finding, Severity
 
@@ -64,43 +65,63 @@ def _all_fit(primary: str, secondary: Sequence[str]) -> bool:
     )
 
 
-def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
-    """Find training plans that several environments book: refuse where a record says that the seats do not suffice."""
+@dataclass(frozen=True, kw_only=True)
+class Booked:
+    """A training plan and the instances that each environment books of it; ``plan`` is None without a record of it."""
+
+    arn: str
+    users: Sequence[tuple[LoadedEnvironment, int]]
+    plan: RecordedPlan | None
+    seats: int | None
+
+    @property
+    def name(self) -> str:
+        """Its name, as its ARN has it."""
+        return self.arn.rpartition("/")[2]
+
+    @property
+    def total(self) -> int:
+        """How many instances all of them book."""
+        return sum(seats for _, seats in self.users)
+
+
+def booked_plans(loaded: Sequence[LoadedEnvironment]) -> list[Booked]:
+    """Give each training plan that environments book, in the order of the files."""
     booked: dict[str, list[tuple[LoadedEnvironment, int]]] = {}
     for each in loaded:
         for arn, groups in groups_by_plan(each.environment).items():
             others = booked.setdefault(arn, [])
             if all(other.file != each.file for other, _ in others):
                 others.append((each, sum(group.count for _, group in groups)))
+    found = []
     for arn, users in booked.items():
-        if len(users) < 2:
+        records = [record.plan(arn) for user, _ in users if (record := user.recorded_plans) is not None]
+        # the record that tells of the fewest seats decides
+        plan = min(filter(None, records), key=lambda each: each.seats, default=None)
+        found.append(Booked(arn=arn, users=users, plan=plan, seats=None if plan is None else plan.seats))
+    return found
+
+
+def _plans(loaded: Sequence[LoadedEnvironment]) -> Iterator[Finding]:
+    """Find training plans that several environments book: refuse where a record says that the seats do not suffice."""
+    for booked in booked_plans(loaded):
+        if len(booked.users) < 2 or (booked.seats is not None and booked.total <= booked.seats):
             continue
-        each, _ = users[-1]
-        place, _ = groups_by_plan(each.environment)[arn][0]
+        each, _ = booked.users[-1]
+        place, _ = groups_by_plan(each.environment)[booked.arn][0]
         path = render_path((*place, "training_plan_arn"))
-        total = sum(seats for _, seats in users)
-        shares = ", ".join(f"{seats} of {user.file}" for user, seats in users)
-        seats_of = [
-            plan.seats
-            for user, _ in users
-            if user.recorded_plans is not None
-            for plan in user.recorded_plans.plans
-            if plan.arn == arn
-        ]
-        if seats_of and total <= min(seats_of):
-            continue
-        name = arn.rpartition("/")[2]
-        if seats_of:
+        shares = ", ".join(f"{seats} of {user.file}" for user, seats in booked.users)
+        if booked.seats is not None:
             text = (
-                f"must book at most the {min(seats_of)} instances of {name} with the other environments, got {total}"
-                f" ({shares}); lower the counts by {total - min(seats_of)}"
+                f"must book at most the {booked.seats} instances of {booked.name} with the other environments, got"
+                f" {booked.total} ({shares}); lower the counts by {booked.total - booked.seats}"
             )
         else:
             text = (
-                f"is booked by {len(users)} environments for {total} instances together ({shares}), and how many"
-                f" {name} has is not recorded; run 'hyperpod-cdk plans record {each.environment.name}'"
+                f"is booked by {len(booked.users)} environments for {booked.total} instances together ({shares}), and"
+                f" how many {booked.name} has is not recorded; run 'hyperpod-cdk plans record {each.environment.name}'"
             )
-        severity = Severity.ERROR if seats_of else Severity.WARNING
+        severity = Severity.WARNING if booked.seats is None else Severity.ERROR
         yield _finding(each, severity, path, text, "plan_is_booked_within_its_seats")
 
 

@@ -841,7 +841,7 @@ def _plan_fees(
         start, end = _window(plan)
         hours = Decimal(int((end - start).total_seconds())) / 3600 if start and end else None
         during = [None if hours is None else _cents(total / HOURS_PER_MONTH * hours) for total in monthly]
-        fees = [_fee(each or plan) if arn in of else Decimal(0) for each, of in zip(found, used, strict=True)]
+        fees = [fee_of(each or plan) if arn in of else Decimal(0) for each, of in zip(found, used, strict=True)]
         yield PlanFee(
             plan=arn.rpartition("/")[2],
             fee=_change(*fees),
@@ -858,12 +858,13 @@ def _plan_note(plan: RecordedPlan | None, environment: str) -> str:
         return f"no record of the plan tells its fee and its window; {record}"
     if not plan.upfront_fee:
         return f"the record does not tell the plan's fee; {record}"
-    if _fee(plan) is None:
+    if fee_of(plan) is None:
         return f"the fee is {plan.upfront_fee} {plan.currency}, which is not counted in US dollars".replace("  ", " ")
     return "paid once, whether the nodes stand or not; the nodes leave an hour before the end"
 
 
-def _fee(plan: RecordedPlan | None) -> Decimal | None:
+def fee_of(plan: RecordedPlan | None) -> Decimal | None:
+    """Give the upfront fee of a plan in US dollars, None where the record does not tell it or in another currency."""
     if plan is None or plan.currency not in ("USD", ""):
         return None
     try:

@@ -1,0 +1,580 @@
+"""The verbs ``fleet``: several environments looked at as one, none of which hides another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    FINDINGS,
+    USAGE,
+    FormatOption,
+    ProjectOption,
+    StrictOption,
+    TrustedOption,
+    assembly_errors,
+    aws_errors,
+    files_of,
+    heard,
+    os_errors,
+    root_of,
+    synthesized,
+    usage,
+)
+from hyperpod_cdk._cli.output import Checked, Format
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.review import check_file, compared, day_of, limits_of, with_deployed
+from hyperpod_cdk._cli.transitions import access_of, head_of, opened
+from hyperpod_cdk._cli.words import checks, environments
+
+if TYPE_CHECKING:
+    from hyperpod_cdk.config import LoadedEnvironment
+    from hyperpod_cdk.config.fleet import Fleet
+    from hyperpod_cdk.findings import Finding
+    from hyperpod_cdk.fleet.model import Look, Verb
+    from hyperpod_cdk.fleet.sums import NoCost
+    from hyperpod_cdk.review.model import Cost
+
+app = typer.Typer(
+    help="Several environments as one: validate, preflight, review, status, drift, sums.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+EnvironmentsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ENV",
+        autocompletion=environments,
+        help="Names, files or folders. Default: all of environments/, in the order of fleet.yaml where there is one.",
+    ),
+]
+HeadsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--heads",
+        metavar="DIR",
+        help="Folder with a cloud assembly for each environment, by its name. Default: the files as they are.",
+    ),
+]
+PAGES = (".md", ".json")
+
+
+def checked(files: Sequence[Path], root: Path) -> tuple[list[Checked], list[LoadedEnvironment]]:
+    """Read environment files and judge each alone and all together; the second are those that are not refused alone."""
+    from hyperpod_cdk.config import EnvironmentFileError, load_environment, missing_scripts  # noqa: PLC0415 - as below
+    from hyperpod_cdk.config.loading import SCRIPTS  # noqa: PLC0415 - as below
+    from hyperpod_cdk.config.several import found_together  # noqa: PLC0415 - 'fleet --help' need not load it
+
+    found: list[Checked] = []
+    loaded: list[LoadedEnvironment] = []
+    for file in files:
+        try:
+            each = load_environment(file)
+        except EnvironmentFileError as error:
+            found.append(Checked(error.file, error.findings))
+        else:
+            loaded.append(each)
+            found.append(Checked(each.file, each.warnings))
+    beyond = [*found_together(loaded), *missing_scripts(loaded, root / SCRIPTS)]
+    if len(loaded) > 1:
+        from hyperpod_cdk.checks.together import quotas_together  # noqa: PLC0415 - one file alone needs no checks
+
+        beyond += quotas_together(loaded)
+    return [
+        Checked(each.file, (*each.findings, *(finding for finding in beyond if finding.file == each.file)))
+        for each in found
+    ], loaded
+
+
+@app.command()
+def validate(
+    environments: EnvironmentsArgument = None,
+    *,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Check the files of several environments, each alone and all together, and fleet.yaml: exit code as the worst.
+
+    Told are also quotas and training plans that suffice for each environment and not for all of one account and region.
+    """
+    looked = _Fleet.of(project, environments)
+    rows = [_validated(each) for each in looked.members]
+    _finish(looked, "validate", rows, output)
+
+
+@app.command()
+def preflight(
+    environments: EnvironmentsArgument = None,
+    *,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", autocompletion=checks, help="Area or check to run; may be given again. Default: all."),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", autocompletion=checks, help="Area or check to leave out; may be given again."),
+    ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Ask AWS nothing; what needs it is skipped.")] = False,
+    strict: StrictOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Ask AWS, reading only, whether each environment can be deployed, side by side: exit code as the worst.
+
+    Told are also quotas and plans that suffice for each environment and not for all of them. Exit code 2 where one
+    could not be asked about at all.
+    """
+    from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as above
+
+    try:
+        select(only or (), skip or ())
+    except UsageError as error:
+        usage(f"--only and --skip: {error}")
+    looked = _Fleet.of(project, environments)
+
+    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+        from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as above
+        from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
+        from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.model import Unread  # noqa: PLC0415 - as above
+
+        with aws_errors(otherwise=", or use --offline"):
+            report, _ = verb.run(loaded, project=looked.root, only=only or (), skip=skip or (), is_offline=offline)
+        findings = [*each.beyond, *(finding for result in report.results for finding in result.findings)]
+        skipped = [
+            Unread(
+                what=result.check.title,
+                reason=f"{gap.path}: {gap.reason}" if gap.path else gap.reason,
+                action=gap.action,
+                aws_said=gap.said,
+            )
+            for result in report.results
+            for gap in result.skipped
+        ]
+        counts = ", ".join(f"{number} {status.value}" for status, number in report.counts().items() if number)
+        refused = any(finding.severity is Severity.ERROR for finding in each.beyond)
+        return each.look(
+            passed=False if refused else report.passed,
+            summary=counts,
+            verdict=f"{counts}.",
+            findings=tuple(told(finding) for finding in findings),
+            # what no run without AWS can tell is said once, by the option
+            skipped=() if offline else tuple(skipped),
+        )
+
+    _finish(looked, "preflight", _side_by_side(looked, ask), output, strict=strict)
+
+
+@app.command()
+def review(
+    context: typer.Context,
+    environments: EnvironmentsArgument = None,
+    *,
+    base: Annotated[
+        str | None,
+        typer.Option("--base", metavar="REF|DIR", help="Git revision to compare with, or a folder as --heads takes."),
+    ] = None,
+    deployed: Annotated[
+        bool, typer.Option("--deployed", help="Compare with the deployed stacks, reading only. Needs credentials.")
+    ] = False,
+    heads: HeadsOption = None,
+    out: Annotated[
+        list[Path] | None,
+        typer.Option("--out", metavar="FILE", help="Report to write: .md or .json; may be given again."),
+    ] = None,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Tell of each environment what the change does to it and who must approve it: exit code as the worst.
+
+    'hyperpod-cdk review' of one environment tells all.
+    """
+    for file in out or ():
+        check_file(file, PAGES)
+    if deployed is (base is not None):
+        usage("say what to compare with: --base with a git revision or a folder of assemblies, or --deployed")
+    _check_heads(heads)
+    looked = _Fleet.of(project, environments)
+    limits, day = limits_of(trusted=trusted), day_of(None)
+
+    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+        name = loaded.environment.name
+        folder = Path(base) / name if base is not None and Path(base).is_dir() else None
+        with (
+            assembly_errors(),
+            synthesized(
+                looked.root,
+                each.asked,
+                base=base if folder is None else str(folder),
+                head=_head(heads, name),
+                limits=limits,
+            ) as found,
+        ):
+            old, new = found
+            if old is None:
+                old, new, _ = with_deployed(context, new, is_asked=False)
+            report = compared(old, new, looked.root, day, [])
+        verdict = report.verdict
+        return each.look(
+            passed=not verdict.is_wrong,
+            summary=verdict.level.value,
+            verdict=verdict.sentence,
+            approval=verdict.approval,
+            needs_approval=verdict.needs_approval,
+            cost=report.cost,
+        )
+
+    _finish(looked, "review", [_one(each, ask) for each in looked.members], output, files=out or ())
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    environments: EnvironmentsArgument = None,
+    *,
+    strict: StrictOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Ask what each cluster does now, side by side: exit code as the worst, 2 where one could not be asked at all."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    looked = _Fleet.of(project, environments)
+
+    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+        from hyperpod_cdk._cli.living import wanted_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
+
+        stated = loaded.environment
+        with aws_errors():
+            aws = access_of(context).open(stated.region, stated.account)
+        found = asked(aws, wanted_of(stated), now=datetime.now(UTC))
+        running = [group.running for group in found.groups]
+        target = sum(group.target for group in found.groups)
+        known = sum(number for number in running if number is not None)
+        nodes = f"{'?' if None in running else known} of {target} nodes run" if found.groups else found.status
+        return each.look(
+            passed=found.passed,
+            summary=nodes,
+            verdict=found.verdict,
+            skipped=found.skipped,
+            status=found,
+        )
+
+    _finish(looked, "status", _side_by_side(looked, ask), output, strict=strict)
+
+
+@app.command()
+def drift(
+    context: typer.Context,
+    environments: EnvironmentsArgument = None,
+    *,
+    heads: HeadsOption = None,
+    strict: StrictOption = False,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Compare AWS with the last deployment of each environment, reading only: exit code as the worst.
+
+    'hyperpod-cdk drift' of one environment tells each difference and what becomes of it; here JSON has them, too.
+    """
+    _check_heads(heads)
+    looked = _Fleet.of(project, environments)
+
+    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+        from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
+
+        head = _head(heads, loaded.environment.name)
+        with head_of(each.asked, looked.root, head=head, trusted=trusted) as new:
+            aws = opened(context, new)()
+            found = differing(aws, read_living(aws, new.assembly))
+        return each.look(
+            passed=found.passed,
+            summary=count(len(found.differences), "difference"),
+            verdict=found.verdict,
+            skipped=found.skipped,
+            drift=found,
+        )
+
+    _finish(looked, "drift", [_one(each, ask) for each in looked.members], output, strict=strict)
+
+
+@app.command()
+def sums(
+    environments: EnvironmentsArgument = None,
+    *,
+    cost: Annotated[
+        bool, typer.Option("--cost/--no-cost", help="Also what each costs, for which its app is run: seconds each.")
+    ] = True,
+    heads: HeadsOption = None,
+    strict: StrictOption = False,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Add up what all environments of each account and region take: quotas, training plans, dollars a month.
+
+    Without AWS: quotas and plans are those that 'quotas show --record' and 'plans record' wrote. Exit code 1 where
+    something does not suffice for all. AWS's defaults, by which nothing is refused, and what is not known count as
+    skipped.
+    """
+    from hyperpod_cdk._cli.living import print_skipped  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet import pages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet import sums as adding  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above
+
+    _check_heads(heads)
+    looked = _Fleet.of(project, environments)
+    members = [each for each in looked.members if each.loaded is not None]
+    costs: dict[str, Cost | NoCost] = {}
+    for each in members if cost else ():
+        if each.loaded is not None:
+            costs[each.name] = _cost(looked, each, each.loaded, heads, trusted=trusted)
+    found = adding.sums(
+        [each.loaded for each in members if each.loaded is not None],
+        costs,
+        refused=[
+            *looked.findings,
+            *(finding for each in looked.members if each.checked for finding in each.errors if each.loaded is None),
+        ],
+        nowhere=[each.problem for each in looked.members if each.problem],
+    )
+    if output is Format.JSON:
+        typer.echo(as_json(found), nl=False)
+    else:
+        typer.echo(pages.sums_text(found), nl=False)
+        print_skipped(found.skipped)
+    if looked.is_short:
+        raise typer.Exit(USAGE)
+    if found.passed is False or (strict and found.passed is None):
+        raise typer.Exit(FINDINGS)
+
+
+def _cost(
+    looked: _Fleet, each: _Member, loaded: LoadedEnvironment, heads: Path | None, *, trusted: bool
+) -> Cost | NoCost:
+    from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet.sums import NoCost  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.figures.cost import cost as counted  # noqa: PLC0415 - as above
+    from hyperpod_cdk.templates.assembly import EMPTY  # noqa: PLC0415 - as above
+
+    said: list[str] = []
+    try:
+        with (
+            heard(said.append),
+            assembly_errors(),
+            synthesized(
+                looked.root, each.asked, base=None, head=_head(heads, each.name), limits=limits_of(trusted=trusted)
+            ) as (_, new),
+        ):
+            return counted(EMPTY, new.assembly, prices=of_project(looked.root), head_environment=loaded)
+    except typer.Exit:
+        return NoCost(" ".join(said) or "its app failed")
+    except PricesError as error:
+        usage(str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Member:
+    """One environment that was asked for: its file, or why there is none."""
+
+    name: str
+    asked: str
+    wave: str = ""
+    checked: Checked | None = None
+    loaded: LoadedEnvironment | None = None
+    problem: str = ""
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        return () if self.checked is None else self.checked.findings
+
+    @property
+    def beyond(self) -> tuple[Finding, ...]:
+        """What of its findings is not of the file alone."""
+        alone = self.loaded.warnings if self.loaded else ()
+        return tuple(each for each in self.errors if each not in alone)
+
+    def look(
+        self,
+        *,
+        passed: bool | None,
+        summary: str,
+        verdict: str,
+        exit_code: int | None = None,
+        **more: object,
+    ) -> Look:
+        """Give what a verb says of it; the exit code follows from ``passed`` where nobody states one."""
+        from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
+
+        stated = self.loaded.environment if self.loaded else None
+        return Look.model_validate(
+            {
+                "environment": self.name,
+                "file": self.checked.file if self.checked else "",
+                "account": stated.account if stated else "",
+                "region": stated.region if stated else "",
+                "wave": self.wave,
+                "passed": passed,
+                "exit_code": (FINDINGS if passed is False else 0) if exit_code is None else exit_code,
+                "summary": summary,
+                "verdict": verdict,
+                **more,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Fleet:
+    """What was asked for: members in their order, and what is wrong with fleet.yaml."""
+
+    root: Path
+    members: tuple[_Member, ...]
+    findings: tuple[Finding, ...] = ()
+    fleet: Fleet | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether something that was asked for is not there."""
+        return any(each.problem for each in self.members)
+
+    @classmethod
+    def of(cls, project: Path | None, names: Sequence[str] | None) -> _Fleet:
+        """Read what is asked for; exits 2 where nothing is there at all."""
+        from hyperpod_cdk.config import UsageError, environment_files, environment_names  # noqa: PLC0415 - as above
+        from hyperpod_cdk.config.documents import DocumentError  # noqa: PLC0415 - as above
+        from hyperpod_cdk.config.fleet import fleet_of  # noqa: PLC0415 - as above
+
+        root = root_of(project)
+        there = environment_names(root)
+        fleet = None
+        findings: tuple[Finding, ...] = ()
+        try:
+            fleet = fleet_of(root, there)
+        except DocumentError as error:
+            findings = error.findings
+        found: list[Path | _Member] = []
+        for name in names or ():
+            try:
+                found += files_of(name, root)
+            except UsageError as error:
+                found.append(_Member(name=name, asked=name, problem=str(error)))
+        if not names:
+            by_name = {file.stem: file for file in environment_files(root)}
+            order = fleet.environments if fleet else tuple(by_name)
+            found += [by_name[name] for name in order]
+            if not found:
+                usage(f"no environment in {root / 'environments'}; make one with 'hyperpod-cdk init'")
+        files = list(dict.fromkeys(each for each in found if isinstance(each, Path)))
+        judged, loaded = checked(files, root)
+        by_file = {each.file: each for each in loaded}
+        members = dict(zip(files, judged, strict=True))
+        rows: list[_Member] = []
+        for each in dict.fromkeys(found):
+            if isinstance(each, _Member):
+                rows.append(each)
+                continue
+            file = members[each]
+            of = by_file.get(file.file)
+            name = of.environment.name if of else each.stem
+            wave = fleet.wave_of(each.stem) if fleet else ""
+            rows.append(_Member(name=name, asked=str(each), wave=wave, checked=file, loaded=of))
+        return cls(root=root, members=tuple(rows), findings=tuple(findings), fleet=fleet)
+
+
+def _validated(each: _Member) -> Look:
+    from hyperpod_cdk.findings import Severity  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet.model import told  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.nouns import count  # noqa: PLC0415 - as above
+
+    if each.checked is None:
+        return _nowhere(each)
+    numbers = {severity: sum(found.severity is severity for found in each.errors) for severity in Severity}
+    summary = ", ".join(count(number, severity.value) for severity, number in numbers.items() if number)
+    return each.look(
+        passed=each.checked.passed,
+        summary=summary,
+        verdict="the file is refused." if not each.checked.passed else "the file is right.",
+        findings=tuple(told(found) for found in each.errors),
+    )
+
+
+def _nowhere(each: _Member) -> Look:
+    return each.look(passed=None, summary="not there", verdict=each.problem, exit_code=USAGE)
+
+
+def _one(each: _Member, ask: Callable[[_Member, LoadedEnvironment], Look]) -> Look:
+    """Look at one environment; whatever keeps the verb from its work is told of this one."""
+    from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
+
+    if each.checked is None:
+        return _nowhere(each)
+    if each.loaded is None:
+        return _validated(each)
+    said: list[str] = []
+    try:
+        with heard(said.append):
+            return ask(each, each.loaded)
+    except typer.Exit:
+        why = " ".join(said) or "it failed"
+    except NotAnswered as missing:
+        why = missing.sentence
+    except OSError as error:
+        why = str(error)
+    return each.look(passed=None, summary="not looked at", verdict=why, exit_code=USAGE)
+
+
+def _side_by_side(looked: _Fleet, ask: Callable[[_Member, LoadedEnvironment], Look]) -> list[Look]:
+    from hyperpod_cdk.checks.side_by_side import together  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet.model import Look  # noqa: PLC0415 - as above
+
+    answers = together(lambda each: _one(each, ask), looked.members)
+    return [each for each in answers if isinstance(each, Look)]
+
+
+def _check_heads(heads: Path | None) -> None:
+    if heads is not None and not heads.is_dir():
+        usage(f"--heads: no folder {heads}; want one with a cloud assembly for each environment, by its name")
+
+
+def _head(heads: Path | None, name: str) -> str | None:
+    if heads is None:
+        return None
+    if not (heads / name).is_dir():
+        usage(f"--heads: {heads} has no cloud assembly {name}")
+    return str(heads / name)
+
+
+def _finish(
+    looked: _Fleet,
+    verb: Verb,
+    rows: Sequence[Look],
+    output: Format,
+    *,
+    strict: bool = False,
+    files: Iterable[Path] = (),
+) -> None:
+    """Print the report of all and exit with the worst."""
+    from hyperpod_cdk.fleet import pages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.fleet import report as reports  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above
+
+    report = reports.report(verb, rows, looked.findings, strict=strict)
+    for file in files:
+        with os_errors(file):
+            write_atomically(file, pages.markdown(report) if file.suffix == ".md" else as_json(report))
+        print(f"wrote {file}", file=sys.stderr)
+    typer.echo(as_json(report) if output is Format.JSON else pages.text(report), nl=False)
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)

@@ -1,0 +1,150 @@
+"""Looks at several environments, and their sums, as data: what ``--format json`` writes. Schemas are published."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hyperpod_cdk.findings import Finding, Severity
+from hyperpod_cdk.living.model import Drift, Status, Unread
+from hyperpod_cdk.review.model import Cost, Model, Reason
+
+Verb = Literal["validate", "preflight", "review", "status", "drift"]
+
+
+class Told(Model):
+    """Something that is wrong or doubtful, as every verb says it."""
+
+    severity: Literal["error", "warning"]
+    message: str
+    path: str
+    """The place in the file; empty where it is about all of it."""
+    file: str
+    line: int | None
+    rule: str
+
+
+def told(finding: Finding) -> Told:
+    """Give a finding as data."""
+    return Told(
+        severity="error" if finding.severity is Severity.ERROR else "warning",
+        message=finding.message,
+        path=finding.path,
+        file=finding.file,
+        line=finding.line,
+        rule=finding.rule,
+    )
+
+
+class Look(Model):
+    """What a verb says of one environment."""
+
+    environment: str
+    file: str = ""
+    account: str = ""
+    region: str = ""
+    wave: str = ""
+    """Its wave by fleet.yaml; empty without that file."""
+    passed: bool | None
+    """As the verb alone says it: false where something is wrong, null where something could not be looked at."""
+    exit_code: Literal[0, 1, 2]
+    """As of the verb alone; 2 where nothing of it could be looked at."""
+    summary: str
+    """What stands in the table."""
+    verdict: str
+    """One sentence."""
+    findings: tuple[Told, ...] = ()
+    skipped: tuple[Unread, ...] = ()
+    approval: str = ""
+    """Of ``review``: who has to look at what."""
+    needs_approval: tuple[Reason, ...] = ()
+    cost: Cost | None = None
+    """Of ``review``."""
+    status: Status | None = None
+    drift: Drift | None = None
+
+
+class FleetReport(Model):
+    """What a verb says of several environments. None of them hides another."""
+
+    verb: Verb
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where one is wrong, null where one could not be looked at in full."""
+    exit_code: Literal[0, 1, 2]
+    """The worst."""
+    environments: tuple[Look, ...]
+    findings: tuple[Told, ...] = ()
+    """Of fleet.yaml; what it says counts for nothing then."""
+
+
+class Share(Model):
+    """What one environment takes of something; null where that is not known."""
+
+    environment: str
+    amount: float | None
+
+
+class QuotaSum(Model):
+    """One quota of one account and region, and what all environments there need of it together.
+
+    What others in the account take is not in it: 'quotas show' and preflight count that, live.
+    """
+
+    account: str
+    region: str
+    service: str
+    name: str
+    unit: str
+    needed: float
+    shares: tuple[Share, ...]
+    allowed: float
+    """The lowest value that is recorded beside one of the files, else AWS's default."""
+    source: Literal["recorded", "AWS's default"]
+    result: Literal["enough", "short", "short of the default"]
+    """What the account really has may be more than AWS's default."""
+
+
+class PlanSum(Model):
+    """One training plan, and the instances that all environments book of it."""
+
+    account: str
+    region: str
+    plan: str
+    arn: str
+    booked: int
+    shares: tuple[Share, ...]
+    seats: int | None
+    """How many instances it has; null where no record tells."""
+    fee: float | None
+    """Its upfront fee in US dollars, paid once for all; null where no record tells."""
+    result: Literal["enough", "short", "unknown"]
+
+
+class CostSum(Model):
+    """What all environments of one account and region cost a month, beside the fees of their plans."""
+
+    account: str
+    region: str
+    monthly: float | None
+    """US dollars, as far as prices are known; null where nothing is known."""
+    is_lower_bound: bool
+    shares: tuple[Share, ...]
+    unknown: tuple[str, ...]
+    """What has no known price, or one by use."""
+    prices_as_of: str
+
+
+class Sums(Model):
+    """What the environments of each account and region take together."""
+
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where something does not suffice for all, null where something is not known."""
+    quotas: tuple[QuotaSum, ...]
+    plans: tuple[PlanSum, ...]
+    costs: tuple[CostSum, ...]
+    findings: tuple[Told, ...] = ()
+    """Of files that are refused: what they take is in no sum."""
+    skipped: tuple[Unread, ...] = ()

@@ -1,0 +1,150 @@
+"""Looks at several environments, and their sums, as text, Markdown and JSON Schemas."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, Told
+from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.review.pages.markdown import prose
+from hyperpod_cdk.review.pages.wording import visible
+
+_WIDTH: Final = 80
+_RESULTS: Final = {0: "ok", 1: "failed", 2: "not looked at"}
+
+
+def result_of(look: Look) -> str:
+    """Give the word of one environment's result: what could not be looked at in full is no ``ok``."""
+    return "skipped" if look.exit_code == 0 and look.passed is None else _RESULTS[look.exit_code]
+
+
+def text(found: FleetReport) -> str:
+    """Give a row for each environment, and below it what is behind each that is not well; at 80 columns."""
+    rows: list[tuple[str, ...]] = [("environment", "wave", "account", "region", "result", "")]
+    rows += [
+        (each.environment, each.wave, each.account, each.region, result_of(each), each.summary)
+        for each in found.environments
+    ]
+    # a column in which nothing stands is none
+    kept = [index for index, column in enumerate(zip(*rows, strict=True)) if any(column[1:])]
+    lines = list(_columns([tuple(row[index] for index in kept) for row in rows]))
+    for each in found.environments:
+        told = list(_behind(each, found.verb))
+        lines += ["", *told] if told else []
+    lines += ["", *(_line(each) for each in found.findings)] if found.findings else []
+    lines += ["", *_wrapped(found.verdict)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _behind(look: Look, verb: str) -> Iterator[str]:
+    if look.exit_code or look.passed is None or verb == "review":
+        yield from _wrapped(f"{look.environment}: {look.verdict}")
+    if look.approval:
+        yield from _wrapped(look.approval, indent="  ", hanging="    ")
+    for each in look.findings:
+        # in one piece, as every verb writes them: what is searched for is found
+        yield f"  {_line(each)}"
+    for unread in look.skipped:
+        said = f'; AWS says: "{unread.aws_said}"' if unread.aws_said else ""
+        yield from _wrapped(f"skipped {unread.what}: {unread.reason}{said}", indent="  ", hanging="    ")
+
+
+def _line(each: Told) -> str:
+    place = f"{each.file}:{each.line}" if each.file and each.line else each.file
+    where = " ".join(part for part in (place, each.path) if part)
+    return f"{each.severity} {where}: {each.message}" if where else f"{each.severity} {each.message}"
+
+
+def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
+    # what is copied stays in one piece
+    return textwrap.wrap(
+        line, _WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _cell(text: str) -> str:
+    return prose(text, in_table=True)
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(each.ljust(width) for each, width in zip(row, widths, strict=True)).rstrip()
+
+
+def markdown(found: FleetReport) -> str:
+    """Give the table for a pull request, the environments that need approval or are wrong named below it."""
+    lines = [
+        f"## {_cell(found.verdict)}",
+        "",
+        "| environment | wave | account | region | result | approval |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {' | '.join(_cell(value) for value in row)} |"
+        for row in (
+            (look.environment, look.wave, look.account, look.region, result_of(look), look.approval)
+            for look in found.environments
+        )
+    ]
+    lines += ["", *(f"- {_cell(_line(each))}" for each in found.findings)] if found.findings else []
+    for look in found.environments:
+        lines += ["", f"### {_cell(look.environment)}", "", _cell(look.verdict), ""]
+        lines += [f"- {_cell(f'{each.resource}: {each.sentence}')}" for each in look.needs_approval]
+        lines += [f"- {_cell(_line(each))}" for each in look.findings]
+        lines += [f"- skipped {_cell(f'{each.what}: {each.reason}')}" for each in look.skipped]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def sums_text(found: Sums) -> str:
+    """Give the sums by account and region; what was not looked at is the caller's to add."""
+    lines = list(_wrapped(found.verdict))
+    lines += [f"  {_line(each)}" for each in found.findings]
+    places = dict.fromkeys(
+        [
+            *((each.account, each.region) for each in found.costs),
+            *((each.account, each.region) for each in found.plans),
+            *((each.account, each.region) for each in found.quotas),
+        ]
+    )
+    for account, region in places:
+        lines += ["", f"account {account}, {region}"]
+        for cost in (each for each in found.costs if (each.account, each.region) == (account, region)):
+            least = "at least " if cost.is_lower_bound else ""
+            amount = "unknown" if cost.monthly is None else f"{least}${cost.monthly:,.2f} a month"
+            lines += _wrapped(f"cost: {amount} ({_shares(cost.shares, money=True)})", indent="  ", hanging="    ")
+            lines += [
+                line
+                for what in cost.unknown
+                for line in _wrapped(f"not in it: {what}", indent="    ", hanging="      ")
+            ]
+        for plan in (each for each in found.plans if (each.account, each.region) == (account, region)):
+            of = "an unknown number of" if plan.seats is None else str(plan.seats)
+            fee = "fee unknown" if plan.fee is None else f"fee ${plan.fee:,.2f}, once for all"
+            said = f"plan {plan.plan}: {plan.booked} of {of} instances, {plan.result}; {fee} ({_shares(plan.shares)})"
+            lines += _wrapped(said, indent="  ", hanging="    ")
+        for quota in (each for each in found.quotas if (each.account, each.region) == (account, region)):
+            said = f"{quota.name}: {quota.needed:g} of {quota.allowed:g} ({quota.source}), {quota.result}"
+            lines += _wrapped(f"{said} ({_shares(quota.shares)})", indent="  ", hanging="    ")
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _shares(shares: Sequence[Share], *, money: bool = False) -> str:
+    def shown(amount: float | None) -> str:
+        if amount is None:
+            return "unknown"
+        return f"${amount:,.2f}" if money else f"{amount:g}"
+
+    return ", ".join(f"{each.environment} {shown(each.amount)}" for each in shares)
+
+
+def report_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what every look of ``fleet`` writes with --format json."""
+    return as_text(schema_of_report(FleetReport, title="hyperpod-cdk fleet"))
+
+
+def sums_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``fleet sums --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(Sums, title="hyperpod-cdk fleet sums"))

@@ -1,0 +1,285 @@
+"""``fleet`` as users run it: one table, the worst exit code, and no environment that hides another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import chdir
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from typer.testing import CliRunner, Result
+
+from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import Access
+from hyperpod_cdk.checks.answers import AwsAccessError
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.fleet.pages import report_schema_text, sums_schema_text
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from tests.cli.test_plan import write_assembly
+from tests.living.account import Account
+from tests.support.callers import with_callers
+from tests.support.scripted_aws import WHO, Fails, ScriptedSession
+
+WAVES = """\
+waves:
+  - { name: staging, environments: [staging], soak_minutes: 60 }
+  - { name: prod, environments: [prod], approval: true }
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, project: Path) -> Path:
+    """A project of two environments, staging and prod, that differ by name and blocks."""
+    (tmp_path / "environments").mkdir()
+    text = with_callers((project / "examples" / "two-teams.yaml").read_text(encoding="utf-8"))
+    for name, block in (("staging", "10.200.0.0/16"), ("prod", "10.201.0.0/16")):
+        own = text.replace("two-teams", name).replace("network:\n", f"network:\n  vpc_cidr: {block}\n", 1)
+        for old, new in (("10.1.0.0", "10.11.0.0"), ("10.2.0.0", "10.12.0.0")) if name == "prod" else ():
+            own = own.replace(old, new)
+        (tmp_path / "environments" / f"{name}.yaml").write_text(own, encoding="utf-8")
+    return tmp_path
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(fleet: Path) -> Run:
+    def run_command(*arguments: object, obj: object = None) -> Result:
+        with chdir(fleet):
+            words = ["fleet", *(str(each) for each in arguments)]
+            return CliRunner().invoke(cli.app, words, prog_name="hyperpod-cdk", obj=obj, catch_exceptions=False)
+
+    return run_command
+
+
+def rows(done: Result) -> list[list[str]]:
+    return [line.split("  ") for line in done.stdout.split("\n\n")[0].splitlines()]
+
+
+def cells(done: Result) -> list[list[str]]:
+    return [[cell.strip() for cell in row if cell.strip()] for row in rows(done)]
+
+
+def test_every_environment_stands_in_the_order_of_the_waves(run: Run, fleet: Path) -> None:
+    done = run("validate")
+    assert done.exit_code == 0, done.output
+    assert [row[0] for row in cells(done)] == ["environment", "prod", "staging"]
+    (fleet / "fleet.yaml").write_text(WAVES, encoding="utf-8")
+    done = run("validate")
+    assert [row[:2] for row in cells(done)] == [["environment", "wave"], ["staging", "staging"], ["prod", "prod"]]
+
+
+def test_one_that_is_refused_and_one_that_is_not_there_hide_nobody(run: Run, fleet: Path) -> None:
+    file = fleet / "environments" / "staging.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("region:", "regoin:"), encoding="utf-8")
+    done = run("validate", "staging", "prd", "prod")
+    assert done.exit_code == 2
+    assert [(row[0], row[-2]) for row in cells(done)[1:2]] == [("staging", "failed")]
+    assert " regoin: is no key that is known here; did you mean region?" in done.stdout
+    assert 'prd: no environment "prd" in environments; did you mean prod?' in done.stdout.replace("\n  ", " ")
+    assert done.stdout.endswith("\n3 environments: 1 failed, 1 not looked at, 1 ok.\n")
+    assert run("validate", "staging", "prod").exit_code == 1
+    assert run("validate", "prod").exit_code == 0
+
+
+def test_a_wrong_fleet_file_is_told_beside_all(run: Run, fleet: Path) -> None:
+    (fleet / "fleet.yaml").write_text(WAVES.replace("[prod]", "[prd]"), encoding="utf-8")
+    done = run("validate")
+    assert done.exit_code == 1
+    assert (
+        "error fleet.yaml:3 waves[1].environments[0]: must be an environment of environments/, got prd; did you mean"
+        " prod?\n"
+    ) in done.stdout
+    assert done.stdout.endswith("\n2 environments: 2 ok.\n")
+
+
+def test_what_suffices_for_each_and_not_for_both_is_told(run: Run) -> None:
+    found = json.loads(run("validate", "--format", "json").stdout)
+    rules = {each["rule"] for row in found["environments"] for each in row["findings"]}
+    assert "quotas_suffice_for_all_environments" in rules
+
+
+def test_json_follows_its_schema(run: Run) -> None:
+    for verb in (("validate",), ("preflight", "--offline")):
+        jsonschema.validate(json.loads(run(*verb, "--format", "json").stdout), json.loads(report_schema_text()))
+    found = json.loads(run("sums", "--no-cost", "--format", "json").stdout)
+    jsonschema.validate(found, json.loads(sums_schema_text()))
+
+
+def test_preflight_without_aws_is_skipped_and_strict_says_so(run: Run) -> None:
+    done = run("preflight", "--offline")
+    assert (done.exit_code, [row[3] for row in cells(done)[1:]]) == (0, ["skipped", "skipped"])
+    assert run("preflight", "--offline", "--strict").exit_code == 1
+
+
+def test_preflight_of_no_such_check_is_a_sentence(run: Run) -> None:
+    done = run("preflight", "--only", "quota")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "quota" in done.stderr
+
+
+# --- status ---------------------------------------------------------------------------------------------------------
+
+
+def cluster(name: str, *states: str) -> dict[str, Any]:
+    return {
+        "ClusterArn": f"arn:aws:sagemaker:us-east-1:111122223333:cluster/{name:0<12}",
+        "ClusterName": name,
+        "ClusterStatus": "InService",
+        "Orchestrator": {"Eks": {"ClusterArn": f"arn:aws:eks:us-east-1:111122223333:cluster/{name}-eks"}},
+        "InstanceGroups": [
+            {
+                "InstanceGroupName": "system",
+                "InstanceType": "ml.m5.2xlarge",
+                "TargetCount": len(states),
+                "CurrentCount": len(states),
+                "Status": "InService",
+            }
+        ],
+    }
+
+
+NODES = {"prod": ("Running", "Running"), "staging": ("Running", "Failure")}
+
+
+def answering(more: dict[str, Any] | None = None) -> Access:
+    def nodes(params: Any) -> Any:
+        name = params["ClusterName"]
+        if (more or {}).get(name) is not None:
+            return (more or {})[name]
+        return {
+            "ClusterNodeSummaries": [
+                {
+                    "InstanceGroupName": "system",
+                    "InstanceId": f"i-{index:017x}",
+                    "InstanceType": "ml.m5.2xlarge",
+                    "LaunchTime": "2026-11-23T00:00:00Z",
+                    "InstanceStatus": {"Status": state},
+                }
+                for index, state in enumerate(NODES[name])
+            ]
+        }
+
+    script: dict[str, Any] = {
+        "sts:GetCallerIdentity": WHO,
+        "sagemaker:DescribeCluster": lambda params: cluster(params["ClusterName"], *NODES[params["ClusterName"]]),
+        "sagemaker:ListClusterNodes": nodes,
+        "sagemaker:ListClusterEvents": {"Events": []},
+        "fsx:DescribeFileSystems": {"FileSystems": []},
+    }
+    session = ScriptedSession(script).session()
+
+    def opening(region: str, account: str) -> Any:
+        if account == "444455556666":
+            raise AwsAccessError("the credentials are of account 111122223333, and the environment of 444455556666")
+        own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+        return LiveAws.open(region=region, account=account, own=own, session=session)
+
+    return Access(open=opening)
+
+
+def test_status_of_both(run: Run) -> None:
+    done = run("status", obj=answering())
+    assert done.exit_code == 1, done.output
+    assert cells(done) == [
+        ["environment", "account", "region", "result"],
+        ["prod", "111122223333", "us-west-2", "ok", "2 of 2 nodes run"],
+        ["staging", "111122223333", "us-west-2", "failed", "1 of 2 nodes run"],
+    ]
+    assert done.stdout.endswith(
+        "\n\nstaging: 1 of 2 nodes run; system: 1 node failing.\n\n2 environments: 1 failed, 1 ok.\n"
+    )
+
+
+def test_status_of_one_that_cannot_be_asked(run: Run, fleet: Path) -> None:
+    file = fleet / "environments" / "prod.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("111122223333", "444455556666"), encoding="utf-8")
+    done = run("status", obj=answering())
+    # what fails of the other is told all the same, and not having looked is worse
+    assert done.exit_code == 2
+    assert [row[-2:] for row in cells(done)[1:]] == [["not looked at", "not looked at"], ["failed", "1 of 2 nodes run"]]
+    found = json.loads(run("status", "--format", "json", obj=answering()).stdout)
+    jsonschema.validate(found, json.loads(report_schema_text()))
+    assert (found["passed"], found["exit_code"]) == (False, 2)
+    prod, staging = found["environments"]
+    assert (prod["passed"], prod["exit_code"], prod["status"]) == (None, 2, None)
+    assert prod["verdict"] == "the credentials are of account 111122223333, and the environment of 444455556666"
+    assert staging["status"]["groups"][0]["failing"] == 1
+
+
+@pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
+def test_status_that_is_half_read_is_no_ok(run: Run, strict: tuple[str, ...], code: int) -> None:
+    done = run("status", "prod", *strict, obj=answering({"prod": Fails("AccessDeniedException", "no", 403)}))
+    assert done.exit_code == code
+    assert cells(done)[1][-2:] == ["skipped", "? of 2 nodes run"]
+    assert "skipped nodes: no permission for sagemaker:ListClusterNodes" in done.stdout
+
+
+# --- drift and review ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def one_drifts(fleet: Path, project: Path) -> tuple[Path, Access]:
+    """An environment dev that is deployed beside prod, of which there is no assembly, and a count by hand."""
+    text = with_callers((project / "examples" / "two-teams.yaml").read_text(encoding="utf-8"))
+    (fleet / "environments" / "dev.yaml").write_text(text.replace("two-teams", "dev"), encoding="utf-8")
+    account = Account()
+    account.group("h100")["TargetCount"] = 6
+    templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+    write_assembly(fleet / "heads" / "dev", templates, {})
+    return fleet / "heads", Access(open=lambda region, of: account.aws())  # noqa: ARG005 - one account
+
+
+def test_drift_of_one_beside_one_without_an_assembly(run: Run, one_drifts: tuple[Path, Access]) -> None:
+    heads, access = one_drifts
+    done = run("drift", "prod", "dev", "--heads", heads, obj=access)
+    assert done.exit_code == 2
+    assert [row[-2:] for row in cells(done)[1:]] == [["not looked at", "not looked at"], ["failed", "1 difference"]]
+    assert "has no cloud assembly prod" in " ".join(done.stdout.split())
+    found = json.loads(run("drift", "dev", "--heads", heads, "--format", "json", obj=access).stdout)
+    jsonschema.validate(found, json.loads(report_schema_text()))
+    (row,) = found["environments"]
+    assert row["drift"]["differences"][0]["path"] == "InstanceGroups[h100].InstanceCount"
+    assert run("drift", "dev", "--heads", heads, obj=access).exit_code == 1
+
+
+def test_review_of_two_assemblies(run: Run, one_drifts: tuple[Path, Access], fleet: Path) -> None:
+    heads, _ = one_drifts
+    account = Account()
+    account.in_file()["NodeRecovery"] = "None"
+    templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+    write_assembly(fleet / "bases" / "dev", templates, {})
+    done = run("review", "dev", "prod", "--base", fleet / "bases", "--heads", heads, "--out", fleet / "fleet.md")
+    assert done.exit_code == 2
+    assert [row[0] for row in cells(done)[1:]] == ["dev", "prod"]
+    page = (fleet / "fleet.md").read_text(encoding="utf-8")
+    assert page.splitlines()[2] == "| environment | wave | account | region | result | approval |"
+    assert "### dev" in page
+    assert "has no cloud assembly prod" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("review",), "say what to compare with"),
+        (("review", "--base", "main", "--deployed"), "say what to compare with"),
+        (("review", "--deployed", "--out", "fleet.html"), "--out: the name must end with .md or .json"),
+        (("drift", "--heads", "nowhere"), "--heads: no folder nowhere"),
+    ],
+)
+def test_wrong_words_are_one_sentence(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    done = run(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(said)
+
+
+def test_a_project_without_environments(run: Run, fleet: Path) -> None:
+    for file in (fleet / "environments").iterdir():
+        file.unlink()
+    done = run("validate")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "make one with 'hyperpod-cdk init'" in done.stderr
