@@ -175,6 +175,14 @@ class Cluster(cdk.Stack):
             grafana_workspace_arn=self.grafana.arn,
             grafana_workspace_name=self.grafana.name,
         )
+        self.dashboards = hp.GrafanaDashboards(
+            self,
+            "Dashboards",
+            cluster_name="theirs",
+            grafana_workspace_arn=self.grafana.arn,
+            prometheus_workspace_arn=self.prometheus.arn,
+            prometheus_endpoint=self.prometheus.endpoint,
+        )
         self.spaces = hp.Spaces(self, "Spaces", eks_cluster_name=name, name="theirs")
         self.pools = hp.KarpenterPools(
             self, "Pools", cluster=cluster, pools=[Pool(name="burst", instance_groups=["burst"])]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from hyperpod_cdk.network.endpoints import InterfaceEndpoints
     from hyperpod_cdk.network.vpc import EfaSecurityGroup, ExistingNetwork, Network
+    from hyperpod_cdk.operators.grafana_dashboards import GrafanaDashboards
     from hyperpod_cdk.operators.inference_operator import InferenceOperator
     from hyperpod_cdk.operators.observability_addon import GrafanaWorkspace, ObservabilityAddon, PrometheusWorkspace
     from hyperpod_cdk.operators.spaces import Spaces
@@ -58,6 +59,7 @@ __all__ = [
     "ExistingControlPlane",
     "ExistingNetwork",
     "FsxCsiDriver",
+    "GrafanaDashboards",
     "GrafanaWorkspace",
     "HyperPodChart",
     "HyperPodCluster",
@@ -108,6 +110,7 @@ _HOME = {
     "ExistingControlPlane": "eks.control_plane",
     "ExistingNetwork": "network.vpc",
     "FsxCsiDriver": "storage.lustre_claims",
+    "GrafanaDashboards": "operators.grafana_dashboards",
     "GrafanaWorkspace": "operators.observability_addon",
     "HyperPodChart": "eks.dependencies",
     "HyperPodCluster": "hyperpod.cluster",

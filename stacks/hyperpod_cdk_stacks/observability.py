@@ -5,7 +5,14 @@ from __future__ import annotations
 import aws_cdk as cdk
 from constructs import Construct
 
-from hyperpod_cdk import GrafanaWorkspace, NodeEvents, Notifications, ObservabilityAddon, PrometheusWorkspace
+from hyperpod_cdk import (
+    GrafanaDashboards,
+    GrafanaWorkspace,
+    NodeEvents,
+    Notifications,
+    ObservabilityAddon,
+    PrometheusWorkspace,
+)
 from hyperpod_cdk.catalog import addons
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Notify
@@ -85,6 +92,14 @@ class ObservabilityStack(cdk.Stack):
         if grafana == CREATE:
             workspace = GrafanaWorkspace(self, "Grafana", name=f"{name}-hyperpod")
             grafana, grafana_name = workspace.arn, workspace.name
+            GrafanaDashboards(
+                self,
+                "Dashboard",
+                cluster_name=environment.hyperpod_cluster_name,
+                grafana_workspace_arn=grafana,
+                prometheus_workspace_arn=prometheus,
+                prometheus_endpoint=endpoint,
+            )
             cdk.CfnOutput(self, "Dashboards", description="Grafana, by IAM Identity Center", value=workspace.url)
         ObservabilityAddon(
             self,

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -18,6 +19,7 @@ from hyperpod_cdk.handlers.answering import Answer, AnswerNotSentError, Turn, se
 from hyperpod_cdk.handlers.autoscaling import index as autoscaling
 from hyperpod_cdk.handlers.deletion_protection import index as deletion_protection
 from hyperpod_cdk.handlers.governance import index as governance
+from hyperpod_cdk.handlers.grafana import index as grafana
 from hyperpod_cdk.handlers.log_settings import index as log_settings
 from hyperpod_cdk.handlers.node_wait import index as node_wait
 from hyperpod_cdk.handlers.quota_gate import index as quota_gate
@@ -108,6 +110,13 @@ LOGS: dict[str, list[Any]] = {
         "tag_resource",
         "untag_resource",
     )
+}
+GRAFANA: dict[str, list[Any]] = {
+    "describe_workspace": [{"workspace": {"endpoint": "g-0123456789.grafana-workspace.us-east-1.amazonaws.com"}}],
+    "list_workspace_service_accounts": [{"serviceAccounts": []}],
+    "create_workspace_service_account": [{"id": "sa-1"}],
+    "create_workspace_service_account_token": [{"serviceAccountToken": {"key": "secret"}}],
+    "delete_workspace_service_account": [{}],
 }
 TAGS = {"Tags": {"team": "ml"}}
 GROUP = {"LogGroupName": "/aws/eks/prod-eks/cluster", "RetentionInDays": "90"}
@@ -208,6 +217,16 @@ SCENARIOS = [
         before=GROUP | {"KmsKeyArn": KEY} | TAGS,
     ),
     Scenario("no settings", log_settings.handle, "Delete", GROUP, {}),
+    Scenario(
+        "dashboards",
+        partial(grafana.handle, ask=lambda *_: (200, b"{}")),
+        "Create",
+        {"WorkspaceId": "g-0123456789", "ClusterName": "prod", "PrometheusUrl": "https://aps", "Region": "us-east-1"},
+        GRAFANA,
+        # the token ends by itself
+        goes_on=frozenset({"delete_workspace_service_account"}),
+    ),
+    Scenario("no dashboards", grafana.handle, "Delete", {"WorkspaceId": "g-0123456789"}, {}),
     # what happened before helps to judge failures; nodes that run are told by the rest
     Scenario("nodes", node_wait.handle, "Create", WAIT, NODES, goes_on=frozenset({"list_cluster_events"})),
     Scenario(

@@ -88,11 +88,10 @@ def workspace_home_problem(arn: str, *, partition: str, account: str, otherwise:
     )
 
 
-def workspace_region_problem(arn: str, *, region: str, otherwise: str) -> str | None:
-    """Say that the collector's metrics would go to a workspace of another region, for which it does not sign."""
+def workspace_region_problem(
+    arn: str, *, region: str, otherwise: str, why: str = "for whose endpoint the collector signs"
+) -> str | None:
+    """Say that a workspace stands in another region, where what is made here does not reach it."""
     if arn.split(":")[3] == region:
         return None
-    return (
-        f"must be a workspace in {region}, for whose endpoint the collector signs, got {arn}; name one of the region,"
-        f" or {otherwise}"
-    )
+    return f"must be a workspace in {region}, {why}, got {arn}; name one of the region, or {otherwise}"

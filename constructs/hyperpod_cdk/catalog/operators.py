@@ -28,6 +28,9 @@ SPACES_ROLE_PREFIX: str = _DATA["spaces"]["managed_instance_role_prefix"]
 GRAFANA_POLICIES: tuple[str, ...] = tuple(_DATA["grafana"]["managed_policies"])
 """AWS managed policies with which a Grafana workspace reads Prometheus and CloudWatch."""
 
+DASHBOARD_ACTIONS: tuple[str, ...] = tuple(_DATA["grafana"]["dashboard_actions"])
+"""What a function may do with a workspace to ask its HTTP API, whose tokens service accounts have."""
+
 SCRAPE_INTERVAL_SECONDS: int = _DATA["metrics"]["scrape_interval_seconds"]
 """How often AWS's samples collect a category of metrics."""
 

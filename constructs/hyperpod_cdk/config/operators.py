@@ -117,8 +117,8 @@ class Observability(Section):
         default=None,
         description=(
             "Where dashboards are: create, or the ARN of an Amazon Managed Grafana workspace. To create one, IAM"
-            " Identity Center must be enabled, through which its users sign in; it begins empty (add the Prometheus"
-            " workspace as a data source, then dashboards) and is kept when the stack goes. Default: none."
+            " Identity Center must be enabled, through which its users sign in; it gets data sources and dashboards,"
+            " and is kept when the stack goes. Default: none."
         ),
         examples=[CREATE, operators.GRAFANA_WORKSPACE_ARN.example],
     )

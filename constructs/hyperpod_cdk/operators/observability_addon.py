@@ -38,8 +38,7 @@ class GrafanaWorkspace(Construct):
     """An Amazon Managed Grafana workspace with a role that reads Prometheus and CloudWatch; both are kept.
 
     Users sign in through IAM Identity Center, which has to be enabled in the organization or account, and are admitted
-    in the console. It begins empty: ``data_sources`` are what its role may read, and whoever administers it adds the
-    workspace of Prometheus and the dashboards, such as those of AWS's aws/sagemaker-hyperpod-cluster-setup.
+    in the console. It begins empty; ``GrafanaDashboards`` puts data sources and dashboards into it.
 
     ``name`` is 1 to 255 letters, digits, ``-``, ``.``, ``_`` and ``~``.
 
@@ -133,14 +132,11 @@ class ObservabilityAddon(Construct):
         addon_version: str | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus_workspace_arn)
-        if grafana_workspace_arn is not None:
-            _check_arn(operators.GRAFANA_WORKSPACE_ARN, "grafana_workspace_arn", grafana_workspace_arn)
-        _check_home(self, prometheus_workspace_arn, grafana_workspace_arn)
+        check_workspaces(self, prometheus_workspace_arn, grafana_workspace_arn)
         configuration: dict[str, Any] = {
             "ampWorkspace": {
                 "arn": prometheus_workspace_arn,
-                "prometheusEndpoint": prometheus_endpoint or _endpoint(prometheus_workspace_arn),
+                "prometheusEndpoint": prometheus_endpoint or workspace_endpoint(prometheus_workspace_arn),
             },
             "logging": {"enabled": logs},
         }
@@ -173,6 +169,17 @@ class ObservabilityAddon(Construct):
         self.addon: eks.CfnAddon = addon.addon
 
 
+def check_workspaces(scope: Construct, prometheus: str, grafana: str | None, *, is_grafana_here: bool = False) -> None:
+    """Raise ValueError for what is no workspace's ARN, or of another account, partition or region than the stack's.
+
+    Grafana's may stand in another region, unless ``is_grafana_here``.
+    """
+    _check_arn(operators.PROMETHEUS_WORKSPACE_ARN, "prometheus_workspace_arn", prometheus)
+    if grafana is not None:
+        _check_arn(operators.GRAFANA_WORKSPACE_ARN, "grafana_workspace_arn", grafana)
+    _check_home(scope, prometheus, grafana, is_grafana_here=is_grafana_here)
+
+
 def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
     if cdk.Token.is_unresolved(arn):
         return
@@ -181,7 +188,8 @@ def _check_arn(pattern: Pattern, argument: str, arn: str) -> None:
         raise ValueError(f"{argument}: {problem}")
 
 
-def _endpoint(workspace_arn: str) -> str:
+def workspace_endpoint(workspace_arn: str) -> str:
+    """Give the address of a workspace of Prometheus, without what each API adds to it."""
     if cdk.Token.is_unresolved(workspace_arn):
         region = cdk.Fn.select(3, cdk.Fn.split(":", workspace_arn))
         return _address(region, cdk.Fn.select(1, cdk.Fn.split("/", workspace_arn)))
@@ -205,7 +213,7 @@ def _levels(metrics: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _check_home(scope: Construct, prometheus: str, grafana: str | None) -> None:
+def _check_home(scope: Construct, prometheus: str, grafana: str | None, *, is_grafana_here: bool) -> None:
     stack = cdk.Stack.of(scope)
     partition = None if is_token(stack.region) else regions.partition_of(stack.region)
     for key, arn in (("prometheus_workspace_arn", prometheus), ("grafana_workspace_arn", grafana)):
@@ -215,5 +223,9 @@ def _check_home(scope: Construct, prometheus: str, grafana: str | None) -> None:
         problem = arns.workspace_home_problem(arn, partition=partition, account=stack.account, otherwise=otherwise)
         if problem is None and arn == prometheus:
             problem = arns.workspace_region_problem(arn, region=stack.region, otherwise=otherwise)
+        elif problem is None and is_grafana_here:
+            problem = arns.workspace_region_problem(
+                arn, region=stack.region, otherwise=otherwise, why="which the function asks"
+            )
         if problem:
             raise ValueError(f"{key}: {problem}")

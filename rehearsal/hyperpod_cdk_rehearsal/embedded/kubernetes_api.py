@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import base64
-import ipaddress
 import json
-import ssl
-import tempfile
 import threading
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from hyperpod_cdk_rehearsal.embedded import loopback_tls
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.stores import EksCluster, eks_clusters
@@ -33,8 +29,6 @@ ADDON_DAEMON_SETS = {"vpc-cni": ("aws-node", "amazon-k8s-cni"), "kube-proxy": ("
 
 REGISTRY = "602401143452.dkr.ecr"
 """Where EKS keeps its images in most regions."""
-
-DAYS_VALID = 2
 
 
 @dataclass
@@ -106,16 +100,7 @@ class KubernetesApi:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
                 """Say nothing: the standard error is the log of the embedded AWS."""
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            # the standard library reads a key from a file only
-            file.write("".join(_certificate()))
-            file.flush()
-            tls.load_cert_chain(Path(file.name))
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, name="kubernetes-api", daemon=True).start()
-        return server
+        return loopback_tls.serve(Handler, name="kubernetes-api")
 
 
 @dataclass
@@ -131,7 +116,7 @@ def reachable(context: Context, view: dict[str, Any]) -> dict[str, Any]:
     running = context.state.store(_Running)
     with running.lock:
         running.api = running.api or KubernetesApi(context)
-        authority = base64.b64encode(_certificate()[0].encode()).decode()
+        authority = base64.b64encode(loopback_tls.certificate()[0].encode()).decode()
         return {"endpoint": f"{running.api.address}/{view['name']}", "certificateAuthority": {"data": authority}}
 
 
@@ -164,32 +149,3 @@ def _daemon_set(name: str, image: str, region: str, version: str) -> dict[str, A
         "metadata": {"name": name, "namespace": "kube-system"},
         "spec": {"template": {"spec": {"containers": containers}}},
     }
-
-
-@cache
-def _certificate() -> tuple[str, str]:
-    """Make a certificate for loopback that signs itself, and its key; both as PEM."""
-    # comes with moto; only an account with an API server needs it
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "kubernetes")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=DAYS_VALID))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return certificate.public_bytes(serialization.Encoding.PEM).decode(), secret.decode()

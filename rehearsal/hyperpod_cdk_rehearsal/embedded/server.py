@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.exceptions import ClientError
 from werkzeug.datastructures import Headers, MultiDict
 
-from hyperpod_cdk_rehearsal.embedded import inspection, kubernetes_api, moto_edge, moto_pages
+from hyperpod_cdk_rehearsal.embedded import grafana_api, inspection, kubernetes_api, moto_edge, moto_pages
 from hyperpod_cdk_rehearsal.embedded.account import AccountFileError, account_of, amend
 from hyperpod_cdk_rehearsal.embedded.cloudformation import deployer
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
@@ -149,6 +149,7 @@ class EmbeddedAws:
         with self._lock:
             for context in self._contexts.values():
                 kubernetes_api.stop(context)
+                grafana_api.stop(context)
             self._contexts.clear()
             self._account_file, self.region, self._latency_ms = account_file, region, latency_ms
             self._clock = Clock(self._clock.scale, begins)

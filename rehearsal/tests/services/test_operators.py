@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import ssl
 from typing import Any
 
 import pytest
 
 from hyperpod_cdk.catalog import addons, operators
+from hyperpod_cdk_rehearsal.embedded import loopback_tls
 
 POD_TRUST = ["sts:AssumeRole", "sts:TagSession"]
 NEEDED = ("cert-manager", "metrics-server", "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver")
@@ -151,6 +154,66 @@ class TestGrafana:
             "ResourceNotFoundException",
             f"Workspace {workspace_id} not found.",
         )
+
+    def test_service_accounts_and_what_their_tokens_may_do(self, world: Any, refusal: Any) -> None:
+        grafana = world.client("grafana")
+        asked = {"accountAccessType": "CURRENT_ACCOUNT", "permissionType": "SERVICE_MANAGED"}
+        made = grafana.create_workspace(**asked, authenticationProviders=["AWS_SSO"])["workspace"]
+        here = {"workspaceId": made["id"]}
+        code, message = refusal(grafana.create_workspace_service_account, **here, name="us", grafanaRole="ADMIN")
+        assert (code, message) == ("ConflictException", f"Workspace {made['id']} is CREATING.")
+        world.settle()
+
+        def key_of(role: str) -> str:
+            account = grafana.create_workspace_service_account(**here, name=role, grafanaRole=role)["id"]
+            whose = {**here, "serviceAccountId": account}
+            token = grafana.create_workspace_service_account_token(**whose, name="t", secondsToLive=60)
+            return str(token["serviceAccountToken"]["key"])
+
+        admin, viewer = key_of("ADMIN"), key_of("VIEWER")
+        code, message = refusal(grafana.create_workspace_service_account, **here, name="ADMIN", grafanaRole="ADMIN")
+        assert (code, message) == ("ConflictException", "Service account ADMIN already exists.")
+
+        trusted = ssl.create_default_context(cadata=loopback_tls.certificate()[0])
+
+        def ask(method: str, path: str, key: str, body: Any = None) -> tuple[int, Any]:
+            host, _, folder = made["endpoint"].partition("/")
+            connection = http.client.HTTPSConnection(host, context=trusted)
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, f"/{folder}/api/{path}", body=sent, headers={"Authorization": f"Bearer {key}"})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+
+        source = {"name": "p", "uid": "p", "type": "prometheus", "access": "proxy", "isDefault": True}
+        saved = {"dashboard": {"uid": "d", "title": "D"}, "folderUid": "f"}
+        for method, path, key, body, status in (
+            ("GET", "datasources/uid/p", "glsa_none", None, 401),
+            ("GET", "datasources/uid/p", viewer, None, 404),
+            ("POST", "datasources", viewer, source, 403),
+            ("POST", "datasources", admin, {"name": "p"}, 400),
+            ("POST", "datasources", admin, source, 200),
+            ("POST", "datasources", admin, source, 409),
+            ("POST", "datasources", admin, source | {"name": "q"}, 409),
+            ("PUT", "datasources/uid/p", admin, source | {"url": "https://one"}, 200),
+            ("PUT", "datasources/uid/q", admin, source, 404),
+            ("GET", "datasources/uid/p", viewer, None, 200),
+            ("POST", "dashboards/db", admin, saved, 400),
+            ("POST", "folders", admin, {"uid": "f"}, 400),
+            ("POST", "folders", admin, {"uid": "f", "title": "F"}, 200),
+            ("POST", "folders", admin, {"uid": "f", "title": "F"}, 412),
+            ("GET", "folders/f", viewer, None, 200),
+            ("POST", "dashboards/db", admin, {"dashboard": {"uid": "d"}}, 400),
+            ("POST", "dashboards/db", admin, saved | {"dashboard": {"uid": "d" * 41, "title": "D"}}, 400),
+            ("POST", "dashboards/db", admin, saved, 200),
+            ("POST", "dashboards/db", admin, saved, 412),
+            ("POST", "dashboards/db", admin, saved | {"overwrite": True}, 200),
+            ("DELETE", "dashboards/uid/d", admin, None, 404),
+        ):
+            assert ask(method, path, key, body)[0] == status, (method, path, body)
+        assert ask("GET", "dashboards/uid/d", viewer)[1]["meta"] == {"folderUid": "f", "version": 2}
+        for account in grafana.list_workspace_service_accounts(**here)["serviceAccounts"]:
+            grafana.delete_workspace_service_account(**here, serviceAccountId=account["id"])
+        assert ask("GET", "datasources/uid/p", admin)[0] == 401
 
     def test_a_role_that_does_not_trust_it(self, world: Any, refusal: Any) -> None:
         role = world.role("other", "ec2.amazonaws.com")

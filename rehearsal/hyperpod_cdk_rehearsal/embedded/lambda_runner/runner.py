@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hyperpod_cdk.packaged_node import packaged_node
+from hyperpod_cdk_rehearsal.embedded import grafana_api
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.lambda_runner.code import (
     FunctionCode,
@@ -194,6 +195,9 @@ class _Identity:
         code, context = self.code, self.context
         temporary = workspace / "tmp"
         temporary.mkdir()
+        trusted = grafana_api.authority(context)
+        if trusted is not None:
+            (workspace / "authority.pem").write_text(trusted)
         path = [str(code.opt / "bin"), str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             **{name: os.environ[name] for name in HOST_VARIABLES if name in os.environ},
@@ -221,6 +225,8 @@ class _Identity:
             "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
             "AWS_LAMBDA_LOG_GROUP_NAME": self.log_group,
             "AWS_LAMBDA_LOG_STREAM_NAME": self.log_stream,
+            # what stands for AWS's own hosts has a certificate of this run
+            **({"SSL_CERT_FILE": str(workspace / "authority.pem")} if trusted is not None else {}),
             **code.environment,
             "HYPERPOD_CDK_REHEARSAL_OPT": str(code.opt),
             "HYPERPOD_CDK_REHEARSAL_SPEED": str(SPEED),

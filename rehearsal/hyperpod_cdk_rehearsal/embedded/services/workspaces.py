@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from hyperpod_cdk_rehearsal.embedded import grafana_api
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import PassToMoto, ServiceError, operation
@@ -24,11 +25,15 @@ DEFAULT_VERSION = "10.4"
 
 @dataclass
 class GrafanaRecord:
-    """One workspace; ``view`` is what DescribeWorkspace answers apart from its status."""
+    """One workspace; ``view`` is what DescribeWorkspace answers apart from its status.
+
+    ``accounts`` are its service accounts by their IDs.
+    """
 
     view: dict[str, Any]
     timeline: Timeline
     modified: datetime
+    accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass
@@ -73,7 +78,7 @@ def create_workspace(context: Context, request: dict[str, Any]) -> dict[str, Any
         "permissionType": request["permissionType"],
         "dataSources": list(request.get("workspaceDataSources") or []),
         "description": request.get("workspaceDescription") or "",
-        "endpoint": f"{workspace_id}.grafana-workspace.{context.region}.{context.url_suffix}",
+        "endpoint": f"{grafana_api.running(context).address}/{workspace_id}",
         "grafanaVersion": request.get("grafanaVersion") or DEFAULT_VERSION,
         "authentication": {"providers": list(request["authenticationProviders"])},
         "created": now,
@@ -157,6 +162,67 @@ def untag_resource(context: Context, request: dict[str, Any]) -> dict[str, Any]:
         for key in request["tagKeys"]:
             record.view["tags"].pop(key, None)
     return {}
+
+
+@operation("grafana", "CreateWorkspaceServiceAccount")
+def create_service_account(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Make a service account; its name is one of the workspace's alone."""
+    record, name = _ready(context, request["workspaceId"]), request["name"]
+    with context.state.lock:
+        if any(each["name"] == name for each in record.accounts.values()):
+            raise ServiceError("ConflictException", f"Service account {name} already exists.", 409)
+        made = {"id": uuid.uuid4().hex[:8], "name": name, "grafanaRole": request["grafanaRole"], "isDisabled": "false"}
+        record.accounts[made["id"]] = made
+    return {**{key: made[key] for key in ("id", "name", "grafanaRole")}, "workspaceId": request["workspaceId"]}
+
+
+@operation("grafana", "ListWorkspaceServiceAccounts")
+def list_service_accounts(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """The service accounts of a workspace."""
+    record = _ready(context, request["workspaceId"])
+    shown, token = page(list(record.accounts.values()), request.get("nextToken"), request.get("maxResults") or 100)
+    answer = {"serviceAccounts": shown, "workspaceId": request["workspaceId"]}
+    return {**answer, **({"nextToken": token} if token else {})}
+
+
+@operation("grafana", "CreateWorkspaceServiceAccountToken")
+def create_token(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Make a token, which the workspace's HTTP API takes until it ends."""
+    account, name = _account(context, request), request["name"]
+    content = grafana_api.content_of(context, request["workspaceId"])
+    key = f"glsa_{uuid.uuid4().hex}"
+    ends = context.clock.now() + timedelta(seconds=request["secondsToLive"])
+    content.tokens[key] = grafana_api.Token(account_id=account["id"], role=account["grafanaRole"], ends=ends)
+    made = {"id": uuid.uuid4().hex[:8], "name": name, "key": key}
+    return {"serviceAccountToken": made, "serviceAccountId": account["id"], "workspaceId": request["workspaceId"]}
+
+
+@operation("grafana", "DeleteWorkspaceServiceAccount")
+def delete_service_account(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    """Delete a service account with its tokens."""
+    account = _account(context, request)
+    record, content = _find(context, request["workspaceId"]), grafana_api.content_of(context, request["workspaceId"])
+    with context.state.lock:
+        del record.accounts[account["id"]]
+        for key in [key for key, token in content.tokens.items() if token.account_id == account["id"]]:
+            del content.tokens[key]
+    return {"serviceAccountId": account["id"], "workspaceId": request["workspaceId"]}
+
+
+def _account(context: Context, request: dict[str, Any]) -> dict[str, Any]:
+    record = _ready(context, request["workspaceId"])
+    found = record.accounts.get(request["serviceAccountId"])
+    if found is None:
+        raise ServiceError("ResourceNotFoundException", f"{request['serviceAccountId']} not found.", 404)
+    return found
+
+
+def _ready(context: Context, workspace_id: str) -> GrafanaRecord:
+    record = _find(context, workspace_id)
+    status = record.timeline.at(context.clock.now())
+    if status != "ACTIVE":
+        raise ServiceError("ConflictException", f"Workspace {workspace_id} is {status}.", 409)
+    return record
 
 
 def _find(context: Context, workspace_id: str) -> GrafanaRecord:
