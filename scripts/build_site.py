@@ -29,12 +29,17 @@ _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash", ".toml": "toml"}
 _MOST_LINES = 2_000
+_PICTURES = frozenset({".png", ".svg"})
 
 
 def main() -> int:
     """Build the site into build/site; give MkDocs' exit code, which a warning makes 1."""
     shutil.rmtree(PAGES, ignore_errors=True)
     texts = pages(ROOT)
+    for name in pictures(ROOT):
+        target = PAGES / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, target)
     for name, text in texts.items():
         target = PAGES / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +65,7 @@ def pages(root: Path) -> dict[str, str]:
         path = waiting.pop(0)
         name = path.relative_to(root).as_posix()
         page = place(path, root, own)
-        if page in texts:
+        if page in texts or path.suffix in _PICTURES:
             continue
         if name in own:
             text, found = linked(path, root, own)
@@ -75,6 +80,14 @@ def pages(root: Path) -> dict[str, str]:
     return texts
 
 
+def pictures(root: Path) -> list[str]:
+    """Give the names of the pictures that pages show, which keep their places."""
+    shown_by = [*(root / name for name in TOP), *sorted((root / "docs").rglob("*.md"))]
+    own = {path.relative_to(root).as_posix() for path in shown_by}
+    found = {each for path in shown_by for each in linked(path, root, own)[1] if each.suffix in _PICTURES}
+    return sorted(each.relative_to(root).as_posix() for each in found)
+
+
 def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
     """Give a page with its links as the site has them, and the files that it links to."""
     text = path.read_text(encoding="utf-8")
@@ -85,6 +98,8 @@ def linked(path: Path, root: Path, own: set[str]) -> tuple[str, list[Path]]:
         if not target.exists():
             raise FileNotFoundError(f"{path.relative_to(root)}: links to {match[1]}, which is not there")
         found.append(target)
+        if target.suffix in _PICTURES:
+            return match[0]
         here = path.relative_to(root).parent
         return f"]({os.path.relpath(place(target, root, own), here)}{match[2] or ''})"
 

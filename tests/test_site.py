@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from hyperpod_cdk.cli import app
-from scripts.build_site import PAGES, TEMPLATE, TOP, api_page, pages, settings, shown
+from scripts.build_site import PAGES, TEMPLATE, TOP, api_page, pages, pictures, settings, shown
 from tests.support.assembly import PROJECT
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -39,6 +39,15 @@ def test_a_link_to_a_page_stays_and_one_to_a_file_leads_to_what_shows_it(root: P
     )
     assert made["files/examples/x.yaml.md"] == "# examples/x.yaml\n\n```yaml\n# examples/x.yaml\n```\n"
     assert made["files/examples.md"] == "# examples/\n\n- [x.yaml](examples/x.yaml.md)\n"
+
+
+def test_a_picture_is_shown_where_it_stands(root: Path) -> None:
+    (root / "docs" / "p").mkdir()
+    (root / "docs" / "p" / "a.svg").write_text("<svg/>", encoding="utf-8")
+    (root / "docs" / "new.md").write_text("![what it shows](p/a.svg) and [the file](p/a.svg)\n", encoding="utf-8")
+    assert pages(root)["docs/new.md"] == "![what it shows](p/a.svg) and [the file](p/a.svg)\n"
+    assert "docs/p/a.svg" in pictures(root)
+    assert "files/docs/p/a.svg.md" not in pages(root)
 
 
 def test_what_stands_in_a_block_of_code_is_no_link(root: Path) -> None:

@@ -201,20 +201,26 @@ def test_a_workspace_that_is_made_in_the_same_stack() -> None:
         ),
         (
             {"prometheus_workspace_arn": "ws-1"},
-            ("prometheus_workspace_arn: "
-            f"{operators.PROMETHEUS_WORKSPACE_ARN.problem('ws-1', key='prometheus_workspace_arn')}"),
+            (
+                "prometheus_workspace_arn: "
+                f"{operators.PROMETHEUS_WORKSPACE_ARN.problem('ws-1', key='prometheus_workspace_arn')}"
+            ),
         ),
         (
             {"grafana_workspace_arn": GRAFANA.replace("us-east-1", "eu-west-1")},
-            ("grafana_workspace_arn: must be a workspace in us-east-1, which the function asks, got"
-            " arn:aws:grafana:eu-west-1:111122223333:/workspaces/g-0123456789; name one of the region, or make one with"
-            " GrafanaWorkspace"),
+            (
+                "grafana_workspace_arn: must be a workspace in us-east-1, which the function asks, got"
+                " arn:aws:grafana:eu-west-1:111122223333:/workspaces/g-0123456789; name one of the region, or make one"
+                " with GrafanaWorkspace"
+            ),
         ),
         (
             {"prometheus_workspace_arn": PROMETHEUS.replace("us-east-1", "eu-west-1")},
-            ("prometheus_workspace_arn: must be a workspace in us-east-1, for whose endpoint the collector signs, got"
-            " arn:aws:aps:eu-west-1:111122223333:workspace/ws-1; name one of the region, or make one with"
-            " PrometheusWorkspace"),
+            (
+                "prometheus_workspace_arn: must be a workspace in us-east-1, for whose endpoint the collector signs,"
+                " got arn:aws:aps:eu-west-1:111122223333:workspace/ws-1; name one of the region, or make one"
+                " with PrometheusWorkspace"
+            ),
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ PROPERTIES = {
     "Dashboards": "0123",
 }
 STACK = "arn:aws:cloudformation:us-east-1:111122223333:stack/prod-observability/0a1b2c3d-guid"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 FILLED = [f"/api/dashboards/db {each.uid}" for each in dashboards.DASHBOARDS]
 
 
@@ -267,6 +269,16 @@ class TestModel:
                 query = re.sub(r'"[^"]*"', "", target.get("expr") or target["expression"])
                 for opens, closes in ("()", "{}", "[]"):
                     assert query.count(opens) == query.count(closes), query
+
+    def test_tables_say_what_they_show(self, model: dict[str, Any]) -> None:
+        for panel in model["panels"]:
+            assert bool(panel["transformations"]) == (panel["type"] == "table"), panel["title"]
+
+    def test_the_picture_in_the_documentation_is_of_today(self, model: dict[str, Any]) -> None:
+        (dashboard,) = [each for each in dashboards.DASHBOARDS if each.uid == model["uid"]]
+        picture = PICTURES / f"grafana-{dashboard.name}.svg"
+        drawn = f"<!-- {dashboards.digest(dashboard)} -->" in picture.read_text(encoding="utf-8")
+        assert drawn, f"{picture.name} shows another version; run 'python scripts/draw_dashboards.py'"
 
     def test_it_is_taken_by_the_api(self, model: dict[str, Any]) -> None:
         assert (model["id"], model["editable"], len(model["uid"]) <= 40) == (None, False, True)

@@ -97,6 +97,7 @@ def test_resolves(value: Any, expected: Any) -> None:
     "value",
     [
         {"Fn::Select": [3, {"Fn::Split": [",", {"Ref": "Unknown"}]}]},
+        {"Fn::Select": [3, {"Fn::Split": [":", {"Ref": "Unknown"}]}]},
         {"Fn::Select": [3, {"Ref": "Unknown"}]},
         {"Fn::FindInMap": ["Map", {"Ref": "Unknown"}, "Ami"]},
         {"Fn::Base64": {"Ref": "Unknown"}},

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -23,7 +23,9 @@ FOLDER_TITLE = "HyperPod"
 
 _CLUSTER = 'cluster_id="$cluster_id"'
 _GPUS = 'cluster_id="$cluster_id", Hostname=~"$node"'
-_NODES = 'cluster_id="$cluster_id", instance=~"$node.*"'
+_EFA = 'cluster_id="$cluster_id", instance=~"$node.*"'
+# node_exporter's instance is the node's address and its port, not its name
+_NODES = 'cluster_id="$cluster_id", instance=~"$address:.*"'
 _JOB = 'cluster_id="$cluster_id", job_name=~"$job"'
 _OPERATOR = 'cluster_id="$cluster_id", jobName=~"$job"'
 _ENDPOINT = 'cluster_id="$cluster_id", namespace=~"$namespace", resource_name=~"$endpoint"'
@@ -49,7 +51,10 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A panel: ``queries`` maps what a line is called to its PromQL, or to FSx's metric."""
+    """A panel: ``queries`` maps what a line is called to its PromQL, or to FSx's metric.
+
+    ``shows`` maps what a table has columns of, labels or ``Value``, to their headings.
+    """
 
     title: str
     says: str
@@ -58,6 +63,7 @@ class Panel:
     unit: str = "short"
     columns: int = 12
     most: float | None = None
+    shows: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,13 +84,16 @@ class Dashboard:
 
 
 _NODE = {"node": f"label_values(kube_node_info{{{_CLUSTER}}}, node)"}
+_ADDRESS = {"address": f'label_values(kube_node_info{{{_CLUSTER}, node=~"$node"}}, internal_ip)'}
+_FOLLOWING = frozenset(_ADDRESS)
+"""Pickers that nobody sees: their values follow from another's."""
 
 DASHBOARDS: tuple[Dashboard, ...] = (
     Dashboard(
         name="nodes",
         title="HyperPod nodes",
         says="Health, accelerators, processors, memory and disks of nodes.",
-        pickers=_NODE,
+        pickers=_NODE | _ADDRESS,
         panels=(
             Panel(
                 title="Nodes",
@@ -139,6 +148,11 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 says="Each node with what HyperPod says of it.",
                 kind="table",
                 columns=24,
+                shows={
+                    "node": "Node",
+                    "node_kubernetes_io_instance_type": "Instance type",
+                    "sagemaker_amazonaws_com_node_health_status": "Health",
+                },
                 queries={
                     "node": "group by (node, sagemaker_amazonaws_com_node_health_status,"
                     f" node_kubernetes_io_instance_type) (kubelet_node_name{{{_CLUSTER}}})"
@@ -178,6 +192,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 title="XID errors",
                 says="The last XID of each GPU that has one; NVIDIA's documentation says what each number means.",
                 kind="table",
+                shows={"Hostname": "Node", "gpu": "GPU", "Value": "XID"},
                 queries={"XID": f"DCGM_FI_DEV_XID_ERRORS{{{_GPUS}}} > 0"},
             ),
             Panel(
@@ -244,7 +259,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 says="EFA interfaces that report.",
                 kind="stat",
                 columns=8,
-                queries={"interfaces": f"count(node_amazonefa_info{{{_NODES}}})"},
+                queries={"interfaces": f"count(node_amazonefa_info{{{_EFA}}})"},
             ),
             Panel(
                 title="Sent",
@@ -252,7 +267,7 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 kind="stat",
                 unit="Bps",
                 columns=8,
-                queries={"sent": f"sum(rate(node_amazonefa_tx_bytes{{{_NODES}}}{_BLOCK}))"},
+                queries={"sent": f"sum(rate(node_amazonefa_tx_bytes{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="Dropped packets",
@@ -260,44 +275,44 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 kind="stat",
                 unit="pps",
                 columns=8,
-                queries={"dropped": f"sum(rate(node_amazonefa_rx_drops{{{_NODES}}}{_BLOCK}))"},
+                queries={"dropped": f"sum(rate(node_amazonefa_rx_drops{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="Sent by node",
                 says="Nodes of one job send alike: one that sends less holds up the others.",
                 unit="Bps",
-                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_tx_bytes{{{_NODES}}}{_BLOCK}))"},
+                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_tx_bytes{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="Received by node",
                 says="Bytes of receive operations, by node.",
                 unit="Bps",
-                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_recv_bytes{{{_NODES}}}{_BLOCK}))"},
+                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_recv_bytes{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="Packets by node",
                 says="Packets that each node sends.",
                 unit="pps",
-                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_tx_pkts{{{_NODES}}}{_BLOCK}))"},
+                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_tx_pkts{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="RDMA reads by node",
                 says="Work requests that read another node's memory.",
                 unit="ops",
-                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_rdma_read_wrs{{{_NODES}}}{_BLOCK}))"},
+                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_rdma_read_wrs{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="Dropped packets by node",
                 says="Packets that arrived and were dropped.",
                 unit="pps",
-                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_rx_drops{{{_NODES}}}{_BLOCK}))"},
+                queries={"{{instance}}": f"sum by (instance) (rate(node_amazonefa_rx_drops{{{_EFA}}}{_BLOCK}))"},
             ),
             Panel(
                 title="RDMA errors by node",
                 says="Reads that ended with an error.",
                 unit="ops",
                 queries={
-                    "{{instance}}": f"sum by (instance) (rate(node_amazonefa_rdma_read_wr_err{{{_NODES}}}{_BLOCK}))"
+                    "{{instance}}": f"sum by (instance) (rate(node_amazonefa_rdma_read_wr_err{{{_EFA}}}{_BLOCK}))"
                 },
             ),
             Panel(
@@ -305,7 +320,8 @@ DASHBOARDS: tuple[Dashboard, ...] = (
                 says="A node with fewer than its type has does not reach its peers at full speed.",
                 kind="table",
                 columns=24,
-                queries={"interfaces": f"count by (instance) (node_amazonefa_info{{{_NODES}}})"},
+                shows={"instance": "Node", "Value": "Interfaces"},
+                queries={"interfaces": f"count by (instance) (node_amazonefa_info{{{_EFA}}})"},
             ),
         ),
     ),
@@ -711,9 +727,10 @@ def models(cluster_name: str) -> list[dict[str, Any]]:
     return [_model(dashboard, cluster_name) for dashboard in DASHBOARDS]
 
 
-def digest() -> str:
-    """Give a text that changes with any dashboard."""
-    return sha256(json.dumps(models(""), sort_keys=True).encode()).hexdigest()[:16]
+def digest(*chosen: Dashboard) -> str:
+    """Give a text that changes with any dashboard, or with those that are chosen."""
+    found = [_model(each, "") for each in chosen or DASHBOARDS]
+    return sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _model(dashboard: Dashboard, cluster_name: str) -> dict[str, Any]:
@@ -777,6 +794,7 @@ def _panel(number: int, panel: Panel, source: str) -> dict[str, Any]:
         "datasource": {"type": source, "uid": source},
         "fieldConfig": {"defaults": defaults, "overrides": []},
         "options": options[panel.kind],
+        "transformations": _columns(panel.shows) if panel.shows else [],
         "targets": [
             _promql(chr(ord("A") + index), legend, query, is_now=panel.kind in {"table", "stat", "bargauge"})
             | ({"format": "table"} if panel.kind == "table" else {})
@@ -785,6 +803,14 @@ def _panel(number: int, panel: Panel, source: str) -> dict[str, Any]:
             for index, (legend, query) in enumerate(panel.queries.items())
         ],
     }
+
+
+def _columns(shows: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Show these columns of a table, in this order."""
+    chosen = {"id": "filterFieldsByName", "options": {"include": {"names": list(shows)}}}
+    order = {name: number for number, name in enumerate(shows)}
+    named = {"indexByName": order, "renameByName": dict(shows), "excludeByName": {}}
+    return [chosen, {"id": "organize", "options": named}]
 
 
 def _promql(letter: str, legend: str, query: str, *, is_now: bool) -> dict[str, Any]:
@@ -836,11 +862,13 @@ def _cluster_variables(cluster_name: str) -> list[dict[str, Any]]:
 
 
 def _variable(name: str, query: str) -> dict[str, Any]:
+    # of one that follows from another, all are those that are found, which Grafana lists
+    follows = {"hide": 2} if name in _FOLLOWING else {"allValue": ".*"}
     return _query_variable(name, query, name.capitalize()) | {
         "multi": True,
         "includeAll": True,
-        "allValue": ".*",
         "current": {"text": ["All"], "value": ["$__all"]},
+        **follows,
     }
 
 

@@ -174,7 +174,9 @@ class Resolver:
         return members[index]
 
     def _split(self, argument: Any) -> list[str]:
-        return _text(self.resolve(argument[1])).split(_text(self.resolve(argument[0])))
+        # the mark of what is not known yet holds letters of its own, at which nothing is divided
+        text = _text(self.resolve(argument[1])).replace(KNOWN_AFTER_APPLY, "\0")
+        return [part.replace("\0", KNOWN_AFTER_APPLY) for part in text.split(_text(self.resolve(argument[0])))]
 
     def _if(self, argument: Any) -> Any:
         if not isinstance(argument, list) or len(argument) != 3:
