@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from hyperpod_cdk._cli.pipelines import GITHUB, GITLAB, written
+from hyperpod_cdk.config.fleet import Fleet
 from tests.support.embedded import Embedded, embedded
-from tests.support.fake_forge import Api, Repository, Run, api
+from tests.support.fake_forge import PROJECT, Api, Repository, Run, api
 
 pytestmark = [pytest.mark.examples, pytest.mark.timeout(600)]
 
@@ -96,15 +99,15 @@ class Forge:
         assert posted in ("success", 0), run.said
         return run
 
-    def plan(self, commit: str | None = None) -> Run:
+    def plan(self, commit: str | None = None, environment: str = "prod") -> Run:
         """Review what is deployed, as the deployment begins with."""
         run = self.run(commit or self.repository.git("rev-parse", "main"))
         if self.kind == "github":
-            run.inputs = {"environment": "prod"}
+            run.inputs = {"environment": environment}
             for job in ("synthesize", "tool", "review"):
                 assert run.github("deploy-environment.yaml", job) == "success", run.said
         else:
-            run.matrix = {"ENVIRONMENT": "prod"}
+            run.matrix = {"ENVIRONMENT": environment}
             for job in ("assemble", "tool", "plan"):
                 assert run.gitlab(job) == 0, run.said
         return run
@@ -126,8 +129,16 @@ class Forge:
                 return "waits"
             if code:
                 return run.said[job]
-        self.forge.deployed(run.commit)
+        self.forge.deployed(run.commit, run.inputs.get("environment") or run.matrix["ENVIRONMENT"])
         return "deployed"
+
+    def hold(self, run: Run) -> bool:
+        """Run what holds the wave after staging; give whether it lets it begin."""
+        if self.kind == "gitlab":
+            return run.gitlab("hold:staging") == 0
+        run.results |= {"wave-staging": "success", "soak-staging": "success"}
+        assert run.github("deploy.yaml", "tool-staging") == "success", run.said
+        return run.github("deploy.yaml", "hold-staging") == "success"
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -235,6 +246,38 @@ def test_another_asset_than_the_reviewed_one_is_refused(deploying: Forge) -> Non
         (file.parent / "asset.zip").write_bytes(b"other code under the same name")
     refused = deploying.deploy(run, approved=True)
     assert "the cloud assembly: its files are not those that were reviewed, though its templates are\n" in refused
+
+
+WAVES = """\
+waves:
+  - { name: staging, environments: [staging], soak_minutes: 60 }
+  - { name: prod, environments: [prod] }
+"""
+
+
+def test_a_wave_holds_until_what_it_assembled_stands(deploying: Forge, repository: Repository) -> None:
+    waves = Fleet.model_validate(yaml.safe_load(WAVES))
+    names = ("prod", "staging")
+    pipelines = {
+        str(file): written((PROJECT / file).read_text(encoding="utf-8"), file, waves, names, is_clone=True)
+        for file in (GITHUB, GITLAB)
+    }
+    own = {"fleet.yaml": WAVES, "environments/staging.yaml": environment(name="staging"), **pipelines}
+    first = repository.commit(own)
+    run = deploying.plan(first, "staging")
+    run.variables["vars.HYPERPOD_DEPLOY"] = "true"
+    assert not deploying.hold(run)
+    # nobody judged the first one: a person lets it go
+    assert deploying.deploy(run) == "waits"
+    assert not deploying.hold(run)
+    assert deploying.deploy(run, approved=True) == "deployed"
+    assert deploying.hold(run), run.said
+    # another commit came in between: what stands is not what this run would promote
+    then = deploying.plan(
+        repository.commit({"environments/staging.yaml": environment(days=60, name="staging")}), "staging"
+    )
+    assert deploying.deploy(then) == "deployed"
+    assert not deploying.hold(run)
 
 
 def _forging(repository: Repository, spied: Path) -> dict[str, str | None]:

@@ -134,7 +134,7 @@ def test_who_takes_a_role_runs_nothing_of_the_commit() -> None:
     assert checkout["with"]["ref"] == "${{ needs.tool.outputs.commit }}"
     pipeline = yaml.safe_load(GITLAB.read_text(encoding="utf-8"))
     described = {name: job for name, job in pipeline.items() if isinstance(job, dict)}
-    assert [name for name, job in described.items() if "id_tokens" in job] == ["plan", ".deploy"]
+    assert [name for name, job in described.items() if "id_tokens" in job] == ["plan", ".deploy", ".hold"]
     for name in ("synthesize", "assemble", "tool"):
         assert "environment" not in pipeline[name], name
     # nobody with a role runs the script that names the judge, or takes a file from the job that runs the commit's code

@@ -262,6 +262,82 @@ def test_review_of_two_assemblies(run: Run, one_drifts: tuple[Path, Access], fle
     assert "has no cloud assembly prod" in page
 
 
+HELD = {
+    "sagemaker:ListClusterNodes": {"ClusterNodeSummaries": []},
+    "sagemaker:ListClusterEvents": {"Events": []},
+}
+
+
+def _standing(fleet: Path, checks: str, more: dict[str, Any] | None = None, *, count: int = 2) -> tuple[Path, Access]:
+    """An environment dev, a wave alone with these checks; what is in its assembly is what is deployed."""
+    waves = f"waves:\n  - {{name: a, environments: [dev], checks: {checks}}}\n"
+    waves += "  - {name: b, environments: [prod, staging]}\n"
+    (fleet / "fleet.yaml").write_text(waves, encoding="utf-8")
+    account = Account(more={**HELD, **(more or {})})
+    account.group("h100")["TargetCount"] = count
+    templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+    write_assembly(fleet / "assemblies" / "dev", templates, {})
+    return fleet / "assemblies", Access(open=lambda region, of: account.aws())  # noqa: ARG005 - one account
+
+
+DENIED = Fails("AccessDeniedException", "no", 403)
+
+
+@pytest.mark.parametrize(
+    ("checks", "more", "count", "code", "result"),
+    [
+        ("[status]", {}, 2, 0, "ok"),
+        ("[status, drift]", {}, 2, 0, "ok"),
+        ("[]", {"sagemaker:ListClusterNodes": DENIED}, 6, 0, "ok"),
+        # what no check looks at holds nobody
+        ("[status]", {}, 6, 0, "ok"),
+        ("[drift]", {}, 6, 1, "failed"),
+        # what could not be looked at holds
+        ("[status]", {"sagemaker:ListClusterNodes": DENIED}, 2, 1, "skipped"),
+        ("[drift]", {"sagemaker:DescribeCluster": DENIED}, 2, 1, "skipped"),
+    ],
+)
+def test_what_holds_the_next_wave(
+    *,
+    run: Run,
+    fleet: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+    checks: str,
+    more: dict[str, Any],
+    count: int,
+    code: int,
+    result: str,
+) -> None:
+    heads, access = _standing(fleet, checks, more, count=count)
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    assert (done.exit_code, cells(done)[1][4]) == (code, result), done.output
+
+
+def test_something_else_that_is_deployed_holds(
+    run: Run,
+    fleet: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+) -> None:
+    heads, access = _standing(fleet, "[]")
+    (template,) = [file for file in heads.rglob("*.json") if '"NodeRecovery"' in file.read_text(encoding="utf-8")]
+    text = template.read_text(encoding="utf-8")
+    template.write_text(text.replace('"NodeRecovery": "Automatic"', '"NodeRecovery": "None"'), encoding="utf-8")
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    assert (done.exit_code, cells(done)[1][4:]) == (1, ["failed", "not what stands"])
+    assert "a deployment waits, failed, or came in between" in " ".join(done.stdout.split())
+
+
+def test_a_wrong_fleet_file_holds(
+    run: Run,
+    fleet: Path,
+    one_drifts: tuple[Path, Access],  # noqa: ARG001 - makes the environment dev
+) -> None:
+    heads, access = _standing(fleet, "[none]")
+    done = run("hold", "dev", "--heads", heads, obj=access)
+    assert done.exit_code == 1
+    assert 'waves[0].checks[0]: must be status or drift, got "none"' in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -26,7 +26,7 @@ from hyperpod_cdk._cli.common import (
     synthesized,
     usage,
 )
-from hyperpod_cdk._cli.output import Checked, Format
+from hyperpod_cdk._cli.output import Checked, Format, print_checked
 from hyperpod_cdk._cli.plans import write_atomically
 from hyperpod_cdk._cli.review import check_file, compared, day_of, limits_of, with_deployed
 from hyperpod_cdk._cli.transitions import access_of, head_of, opened
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.model import Cost
 
 app = typer.Typer(
-    help="Several environments as one: validate, preflight, review, status, drift, sums.",
+    help="Several environments as one: what stands, what changes, what they take together, in waves.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -358,6 +358,109 @@ def sums(
     if looked.is_short:
         raise typer.Exit(USAGE)
     if found.passed is False or (strict and found.passed is None):
+        raise typer.Exit(FINDINGS)
+
+
+@app.command()
+def hold(
+    context: typer.Context,
+    environments: EnvironmentsArgument = None,
+    *,
+    heads: Annotated[
+        Path, typer.Option("--heads", metavar="DIR", help="What was deployed: a cloud assembly for each, by its name.")
+    ],
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Say whether the next wave may begin, reading only: for pipelines. Exit code 0 where nothing holds it.
+
+    What stands has to be what --heads was deployed from, and the checks of the environment's wave in fleet.yaml have to
+    pass ('status' without such a file). What could not be looked at holds, too.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    _check_heads(heads)
+    looked = _Fleet.of(project, environments)
+    if looked.findings:
+        _finish(looked, "hold", [], output)
+
+    def ask(each: _Member, loaded: LoadedEnvironment) -> Look:
+        from hyperpod_cdk._cli.living import wanted_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.findings import passed as passed_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.drift import drift as differing  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.standing import read_living  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.status import status as asked  # noqa: PLC0415 - as above
+        from hyperpod_cdk.review.model import Level  # noqa: PLC0415 - as above
+
+        wave = next((wave for wave in (looked.fleet.waves if looked.fleet else ()) if wave.name == each.wave), None)
+        wanted = ("status",) if wave is None else wave.checks
+        with head_of(each.asked, looked.root, head=_head(heads, each.name), trusted=False) as new:
+            old, found, _ = with_deployed(context, new, is_asked=False)
+            report = compared(old, found, looked.root, datetime.now(UTC).date(), [])
+            if report.verdict.level is not Level.NONE:
+                what = "something else is deployed, or not all of it: a deployment waits, failed, or came in between"
+                return each.look(passed=False, summary="not what stands", verdict=what)
+            aws = opened(context, new)()
+            drifted = differing(aws, read_living(aws, new.assembly)) if "drift" in wanted else None
+        stands = asked(aws, wanted_of(loaded.environment), now=datetime.now(UTC)) if "status" in wanted else None
+        answers = [answer for answer in (stands, drifted) if answer is not None]
+        return each.look(
+            passed=passed_of(
+                refuses=any(answer.passed is False for answer in answers),
+                is_whole=all(answer.passed is not None for answer in answers),
+            ),
+            summary=", ".join(wanted) or "no checks",
+            verdict=" ".join(answer.verdict for answer in answers) or "It stands as it was deployed.",
+            skipped=tuple(unread for answer in answers for unread in answer.skipped),
+            status=stands,
+            drift=drifted,
+        )
+
+    _finish(looked, "hold", [_one(each, ask) for each in looked.members], output, strict=True)
+
+
+@app.command()
+def pipelines(
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 where a file is not as it would be written.")
+    ] = False,
+    project: ProjectOption = None,
+) -> None:
+    """Write the waves of fleet.yaml into the pipelines that are there: GitHub's deploy.yaml, .gitlab-ci.yml.
+
+    Only what stands between the lines that mark the waves is written. Without fleet.yaml all environments are one wave.
+    """
+    from hyperpod_cdk._cli.pipelines import GITHUB, GITLAB, PipelineError, written  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config import environment_names  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.documents import DocumentError, text_of  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.fleet import WORDING, fleet_of  # noqa: PLC0415 - as above
+
+    root = root_of(project)
+    names = environment_names(root)
+    texts: dict[Path, tuple[str, str]] = {}
+    try:
+        fleet = fleet_of(root, names)
+        for file in (GITHUB, GITLAB):
+            if (root / file).exists():
+                text = text_of(root / file, WORDING)
+                texts[file] = text, written(text, file, fleet, names, is_clone=(root / "Makefile").exists())
+    except DocumentError as error:
+        print_checked([Checked(error.file, error.findings)], output=Format.TEXT)
+        raise typer.Exit(FINDINGS) from None
+    except PipelineError as error:
+        usage(str(error))
+    changed = {file: new for file, (old, new) in texts.items() if new != old}
+    for file, text in changed.items():
+        if check:
+            print(f"{file} has other waves than fleet.yaml; run 'hyperpod-cdk fleet pipelines'", file=sys.stderr)
+            continue
+        with os_errors(root / file):
+            write_atomically(root / file, text)
+        print(f"wrote {file}", file=sys.stderr)
+    if not texts:
+        print(f"no pipelines here: neither {GITHUB} nor {GITLAB}", file=sys.stderr)
+    if check and changed:
         raise typer.Exit(FINDINGS)
 
 

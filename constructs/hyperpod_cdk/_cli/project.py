@@ -21,9 +21,9 @@ SAMPLE = Answers(name="prod", account="111122223333", region="us-east-1")
 _TEMPLATES = Path(__file__).parent / "project"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _OURS = ("hyperpod-cdk", "hyperpod-cdk-rehearsal")
-_SET_UP = "python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check ."
+SET_UP = "python3 -m venv .venv && .venv/bin/pip install --quiet --disable-pip-version-check ."
 _OF_A_CLONE = {
-    "make setup": _SET_UP,
+    "make setup": SET_UP,
     "-e Makefile": "-e pyproject.toml",
     ".venv/bin/cdk": ".venv/bin/hyperpod-cdk cdk",
     # templates are kept for review by who wants them

@@ -82,6 +82,8 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     ),
     "fleet status": ("fleet status", "fleet status staging prod --strict --format json"),
     "fleet drift": ("fleet drift", "fleet drift staging prod --strict --format json"),
+    "fleet hold": ("fleet hold staging --heads assemblies", "fleet hold --heads assemblies --format json"),
+    "fleet pipelines": ("fleet pipelines", "fleet pipelines --check"),
     "fleet sums": ("fleet sums", "fleet sums staging prod --no-cost"),
     "node list": ("node list prod", "node list prod --group h100 --failing"),
     "node describe": (

@@ -8,7 +8,7 @@ from hyperpod_cdk.findings import Finding, Severity
 from hyperpod_cdk.living.model import Drift, Status, Unread
 from hyperpod_cdk.review.model import Cost, Model, Reason
 
-Verb = Literal["validate", "preflight", "review", "status", "drift"]
+Verb = Literal["validate", "preflight", "review", "status", "drift", "hold"]
 
 
 class Told(Model):
