@@ -262,7 +262,7 @@ def test_review_of_two_assemblies(run: Run, one_drifts: tuple[Path, Access], fle
     assert "has no cloud assembly prod" in page
 
 
-HELD = {
+HELD: dict[str, Any] = {
     "sagemaker:ListClusterNodes": {"ClusterNodeSummaries": []},
     "sagemaker:ListClusterEvents": {"Events": []},
 }
