@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,6 +79,13 @@ class FakeHandler(ResourceHandler):
             self._made[request.logical_id] += 1
             physical_id = f"{request.logical_id}-{self._made[request.logical_id]}"
             self.existing[physical_id] = request.properties
+        return ResourceResult(physical_id, self._attributes(request, physical_id))
+
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        self._call("read", request)
+        physical_id = "|".join(identifier.values())
+        if physical_id not in self.existing:
+            raise HandlerError("NotFound", f"there is no {physical_id}")
         return ResourceResult(physical_id, self._attributes(request, physical_id))
 
     def update(self, request: ResourceRequest) -> ResourceResult:

@@ -66,7 +66,8 @@ class ExistingCluster(Section):
 
     ``cluster_security_group_id`` names the group that EKS made: one of the VPC's ``security_groups``, or one that is
     not named there and is made now. ``security_group_ids`` are further groups of the control plane. ``addons`` maps
-    add-ons to versions, empty text being EKS's default. ``kueue``: a Kueue of its own is installed by Helm.
+    add-ons to versions, empty text being EKS's default. ``kueue``: a Kueue of its own is installed by Helm;
+    ``hyperpod_chart``: so is HyperPod's dependency chart, as AWS's set-up and its Terraform module install it.
     ``daemon_sets`` maps names in kube-system to container images, for what is no add-on. ``access_entries`` are the
     ARNs of roles that administer it.
     """
@@ -83,6 +84,7 @@ class ExistingCluster(Section):
     public_access_cidrs: tuple[str, ...] = ("0.0.0.0/0",)
     addons: Mapping[str, str] = {"vpc-cni": "", "kube-proxy": "", "coredns": "", "eks-pod-identity-agent": ""}
     kueue: bool = False
+    hyperpod_chart: bool = False
     daemon_sets: Mapping[str, tuple[str, ...]] = {}
     oidc_provider_arn: str = ""
     access_entries: tuple[str, ...] = ()

@@ -138,7 +138,7 @@ class TestChangeSets:
         [
             ("UPDATE", False, "Stack [net] does not exist"),
             ("CREATE", True, "Stack [net] already exists and cannot be created again with the changeSet [cs]."),
-            ("IMPORT", True, "the rehearsal does not import existing resources"),
+            ("IMPORT", True, "You must specify ResourcesToImport when ChangeSetType is IMPORT"),
         ],
     )
     def test_wrong_kind(self, cloud: Any, parameter: Resource, kind: str, message: str, *, exists: bool) -> None:

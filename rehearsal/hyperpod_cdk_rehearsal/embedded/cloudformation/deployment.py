@@ -160,9 +160,13 @@ class Deployment:
         return existing
 
     def _properties(self, definition: ResourceDefinition) -> dict[str, Any]:
+        return self.prepared(definition, self.settings.tags)
+
+    def prepared(self, definition: ResourceDefinition, tags: Mapping[str, str]) -> dict[str, Any]:
+        """The properties as the resource gets them with tags of the stack; raises TemplateError."""
         resolved = self._resolver.properties(definition.properties)
         resolved = with_dynamic_references(self.workspace.context, resolved)
-        return self.workspace.provisioner.prepared(definition.resource_type, resolved, self.settings.tags)
+        return self.workspace.provisioner.prepared(definition.resource_type, resolved, tags)
 
     def _create(self, definition: ResourceDefinition, properties: dict[str, Any]) -> None:
         self._step(definition.logical_id, Step(None))

@@ -179,6 +179,11 @@ class Provisioner:
         self._fail_if_due(request, "after_create", made.physical_id)
         return made
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find the resource that is to be imported; raises ResourceFailure."""
+        handler = self._handler(request.resource_type)
+        return self._call(request, lambda asked: handler.read(asked, identifier))
+
     def update(self, request: ResourceRequest, stack: Stack) -> ResourceResult:
         """Change the resource in place; raises ResourceFailure."""
         self._check_rule(request, stack)

@@ -15,6 +15,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation import graph
 from hyperpod_cdk_rehearsal.embedded.cloudformation.assertions import check_rules
 from hyperpod_cdk_rehearsal.embedded.cloudformation.deletion import delete_stack
 from hyperpod_cdk_rehearsal.embedded.cloudformation.deployment import Deployment, DeploymentOptions
+from hyperpod_cdk_rehearsal.embedded.cloudformation.importing import run_import
 from hyperpod_cdk_rehearsal.embedded.cloudformation.parameters import ParameterValue, resolve_parameters
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import Provisioner
 from hyperpod_cdk_rehearsal.embedded.cloudformation.references import check_references, references
@@ -25,7 +26,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.scope import (
     resolver_of,
     ssm_parameter,
 )
-from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import Settings, Stack, stacks_of
+from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import ChangeSet, Settings, Stack, stacks_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import Template, TemplateError
 from hyperpod_cdk_rehearsal.embedded.cloudformation.workspace import Workspace
 from hyperpod_cdk_rehearsal.embedded.context import Context
@@ -39,6 +40,7 @@ UPDATABLE = frozenset(
         "CREATE_FAILED",
         "UPDATE_FAILED",
         "IMPORT_COMPLETE",
+        "IMPORT_ROLLBACK_COMPLETE",
     }
 )
 """Stack statuses that allow an update; after a failed one only without rollback, which the CLI asks for itself."""
@@ -150,6 +152,14 @@ class StackService:
                 settle_failure(deployment, reason)
 
         self._in_background(stack, run, "CREATE_FAILED" if creating else "UPDATE_FAILED")
+
+    def take_in(self, stack: Stack, change_set: ChangeSet, *, token: str | None) -> None:
+        """Import what a change set names, in the background."""
+        if stack.status != "REVIEW_IN_PROGRESS":
+            self.require_updatable(stack)
+        stack.begin("IMPORT", "IMPORT_IN_PROGRESS", token)
+        workspace, settings = self.workspace(stack), change_set.settings
+        self._in_background(stack, lambda: run_import(workspace, settings, change_set.wanted), "IMPORT_ROLLBACK_FAILED")
 
     def require_updatable(self, stack: Stack) -> None:
         """Raise TemplateError where the stack's status allows no update."""

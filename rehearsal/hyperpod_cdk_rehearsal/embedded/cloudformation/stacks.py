@@ -89,6 +89,8 @@ class ChangeSet:
     on_stack_failure: str | None
     include_nested_stacks: bool
     deployment_config: dict[str, Any]
+    wanted: list[Any] = field(default_factory=list)
+    """What an IMPORT takes in: `importing.Wanted`, which knows this module."""
 
 
 @dataclass

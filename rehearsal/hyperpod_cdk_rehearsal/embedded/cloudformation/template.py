@@ -71,6 +71,7 @@ class ResourceDefinition:
     update_replace_policy: str
     creation_policy: dict[str, Any]
     update_policy: dict[str, Any]
+    states_deletion_policy: bool = False
 
     @property
     def is_custom(self) -> bool:
@@ -209,6 +210,7 @@ def _definition(logical_id: str, raw: Any) -> ResourceDefinition:
         depends_on=(depends_on,) if isinstance(depends_on, str) else tuple(depends_on),
         condition=raw.get("Condition"),
         deletion_policy=deletion_policy,
+        states_deletion_policy="DeletionPolicy" in raw,
         update_replace_policy=raw.get("UpdateReplacePolicy", "Delete"),
         creation_policy=raw.get("CreationPolicy") or {},
         update_policy=raw.get("UpdatePolicy") or {},

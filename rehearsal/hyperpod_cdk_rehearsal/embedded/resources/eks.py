@@ -67,6 +67,10 @@ class ClusterHandler(ResourceHandler):
         call(_eks(request), "create_cluster", arguments)
         return self._settled(request, name)
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find a cluster by name."""
+        return self._settled(request, identifier["Name"])
+
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change one thing after another, the version last, as EKS wants it."""
         name = request.existing_id

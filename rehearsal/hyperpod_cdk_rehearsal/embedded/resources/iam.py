@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -175,6 +175,10 @@ class Role(ResourceHandler):
             for arn in as_list(properties.get("ManagedPolicyArns")):
                 client.attach_role_policy(RoleName=name, PolicyArn=arn)
         return self._result(client, name)
+
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find a role by name."""
+        return self._result(_client(request), identifier["RoleName"])
 
     def update(self, request: ResourceRequest) -> ResourceResult:
         client, properties, name = _client(request), request.properties, request.existing_id

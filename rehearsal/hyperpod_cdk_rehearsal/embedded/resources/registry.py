@@ -90,6 +90,11 @@ class ResourceHandler:
         """Make the resource and wait until it is stable."""
         raise NotImplementedError
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:  # noqa: ARG002 - of handlers that read
+        """Find a resource that is to be imported, by its type's identifier; raises HandlerError where there is none."""
+        # a gap of this embedded AWS and no refusal of CloudFormation's
+        raise HandlerError("InvalidRequest", f"the rehearsal does not import {request.resource_type}")
+
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change the resource in place and wait until it is stable."""
         raise HandlerError("NotUpdatable", f"Resource type {request.resource_type} does not support in-place updates")

@@ -58,6 +58,12 @@ class ClusterHandler(ResourceHandler):
             self._delete(request, arn)
             raise
 
+    def read(self, request: ResourceRequest, identifier: Mapping[str, str]) -> ResourceResult:
+        """Find a cluster by ARN or name."""
+        name = identifier.get("ClusterArn") or identifier["ClusterName"]
+        found = _sagemaker(request).describe_cluster(ClusterName=name)
+        return self._settled(request, str(found["ClusterArn"]))
+
     def update(self, request: ResourceRequest) -> ResourceResult:
         """Change instance groups and settings in place; a new image release is a software update."""
         arn = request.existing_id

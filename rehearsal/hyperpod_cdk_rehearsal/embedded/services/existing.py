@@ -209,6 +209,11 @@ def _cluster(context: Context, wanted: ExistingCluster) -> None:
         _admit(context, cluster.name, arn)
     if wanted.kueue:
         kubernetes_store.record_helm_release(context, wanted.name, "kueue", "kueue-system", "kueue", {})
+    if wanted.hyperpod_chart:
+        # release and namespace as in awslabs/awsome-distributed-ai, hyperpod-eks-tf/variables.tf
+        kubernetes_store.record_helm_release(
+            context, wanted.name, "hyperpod-dependencies", "kube-system", "HyperPodHelmChart", {}
+        )
     kubernetes_store.record_manifest(context, wanted.name, _daemon_sets(wanted.daemon_sets))
 
 

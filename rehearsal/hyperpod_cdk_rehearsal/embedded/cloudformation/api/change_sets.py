@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from hyperpod_cdk_rehearsal.embedded.cloudformation.changes import preview, without_values
+from hyperpod_cdk_rehearsal.embedded.cloudformation.changes import Preview, preview, without_values
 from hyperpod_cdk_rehearsal.embedded.cloudformation.deployment import DeploymentOptions
+from hyperpod_cdk_rehearsal.embedded.cloudformation.importing import Wanted, changes_of, wanted_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.service import (
     UPDATABLE,
     StackService,
@@ -26,7 +27,7 @@ _NO_CHANGES = "The submitted information didn't contain changes. Submit differen
 
 @operation("cloudformation", "CreateChangeSet")
 def create_change_set(context: Context, request: dict[str, Any]) -> dict[str, Any]:
-    """Compute a change set; it is complete when this returns. Imports are refused."""
+    """Compute a change set; it is complete when this returns."""
     service = service_of(context)
     stack = _stack_for(service, context, request)
     if any(existing.name == request["ChangeSetName"] for existing in stack.change_sets.values()):
@@ -34,12 +35,19 @@ def create_change_set(context: Context, request: dict[str, Any]) -> dict[str, An
             "AlreadyExistsException", f"ChangeSet {request['ChangeSetName']} already exists for stack {stack.name}"
         )
     settings = service.settings(stack, request)
-    found = preview(context, stack, settings, service.provisioner)
-    name = request["ChangeSetName"]
+    name, kind = request["ChangeSetName"], request.get("ChangeSetType", "UPDATE")
+    wanted: list[Wanted] = []
+    if kind == "IMPORT":
+        rows = request.get("ResourcesToImport", [])
+        wanted = wanted_of(context, stack, settings, service.provisioner, rows)
+        found = Preview(changes=changes_of(wanted))
+    else:
+        found = preview(context, stack, settings, service.provisioner)
     change_set = ChangeSet(
         change_set_id=context.arn("cloudformation", f"changeSet/{name}/{uuid.uuid4()}"),
         name=name,
-        kind=request.get("ChangeSetType", "UPDATE"),
+        kind=kind,
+        wanted=wanted,
         description=request.get("Description", ""),
         settings=settings,
         created=context.clock.now(),
@@ -101,6 +109,10 @@ def execute_change_set(context: Context, request: dict[str, Any]) -> dict[str, A
             f"ChangeSet [{change_set.change_set_id}] cannot be executed in its current status of "
             f"[{change_set.status}] and execution status of [{change_set.execution_status}]",
         )
+    if change_set.kind == "IMPORT":
+        service.take_in(stack, change_set, token=request.get("ClientRequestToken"))
+        _executed(stack, change_set)
+        return {}
     on_failure = change_set.on_stack_failure
     options = DeploymentOptions(
         disable_rollback=bool(
@@ -112,11 +124,15 @@ def execute_change_set(context: Context, request: dict[str, Any]) -> dict[str, A
         retain_except_on_create=bool(request.get("RetainExceptOnCreate")),
     )
     service.deploy(stack, change_set.settings, options=options, token=request.get("ClientRequestToken"))
+    _executed(stack, change_set)
+    return {}
+
+
+def _executed(stack: Stack, change_set: ChangeSet) -> None:
     with stack.lock:
         change_set.execution_status = "EXECUTE_COMPLETE"
         stack.change_sets = {change_set.change_set_id: change_set}
         stack.executed_change_set_id = change_set.change_set_id
-    return {}
 
 
 @operation("cloudformation", "DeleteChangeSet")
@@ -163,8 +179,10 @@ def _stack_for(service: StackService, context: Context, request: dict[str, Any])
     kind, name = request.get("ChangeSetType", "UPDATE"), request["StackName"]
     stack = service.stacks.find(name)
     # ImportExistingResources, which `cdk bootstrap` sets, is let through: a name that is taken fails on creation
-    if kind == "IMPORT" or request.get("ResourcesToImport"):
-        raise TemplateError("the rehearsal does not import existing resources")
+    if kind != "IMPORT" and request.get("ResourcesToImport"):
+        raise TemplateError("ResourcesToImport can only be specified when ChangeSetType is IMPORT")
+    if kind == "IMPORT" and (stack is None or stack.status == "REVIEW_IN_PROGRESS"):
+        return stack or Stack(context, name)
     if kind == "CREATE":
         if stack is None:
             return Stack(context, name)
