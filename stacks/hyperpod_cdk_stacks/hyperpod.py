@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from hyperpod_cdk import (
@@ -51,13 +52,17 @@ class HyperPodStack(cdk.Stack):
         # beside the cluster, so that what waits for nodes finds it made
         self.node_waiter = NodeWaiter(self, "NodeWaiter", stack_names=[f"{environment.name}-platform"])
         stated = {name: row.as_catalog_row(name) for name, row in environment.instance_types.items()}
-        first_zone = environment.network.zone_ids()[0]
+        existing = environment.network.existing
+        named = () if existing is None else existing.cluster_subnet_ids
+        own_subnets: Sequence[ec2.ISubnet] = [
+            ec2.Subnet.from_subnet_id(self, f"ClusterSubnet{number}", subnet) for number, subnet in enumerate(named, 1)
+        ] or [subnets[environment.network.zone_ids()[0]]]
         self.cluster = HyperPodCluster(
             self,
             "Cluster",
             cluster_name=environment.hyperpod_cluster_name,
             eks_cluster_arn=foundation.cluster.cluster_arn,
-            vpc_subnets=[subnets[first_zone]],
+            vpc_subnets=own_subnets,
             security_groups=security_groups,
             instance_groups=[
                 InstanceGroup(

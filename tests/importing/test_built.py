@@ -139,7 +139,7 @@ class Builder:
             if sagemaker.describe_cluster(ClusterName="ml-cluster")["ClusterStatus"] != "InService":
                 return False
             nodes = sagemaker.list_cluster_nodes(ClusterName="ml-cluster")["ClusterNodeSummaries"]
-            return sum(node["InstanceStatus"]["Status"] == "Running" for node in nodes) == wanted
+            return bool(sum(node["InstanceStatus"]["Status"] == "Running" for node in nodes) == wanted)
 
         self.until(runs)
 

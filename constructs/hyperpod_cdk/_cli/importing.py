@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ from hyperpod_cdk._cli.common import (
     FormatOption,
     ProjectOption,
     StrictOption,
+    TrustedOption,
     aws_errors,
     extra,
     finish,
@@ -24,10 +26,12 @@ from hyperpod_cdk._cli.common import (
     usage,
 )
 from hyperpod_cdk._cli.output import Checked, Format, painted_word, print_checked, print_json
-from hyperpod_cdk._cli.transitions import access_of
+from hyperpod_cdk._cli.review import HeadOption
+from hyperpod_cdk._cli.transitions import Terminal, access_of, head_of, opened
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.importing.model import Family
+    from hyperpod_cdk.importing.draft import Known
+    from hyperpod_cdk.importing.model import Family, Imported
     from hyperpod_cdk.review.deployed import Api
 
 
@@ -92,7 +96,19 @@ def import_(
         bool,
         typer.Option("--iam-policy", help="Only print the IAM policy that --cluster needs, which reads only."),
     ] = False,
+    takeover: Annotated[
+        bool,
+        typer.Option(
+            "--takeover",
+            help="With --cluster: write a file that describes it; once that is there, bring it under its stacks.",
+        ),
+    ] = False,
+    only_plan: Annotated[
+        bool, typer.Option("--plan", help="With --takeover: only tell what it would do; changes nothing.")
+    ] = False,
+    head: HeadOption = None,
     strict: StrictOption = False,
+    trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
@@ -101,34 +117,39 @@ def import_(
     From a file, or with --cluster from AWS. Existing networks, EKS clusters and file systems become 'existing'. Exit
     code 1 where 'validate' does not accept the file yet: what is missing stands in its first lines, and so does what
     AWS did not answer; "passed" in JSON is then null, and with --strict the exit code is 1. An existing file is never
-    overwritten. Nothing in AWS is changed, and no cluster is taken over.
+    overwritten. Nothing in AWS is changed, unless --takeover finds the file there: then CloudFormation imports the
+    cluster and its execution role, as they are, after a plan and the cluster's name typed; the next deployment changes
+    what the file says otherwise. Refused where that would replace anything. Interrupted, the same command goes on.
     """
-    from hyperpod_cdk._cli.scaffold import (  # noqa: PLC0415 - 'import --help' need not load it
-        SCHEMA,
-        ScaffoldError,
-        refuse_existing,
-        write_new,
-    )
-    from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
-    from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
+    from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - 'import --help' need not load it
     from hyperpod_cdk.config.environment import ENVIRONMENT_NAME  # noqa: PLC0415 - as above
     from hyperpod_cdk.config.loading import FOLDER, SUFFIX  # noqa: PLC0415 - as above
-    from hyperpod_cdk.importing import page  # noqa: PLC0415 - as above
     from hyperpod_cdk.importing.draft import Known  # noqa: PLC0415 - as above
-    from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
 
     if iam_policy:
-        print_json(policy_of("import"))
+        print_json(policy_of("import --takeover" if takeover else "import"))
         return
-    if (source is None) is (cluster is None):
-        usage("give either SOURCE, a file, or --cluster, the name of a cluster that stands")
-    if kind is not None and cluster is not None:
-        usage("--from says what a file is; leave it out with --cluster")
+    for is_wrong, said in (
+        (
+            (source is None) is (cluster is None),
+            "give either SOURCE, a file, or --cluster, the name of a cluster that stands",
+        ),
+        (takeover and cluster is None, "--takeover is for --cluster"),
+        ((only_plan or bool(head)) and not takeover, "--plan and --head are for --takeover"),
+        (kind is not None and cluster is not None, "--from says what a file is; leave it out with --cluster"),
+    ):
+        if is_wrong:
+            usage(said)
     name = name or typer.prompt("Name")
     if problem := ENVIRONMENT_NAME.problem(name, key="name"):
         usage(f"--name {problem}")
     root = root_of(project)
     target = out or root / FOLDER / f"{name}{SUFFIX}"
+    if takeover and cluster is not None and target.exists():
+        if output is Format.JSON:
+            usage("--takeover shows what it would do and asks; leave out --format json")
+        _take_over(context, str(target), cluster, project, head=head, trusted=trusted, only_plan=only_plan)
+        return
     known = Known(
         name=name,
         account=account,
@@ -138,17 +159,46 @@ def import_(
         kubernetes_version=kubernetes_version,
         subnet_zones=dict(_subnet(each) for each in subnet or ()),
         zones=tuple(zone or ()),
+        is_takeover=takeover,
     )
-    said: Family | None = None if kind is None else kind.value
+    said_kind: Family | None = None if kind is None else kind.value
+    from hyperpod_cdk.importing.page import report_json, report_lines  # noqa: PLC0415 - as above
+
+    found = _imported(context, known, source or cluster or "", target=target, root=root, kind=said_kind, output=output)
+    if output is Format.JSON:
+        typer.echo(report_json(found), nl=False)
+    else:
+        for word, line in report_lines(found):
+            print(f"{painted_word(word)} {line}" if word else line)
+        again = f"hyperpod-cdk import --cluster {cluster} --name {name} --takeover --plan"
+        print(f"next: {_next((found.next[0], again) if takeover else found.next, passed=found.passed is not False)}")
+    finish(passed=found.passed, strict=strict)
+
+
+def _imported(
+    context: typer.Context,
+    known: Known,
+    source: Path | str,
+    *,
+    target: Path,
+    root: Path,
+    kind: Family | None,
+    output: Format,
+) -> Imported:
+    """Write the file of a source, a cluster where it is no path; exits where it is refused, or stands already."""
+    from hyperpod_cdk._cli.scaffold import SCHEMA, ScaffoldError, refuse_existing, write_new  # noqa: PLC0415 - as above
+    from hyperpod_cdk.config.documents import DocumentError, shown  # noqa: PLC0415 - as above
+    from hyperpod_cdk.importing.run import Place, imported, imported_living  # noqa: PLC0415 - as above
+
     try:
         refuse_existing(target, shown=shown(target))
         schema = Path(os.path.relpath(root / SCHEMA, target.parent)).as_posix()
         place = Place(target=target, root=root, schema=schema)
-        if source is not None:
-            found, text = imported(source, known, to=place, kind=said)
+        if isinstance(source, Path):
+            found, text = imported(source, known, to=place, kind=kind)
         else:
-            aws = _opened(context, region, account)
-            found, text = imported_living(aws, cluster or "", known, to=place)
+            aws = _opened(context, known.region, known.account)
+            found, text = imported_living(aws, source, known, to=place)
         with os_errors(target):
             write_new(target, text, root)
     except ScaffoldError as error:
@@ -156,13 +206,43 @@ def import_(
     except DocumentError as error:
         print_checked([Checked(error.file, error.findings)], output=output)
         raise typer.Exit(FINDINGS) from None
-    if output is Format.JSON:
-        typer.echo(page.report_json(found), nl=False)
-    else:
-        for word, line in page.report_lines(found):
-            print(f"{painted_word(word)} {line}" if word else line)
-        print(f"next: {_next(found.next, passed=found.passed is not False)}")
-    finish(passed=found.passed, strict=strict)
+    return found
+
+
+def _take_over(
+    context: typer.Context,
+    file: str,
+    cluster: str,
+    project: Path | None,
+    *,
+    head: str | None,
+    trusted: bool,
+    only_plan: bool,
+) -> None:
+    from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as below
+    from hyperpod_cdk.transitions.takeover import Import, lines, planned  # noqa: PLC0415 - as below
+
+    person = Terminal(is_there=True)
+    with head_of(file, project, head=head, trusted=trusted) as new:
+        aws = opened(context, new)()
+        try:
+            found = planned(aws, new.assembly, cluster)
+            for line in lines(found):
+                person.say(line)
+            if found.refusals:
+                raise typer.Exit(FINDINGS)
+            if only_plan or not found.open:
+                return
+            if not person.types("Type the cluster's name to import it", cluster):
+                person.say("Nothing was changed.")
+                raise typer.Exit(FINDINGS)
+            done = Import(aws=aws, say=person.say, pause=time.sleep).run(found)
+        except NotAnswered as missing:
+            person.say(f"{missing.sentence}; the same command goes on from what CloudFormation has")
+            raise typer.Exit(FINDINGS) from None
+    finish(passed=done, strict=False)
+    name = new.assembly.environment
+    person.say(f"next: 'hyperpod-cdk plan {name}' tells what a deployment changes, then 'hyperpod-cdk deploy {name}'")
 
 
 def _opened(context: typer.Context, region: str | None, account: str | None) -> Api:

@@ -45,7 +45,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     ),
     "import": (
         "import cluster.json --name prod --vpc-id vpc-0a1b2c3d4e5f67890 --subnet subnet-0a1b2c3d4e5f67890=use1-az5",
-        "import --cluster ml-cluster --name prod --region us-east-1",
+        "import --cluster ml-cluster --name prod --takeover --plan",
     ),
     "validate": ("validate", "validate prod --format json"),
     "rehearse": ("rehearse prod", "rehearse prod --account-file my-account.yaml"),

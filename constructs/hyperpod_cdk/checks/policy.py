@@ -47,6 +47,29 @@ _WORK = (
 )
 _NODE = ("sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode")
 """What is asked of a node that is named."""
+_IMPORT = (
+    "cloudformation:DescribeStacks",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeVpcs",
+    "eks:DescribeAddon",
+    "eks:DescribeCluster",
+    "eks:ListAccessEntries",
+    "eks:ListAddons",
+    "fsx:DescribeFileSystems",
+    "iam:GetOpenIDConnectProvider",
+    "s3:ListBucket",
+    "sagemaker:DescribeCluster",
+    "sagemaker:DescribeClusterNode",
+    "sagemaker:DescribeClusterSchedulerConfig",
+    "sagemaker:DescribeComputeQuota",
+    "sagemaker:DescribeTrainingPlan",
+    "sagemaker:ListClusterNodes",
+    "sagemaker:ListClusterSchedulerConfigs",
+    "sagemaker:ListClusters",
+    "sagemaker:ListComputeQuotas",
+    "sagemaker:ListTags",
+)
+"""What is asked of a cluster that stands."""
 VERBS = (
     Verb(name="quotas show", asks=("quota", "usage"), when_unseen=_NULL),
     Verb(
@@ -138,29 +161,28 @@ VERBS = (
     Verb(
         name="import",
         asks=(),
-        further=(
-            "cloudformation:DescribeStacks",
-            "ec2:DescribeSubnets",
-            "ec2:DescribeVpcs",
-            "eks:DescribeAddon",
-            "eks:DescribeCluster",
-            "eks:ListAccessEntries",
-            "eks:ListAddons",
-            "fsx:DescribeFileSystems",
-            "iam:GetOpenIDConnectProvider",
-            "s3:ListBucket",
-            "sagemaker:DescribeCluster",
-            "sagemaker:DescribeClusterNode",
-            "sagemaker:DescribeClusterSchedulerConfig",
-            "sagemaker:DescribeComputeQuota",
-            "sagemaker:DescribeTrainingPlan",
-            "sagemaker:ListClusterNodes",
-            "sagemaker:ListClusterSchedulerConfigs",
-            "sagemaker:ListClusters",
-            "sagemaker:ListComputeQuotas",
-            "sagemaker:ListTags",
-        ),
+        further=_IMPORT,
         when_unseen=f"{_NULL}; nothing is written and 1 always where it does not tell of the cluster",
+    ),
+    Verb(
+        name="import --takeover",
+        asks=(),
+        # the read handlers of what is imported call with the rights of who imports
+        further=(
+            *_IMPORT,
+            "cloudformation:CreateChangeSet",
+            "cloudformation:DeleteChangeSet",
+            "cloudformation:DescribeChangeSet",
+            "cloudformation:DescribeStackEvents",
+            "cloudformation:DescribeStackResources",
+            "cloudformation:ExecuteChangeSet",
+            "cloudformation:ListStackResources",
+            "iam:GetRole",
+            "iam:GetRolePolicy",
+            "iam:ListAttachedRolePolicies",
+            "iam:ListRolePolicies",
+        ),
+        when_unseen="nothing more is imported, exit code 1 always; the same command goes on",
     ),
     Verb(
         name="node list",

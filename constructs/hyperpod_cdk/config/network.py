@@ -88,6 +88,10 @@ _ONE_OR_MORE_SUBNETS = Check(
 )
 
 
+_CLUSTER_SUBNETS = 16
+"""Of a cluster's VpcConfig (CloudFormation schema AWS::SageMaker::Cluster)."""
+
+
 class ExistingNetwork(Section):
     """A VPC of somebody else's, in which the environment makes no subnet, route or gateway."""
 
@@ -116,6 +120,17 @@ class ExistingNetwork(Section):
             " own ID in both rules (EFA). Nothing is added to it. Default: one is made."
         ),
         examples=[SECURITY_GROUP_ID],
+    )
+    cluster_subnet_ids: Annotated[
+        tuple[SubnetId, ...], Strict(strict=False), counted(Bound(maximum=_CLUSTER_SUBNETS), "subnets")
+    ] = Field(
+        default=(),
+        description=(
+            "Subnets of the HyperPod cluster itself, which HyperPod never lets change: those of a cluster that is taken"
+            " over, in their order. Each group has the subnet of its zone besides; another list replaces the cluster."
+            " Default: the node subnet of the first zone."
+        ),
+        examples=[[SUBNET_ID, "subnet-0b2c3d4e5f678901a"]],
     )
     vpc_cidrs: Annotated[tuple[CidrBlock, ...], Strict(strict=False)] = Field(
         default=(),

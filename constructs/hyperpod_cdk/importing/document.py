@@ -55,6 +55,10 @@ class Log:
         if note not in self.notes:
             self.notes.append(note)
 
+    def drop(self, weight: Weight, path: str) -> None:
+        """Take back what was said of a part of the file that is left out after all."""
+        self.notes = [each for each in self.notes if each.weight != weight or not each.path.startswith(path)]
+
     def raise_errors(self) -> None:
         """Raise DocumentError with everything that refuses."""
         if self.errors:

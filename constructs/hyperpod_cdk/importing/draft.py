@@ -20,6 +20,7 @@ class Known:
     """What whoever imports says beside the source.
 
     ``subnet_zones``: the AZ ID of each subnet. ``zones``: AZ IDs of a network to make, beside those of the source.
+    ``is_takeover``: the file is to describe the cluster that stands, so that it can come under the file's stacks.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Known:
     kubernetes_version: str | None = None
     subnet_zones: Mapping[str, str] = field(default_factory=dict)
     zones: Sequence[str] = ()
+    is_takeover: bool = False
 
 
 @dataclass(kw_only=True)

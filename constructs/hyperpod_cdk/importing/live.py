@@ -126,8 +126,37 @@ def read_living_cluster(aws: Api, name: str, known: Known, log: Log) -> Draft:
         _read_eks(asking, draft, eks)
         _read_lustre(asking, draft, eks.vpc_id, subnets)
     live_teams.read_teams(asking, draft, arn)
-    _say_what_a_deployment_does(draft, cluster, eks)
+    if known.is_takeover:
+        _as_it_stands(draft, cluster, eks)
+    else:
+        _say_what_a_deployment_does(draft, cluster, eks)
     return draft
+
+
+def _as_it_stands(draft: Draft, cluster: Mapping[str, Any], eks: EksClusterAnswer | None) -> None:
+    """Say of the cluster what HyperPod never lets change, and leave out what no stack can own."""
+    vpc = cluster.get("VpcConfig") or {}
+    draft.network["existing"]["cluster_subnet_ids"] = list(vpc.get("Subnets", ()))
+    groups = list(vpc.get("SecurityGroupIds", ()))
+    if eks is not None and len(groups) == 1 and groups[0] in eks.security_group_ids:
+        # nodes carry the one group that the control plane carries too, and not the one that EKS made
+        draft.eks["existing"]["security_group_id"] = groups[0]
+        draft.known = replace(draft.known, eks_security_group_id=None)
+    left = {
+        "task_governance": "cluster policy and quotas stay as they are, and no stack owns them: CloudFormation's guide"
+        " does not list their types among those that it imports",
+        "storage": "file systems stay as they are: CloudFormation does not import AWS::FSx::FileSystem",
+    }
+    for section, what in left.items():
+        if draft.sections.pop(section, None) is not None:
+            draft.log.note("lost", what, path=section)
+    draft.log.drop("missing", "storage.")
+    draft.log.note(
+        "unsafe",
+        f"{cluster.get('ClusterName')} stands already: do not deploy this file before the takeover, which the same"
+        " command does once the file is there",
+        path="hyperpod.cluster_name",
+    )
 
 
 def _refuse(label: str, message: str) -> NoReturn:

@@ -77,6 +77,30 @@ def _quotas_by_hand(look: Look) -> list[str]:
     return [str(row["Name"]) for row in rows if row["Name"] not in ours]
 
 
+def described_in_template(found: Mapping[str, Any], *, like: Properties) -> dict[str, Any]:
+    """Give what DescribeCluster says in the form of a template, without tags, and without what says nothing.
+
+    Images that the groups of ``like``, a template's, do not pin are left out: AWS tells the one that a group got.
+    """
+    rows = like.get("InstanceGroups")
+    pinned = {
+        str(row.get("InstanceGroupName")): {"ImageId", "ImageReleaseVersion"} & set(row)
+        for row in (rows if isinstance(rows, list) else ())
+    }
+    groups = []
+    for row in found.get("InstanceGroups", ()):
+        group = _group(row)
+        left = {"ImageId", "ImageReleaseVersion"} - pinned.get(group["InstanceGroupName"], set())
+        groups.append({key: value for key, value in group.items() if key not in left and value not in ({}, [], None)})
+    scaling = taken(found.get("AutoScaling") or {}, "Mode", "AutoScalerType")
+    return {
+        **taken(found, "ClusterName", "ClusterRole", "VpcConfig", "NodeRecovery", "NodeProvisioningMode"),
+        **taken(found, "Orchestrator", "TieredStorageConfig"),
+        **({"AutoScaling": scaling} if scaling else {}),
+        "InstanceGroups": groups,
+    }
+
+
 def _group(row: Mapping[str, Any]) -> dict[str, Any]:
     group = {"InstanceGroupName": row["InstanceGroupName"]}
     group |= {ours: row[theirs] for ours, theirs in _OF_GROUP.items() if theirs in row}

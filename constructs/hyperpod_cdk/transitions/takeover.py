@@ -1,0 +1,397 @@
+"""Takes over a HyperPod cluster that stands: CloudFormation imports it, and its execution role, as they are.
+
+Two IMPORT change sets, one for each stack that is to hold something, with templates that say what AWS has. An import
+changes nothing of what it takes in; what the environment's own templates say otherwise the next deployment changes,
+and a takeover is refused where that would replace anything, lose a node, or is not known. CloudFormation user guide,
+"Import AWS resources into a CloudFormation stack manually". 'cdk import' is of no use here: it takes a stack of the app
+as it is, and those hold more than is imported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.facts import canonical
+from hyperpod_cdk.living.hyperpod import described_in_template
+from hyperpod_cdk.living.standing import grounded
+from hyperpod_cdk.review.changes.blast_radius import blast_radius
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.model import Effect
+from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.difference import compare
+from hyperpod_cdk.templates.values import imports, resolve, target
+
+CHANGE_SET: Final = "hyperpod-cdk-takeover"
+_CLUSTER: Final = "AWS::SageMaker::Cluster"
+_ROLE: Final = "AWS::IAM::Role"
+_HARMLESS: Final = frozenset({Effect.IN_PLACE, Effect.ADDED})
+_POLLS: Final = 1800
+
+
+@dataclass(frozen=True, kw_only=True)
+class Taken:
+    """One resource that comes under a stack: ``identifier`` is how CloudFormation finds it, ``body`` its template."""
+
+    stack: Stack
+    logical_id: str
+    type: str
+    id: str
+    identifier: Mapping[str, str]
+    body: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    """What its stack then gives to the other one, in a change set of its own: an import may add none."""
+    is_there: bool = False
+    """Whether the stack has it already."""
+    is_given: bool = False
+    """Whether the stack has the outputs already."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Takeover:
+    """What a takeover does: ``taken`` in order.
+
+    ``refusals`` say why it must not be, ``later`` what the next deployment changes of it.
+    """
+
+    cluster: str
+    taken: tuple[Taken, ...] = ()
+    refusals: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> tuple[Taken, ...]:
+        """What is still to be imported."""
+        return tuple(each for each in self.taken if not (each.is_there and each.is_given))
+
+
+def planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
+    """Give what it takes to bring a cluster and its role under the stacks of ``head``. Raises NotAnswered."""
+    try:
+        answer = aws.call("sagemaker", "describe_cluster", ClusterName=cluster)
+    except NotFound:
+        return Takeover(cluster=cluster, refusals=(f"SageMaker has no cluster {cluster} in this account and region",))
+    refusals = list(_unfit(answer, head, cluster))
+    resources = list(head.of_type(_CLUSTER))
+    if refusals or len(resources) != 1:
+        return Takeover(cluster=cluster, refusals=tuple(refusals) or ("the stacks make no HyperPod cluster",))
+    (resource,) = resources
+    role = _role_of(head, resource)
+    if role is None:
+        return Takeover(cluster=cluster, refusals=("the stacks give the cluster no execution role of their own",))
+    (role_arn,) = {str(row["ExecutionRole"]) for row in answer["InstanceGroups"]}
+    taken = (
+        _take_role(aws, head, role, role_arn.rpartition("/")[2]),
+        _take_cluster(aws, head, resource, answer),
+    )
+    standing = tuple(_as_it_stands(aws, each) for each in _worded(head, taken))
+    refused, later = _judged(head, standing)
+    owned = [
+        f"{each.id} belongs to the CloudFormation stack {owner} already, which has to let it go first: give it"
+        " DeletionPolicy: Retain there, then take it out of that template"
+        for each in standing
+        if not each.is_there and (owner := _owner(aws, each)) is not None
+    ]
+    return Takeover(cluster=cluster, taken=standing, refusals=(*owned, *refused), later=later)
+
+
+def _unfit(answer: Mapping[str, Any], head: Assembly, cluster: str) -> Iterator[str]:
+    if "Eks" not in (answer.get("Orchestrator") or {}):
+        yield f"{cluster} is on Slurm; this library is for HyperPod on EKS"
+        return
+    if answer.get("ClusterStatus") != "InService":
+        yield f"{cluster} is {answer.get('ClusterStatus')}, not InService: wait, or mend it first"
+    if answer.get("RestrictedInstanceGroups"):
+        yield f"{cluster} has restricted instance groups, whose roles and file systems are not taken over"
+    groups = answer.get("InstanceGroups") or ()
+    roles = sorted({str(row["ExecutionRole"]) for row in groups})
+    if len(roles) > 1:
+        yield f"its groups run under {len(roles)} execution roles ({', '.join(roles)}), and the stacks have one for all"
+    if (answer.get("AutoScaling") or {}).get("Mode") == "Enable":
+        yield "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in"
+    stated = list(head.of_type(_CLUSTER))
+    name = stated[0].properties.get("ClusterName") if stated else answer.get("ClusterName")
+    if name != answer.get("ClusterName"):
+        yield f"the file says hyperpod.cluster_name: {name}, the cluster is {answer.get('ClusterName')}"
+
+
+def _role_of(head: Assembly, cluster: Resource) -> Resource | None:
+    groups = cluster.properties.get("InstanceGroups")
+    first = groups[0] if isinstance(groups, list) and groups else {}
+    found = target(head, cluster.stack, first.get("ExecutionRole"))
+    return found if found is not None and found.type == _ROLE else None
+
+
+def _take_cluster(aws: Api, head: Assembly, resource: Resource, answer: Mapping[str, Any]) -> Taken:
+    arn = str(answer["ClusterArn"])
+    tags = aws.pages("sagemaker", "list_tags", "Tags", ResourceArn=arn)
+    properties = described_in_template(answer, like=resource.properties)
+    own = [each for each in tags if not str(each["Key"]).startswith("aws:")]
+    return Taken(
+        stack=head.by_name[resource.stack],
+        logical_id=resource.logical_id,
+        type=_CLUSTER,
+        id=arn,
+        identifier={"ClusterArn": arn},
+        body=_body(_CLUSTER, {**properties, **({"Tags": own} if own else {})}),
+        outputs={},
+    )
+
+
+def _take_role(aws: Api, head: Assembly, resource: Resource, name: str) -> Taken:
+    role = aws.call("iam", "get_role", RoleName=name)["Role"]
+    attached = aws.pages("iam", "list_attached_role_policies", "AttachedPolicies", RoleName=name)
+    inline = aws.pages("iam", "list_role_policies", "PolicyNames", RoleName=name)
+    policies = [aws.call("iam", "get_role_policy", RoleName=name, PolicyName=each) for each in sorted(inline)]
+    session = role.get("MaxSessionDuration")
+    properties = {
+        "AssumeRolePolicyDocument": role["AssumeRolePolicyDocument"],
+        "Description": role.get("Description"),
+        "ManagedPolicyArns": sorted(str(each["PolicyArn"]) for each in attached),
+        "MaxSessionDuration": None if session == _DEFAULT_SESSION_S else session,
+        "Path": None if role["Path"] == "/" else role["Path"],
+        "PermissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn"),
+        "Policies": [{"PolicyName": each["PolicyName"], "PolicyDocument": each["PolicyDocument"]} for each in policies],
+        "Tags": [each for each in role.get("Tags", ()) if not str(each["Key"]).startswith("aws:")],
+    }
+    return Taken(
+        stack=head.by_name[resource.stack],
+        logical_id=resource.logical_id,
+        type=_ROLE,
+        id=name,
+        identifier={"RoleName": name},
+        body=_body(_ROLE, {key: value for key, value in properties.items() if value}),
+        outputs={
+            key: output
+            for key, output in head.by_name[resource.stack].outputs.items()
+            if target(head, resource.stack, output.get("Value")) == resource
+        },
+    )
+
+
+_DEFAULT_SESSION_S: Final = 3600
+"""Seconds of a role's session where nobody says (IAM API reference, CreateRole)."""
+
+
+def _body(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    # what is imported stays where its stack goes, until a deployment of the environment says otherwise
+    return {"Type": kind, "DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain", "Properties": dict(properties)}
+
+
+def _as_it_stands(aws: Api, each: Taken) -> Taken:
+    """Say whether its stack has it; raises NotTaken where the stack holds something else."""
+    rows = _rows(aws, each.stack.name)
+    mine = [row for row in rows if row["LogicalResourceId"] == each.logical_id]
+    if mine and mine[0].get("PhysicalResourceId") == each.id:
+        (stack,) = aws.send("cloudformation", "describe_stacks", StackName=each.stack.name)["Stacks"]
+        given = {row["OutputKey"] for row in stack.get("Outputs", ())}
+        return replace(each, is_there=True, is_given=set(each.outputs) <= given)
+    if rows:
+        raise NotAnswered(
+            f"the stack {each.stack.name} stands already, and without {each.id}: a takeover begins before the first"
+            " deployment of the environment"
+        )
+    return each
+
+
+def _rows(aws: Api, stack: str) -> Sequence[Mapping[str, Any]]:
+    try:
+        rows = aws.send("cloudformation", "list_stack_resources", StackName=stack)["StackResourceSummaries"]
+    except Refused as refused:
+        if refused.code == "ValidationError" and "does not exist" in refused.message:
+            return ()
+        raise
+    return [row for row in rows if row["ResourceStatus"] not in ("DELETE_COMPLETE", "DELETE_SKIPPED")]
+
+
+def _owner(aws: Api, each: Taken) -> str | None:
+    """Give the stack that owns a resource; None where none does."""
+    try:
+        rows = aws.call("cloudformation", "describe_stack_resources", PhysicalResourceId=each.id)["StackResources"]
+    except Refused as refused:
+        if refused.code == "ValidationError":
+            return None
+        raise
+    return next((str(row["StackName"]) for row in rows if row["ResourceStatus"] != "DELETE_SKIPPED"), None)
+
+
+def _worded(head: Assembly, taken: Sequence[Taken]) -> Iterator[Taken]:
+    """Say what AWS has as ``head`` says it, where both are the same: else a later plan takes words for a change.
+
+    Of what comes from another stack only that of the role is there by then.
+    """
+    ids = {(each.stack.name, each.logical_id): each.id for each in taken}
+    after = grounded(head, ids)
+    for each in taken:
+        name = each.stack.name
+        told, stated = (side.by_name[name].resources[each.logical_id].properties for side in (after, head))
+
+        def is_known(value: Any, name: str = name) -> bool:
+            found = target(head, name, value)
+            return found is not None and (found.stack, found.logical_id) in ids
+
+        def worded(
+            value: Any, raw: Any, plain: Any, stack: Stack = each.stack, is_known: Callable[[Any], bool] = is_known
+        ) -> Any:
+            if canonical(resolve(after, stack.name, plain)) == canonical(value) and (
+                is_known(raw) or not any(imports(stack, raw))
+            ):
+                return raw
+            if isinstance(value, Mapping) and isinstance(raw, Mapping) and isinstance(plain, Mapping):
+                return {
+                    key: worded(each, raw[key], plain[key]) if key in raw and key in plain else each
+                    for key, each in value.items()
+                }
+            if _are_groups(value) and _are_groups(raw) and _are_groups(plain):
+                by_name = [{row[_NAME]: row for row in rows} for rows in (raw, plain)]
+                return [
+                    worded(row, *(rows[row[_NAME]] for rows in by_name))
+                    if all(row[_NAME] in rows for rows in by_name)
+                    else row
+                    for row in value
+                ]
+            return value
+
+        yield replace(each, body={**each.body, "Properties": worded(each.body["Properties"], dict(stated), dict(told))})
+
+
+_NAME: Final = "InstanceGroupName"
+
+
+def _are_groups(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, Mapping) and _NAME in each for each in value)
+
+
+def _judged(head: Assembly, taken: Sequence[Taken]) -> tuple[list[str], tuple[str, ...]]:
+    """Give why the next deployment must not follow, and what it changes of what was taken over."""
+    ids = {(each.stack.name, each.logical_id): each.id for each in taken}
+    base = Assembly(
+        environment=head.environment,
+        stacks=tuple(
+            replace(each.stack, template={"Resources": {each.logical_id: each.body}, "Outputs": each.outputs})
+            for each in taken
+        ),
+    )
+    before, after = grounded(base, ids), grounded(head, ids)
+    effects = [
+        each
+        for each in blast_radius(before, after, compare(before, after)).resources
+        if (each.stack, each.logical_id) in ids
+    ]
+    told = [(f"{each.type} {ids[each.stack, each.logical_id]}: {each.summary}", each.effect) for each in effects]
+    refused = [line for line, effect in told if effect not in _HARMLESS]
+    later = tuple(line for line, _ in told)
+    return refused, later
+
+
+@dataclass(frozen=True, kw_only=True)
+class Import:
+    """Does what was planned, one change set after another; what was imported stays imported where a later one fails."""
+
+    aws: Api
+    say: Callable[[str], None]
+    pause: Callable[[float], None]
+
+    def run(self, takeover: Takeover) -> bool:
+        """Import what is still open; False where CloudFormation refuses or fails. Raises NotAnswered."""
+        return all(self._one(each) for each in takeover.open)
+
+    def _one(self, each: Taken) -> bool:
+        name, template = each.stack.name, {"Resources": {each.logical_id: each.body}}
+        if not each.is_there:
+            self.say(f"{name}: imports {each.type} {each.id}")
+            wanted = {
+                "ResourceType": each.type,
+                "LogicalResourceId": each.logical_id,
+                "ResourceIdentifier": dict(each.identifier),
+            }
+            more = {"ChangeSetType": "IMPORT", "ResourcesToImport": [wanted]}
+            if not self._change(each, template, "IMPORT_COMPLETE", **more):
+                return False
+        if each.outputs:
+            self.say(f"{name}: gives {each.id} to the other stack")
+            return self._change(each, {**template, "Outputs": each.outputs}, "UPDATE_COMPLETE", ChangeSetType="UPDATE")
+        return True
+
+    def _change(self, each: Taken, template: Mapping[str, Any], wanted: str, **more: Any) -> bool:
+        """Make a change set and execute it; False where CloudFormation refuses, or it does not end as wanted."""
+        name, aws = each.stack.name, self.aws
+        self._drop_old(name)
+        named = {"StackName": name, "ChangeSetName": CHANGE_SET}
+        body = json.dumps(template, default=str)
+        try:
+            aws.send(
+                "cloudformation",
+                "create_change_set",
+                **named,
+                **more,
+                TemplateBody=body,
+                Capabilities=["CAPABILITY_NAMED_IAM"],
+            )
+        except Refused as refused:
+            self.say(f"{name}: CloudFormation refuses: {refused.message or refused.reason}")
+            return False
+        found = self._until(
+            lambda: aws.send("cloudformation", "describe_change_set", **named), "Status", "_IN_PROGRESS"
+        )
+        if found["Status"] != "CREATE_COMPLETE":
+            self.say(f"{name}: CloudFormation refuses: {found.get('StatusReason', found['Status'])}")
+            return False
+        aws.send("cloudformation", "execute_change_set", **named)
+        status = str(self._until(lambda: self._stack(name), "StackStatus", "_IN_PROGRESS")["StackStatus"])
+        self.say(f"{name}: {status}")
+        if status != wanted:
+            self.say(f"{name}: {self._reason(each)}; nothing of {each.id} was changed")
+        return status == wanted
+
+    def _drop_old(self, stack: str) -> None:
+        """Take away the change set of an attempt that was interrupted; one that runs is waited for."""
+        try:
+            self._until(lambda: self._stack(stack), "StackStatus", "IMPORT_IN_PROGRESS")
+            self.aws.send("cloudformation", "delete_change_set", StackName=stack, ChangeSetName=CHANGE_SET)
+        except Refused as refused:
+            if refused.code not in ("ValidationError", "ChangeSetNotFound"):
+                raise
+
+    def _stack(self, name: str) -> Mapping[str, Any]:
+        (stack,) = self.aws.send("cloudformation", "describe_stacks", StackName=name)["Stacks"]
+        found: Mapping[str, Any] = stack
+        return found
+
+    def _until(self, ask: Callable[[], Mapping[str, Any]], key: str, while_in: str) -> Mapping[str, Any]:
+        for _ in range(_POLLS):
+            found = ask()
+            status = str(found[key])
+            if not status.endswith(while_in) or status == "REVIEW_IN_PROGRESS":
+                return found
+            self.pause(2)
+        raise NotAnswered("CloudFormation did not come to an end; the same command goes on from what it has")
+
+    def _reason(self, each: Taken) -> str:
+        events = self.aws.send("cloudformation", "describe_stack_events", StackName=each.stack.name)["StackEvents"]
+        failed = (row for row in events if str(row["ResourceStatus"]).endswith("_FAILED"))
+        return next((str(row.get("ResourceStatusReason", "")) for row in failed), "CloudFormation does not say why")
+
+
+def lines(takeover: Takeover) -> Iterator[str]:
+    """Give the plan of a takeover as lines."""
+    if takeover.refusals:
+        yield f"{takeover.cluster} cannot be taken over:"
+        yield from (f"  {each}" for each in takeover.refusals)
+        return
+    for each in takeover.taken:
+        state = "stands there already" if each.is_there else "comes under it by IMPORT, as it is"
+        yield f"{each.stack.name}: {each.type} {each.id} {state}"
+    yield "The VPC, its subnets, the EKS cluster, its add-ons and file systems stay references: no stack owns them."
+    if takeover.later:
+        yield "The next 'hyperpod-cdk deploy' then changes of them, in place:"
+        yield from (f"  {each}" for each in takeover.later)
+        yield "  Policies of the role that are not the environment's go with that, seconds before its own are there."
+    stacks = [each.stack.name for each in reversed(takeover.taken)]
+    yield "The way back, until that deployment: delete the stacks; DeletionPolicy: Retain keeps what they hold:"
+    yield from (f"  aws cloudformation delete-stack --stack-name {each}" for each in stacks)
+    yield "After it the environment owns both: 'hyperpod-cdk destroy' then deletes the cluster with its role."

@@ -1,0 +1,351 @@
+"""Clusters that were built by calls come under the stacks, and the environment goes on from there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hyperpod_cdk import cli
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.importing.draft import Known
+from hyperpod_cdk.importing.run import Place, imported_living
+from hyperpod_cdk.living.drift import drift
+from hyperpod_cdk.living.standing import read_living
+from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.sources import Source
+from hyperpod_cdk.templates.assembly import Assembly, Stack, read_assembly
+from hyperpod_cdk.transitions.run import Deployment
+from hyperpod_cdk.transitions.takeover import Import, Takeover, lines, planned
+from tests.importing import standing_cluster as scripted
+from tests.importing.test_built import EKS, NODES, SUBNETS, Builder, builder
+from tests.support.assembly import PROJECT
+from tests.support.embedded import ACCOUNT, REGION
+from tests.support.in_process_cdk import Aws, InProcessCdk
+from tests.support.pairs import Person
+from tests.support.scripted_aws import Fails
+from tests.transitions.test_lives import WithPlaceholder
+
+assert builder  # a fixture
+
+
+def reading() -> LiveAws:
+    return LiveAws.open(region=REGION, account="", own=Own(stacks=(), hyperpod_cluster="", eks_cluster=""))
+
+
+def nodes(builder: Builder) -> dict[str, str]:
+    rows = builder.client("sagemaker").list_cluster_nodes(ClusterName="ml-cluster")["ClusterNodeSummaries"]
+    return {row["InstanceId"]: row["InstanceGroupName"] for row in rows}
+
+
+def described(builder: Builder) -> Any:
+    """Give what AWS has, as far as an import must not change it."""
+    cluster = builder.client("sagemaker").describe_cluster(ClusterName="ml-cluster")
+    iam = builder.client("iam")
+    role = iam.get_role(RoleName="hyperpod-nodes")["Role"]
+    policies = iam.list_attached_role_policies(RoleName="hyperpod-nodes")["AttachedPolicies"]
+    inline = iam.list_role_policies(RoleName="hyperpod-nodes")["PolicyNames"]
+    del cluster["ResponseMetadata"]
+    return cluster, role, policies, inline
+
+
+def stacks(builder: Builder) -> dict[str, str]:
+    found = builder.client("cloudformation").describe_stacks()["Stacks"]
+    return {each["StackName"]: each["StackStatus"] for each in found if each["StackName"] != "CDKToolkit"}
+
+
+def written(folder: Path, edit: Callable[[str], str] = str) -> Assembly:
+    """Write the file of a takeover, and synthesize it."""
+    (folder / "environments").mkdir(exist_ok=True)
+    file = folder / "environments" / "lab.yaml"
+    known = Known(name="lab", is_takeover=True)
+    found, text = imported_living(reading(), "ml-cluster", known, to=Place(target=file, root=PROJECT, schema=None))
+    assert found.passed is True, found.notes
+    file.write_text(edit(text), encoding="utf-8")
+    InProcessCdk.synth(file, folder / "assembly")
+    return read_assembly(folder / "assembly", "lab")
+
+
+def done(found: Takeover) -> tuple[bool, list[str]]:
+    told: list[str] = []
+    return Import(aws=reading(), say=told.append, pause=lambda _: None).run(found), told
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_a_takeover(builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the plan to a deployment that finds nothing to do, with every node that there was, and back in between."""
+    builder.cluster(builder.group("far", 1, "use1-az5"), builder.group("system", 2, "use1-az4"))
+    before, running = described(builder), nodes(builder)
+    head = written(tmp_path)
+    line = ["import", "--cluster", "ml-cluster", "--name", "lab", "--takeover", "--project", str(tmp_path)]
+    line += ["--head", str(tmp_path / "assembly")]
+
+    def run(*words: str, typed: str = "") -> tuple[int, str]:
+        answer = CliRunner().invoke(cli.app, [*line, *words], input=f"{typed}\n", catch_exceptions=False)
+        return answer.exit_code, answer.stdout
+
+    # the plan, a name that is not the cluster's, and nobody at the terminal change nothing
+    code, text = run("--plan")
+    assert (code, "comes under it by IMPORT, as it is" in text) == (0, True)
+    assert run(typed="ml-cluster")[0] == 1
+    monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
+    assert run(typed="ml-clusters")[0] == 1
+    assert (stacks(builder), described(builder)) == ({}, before)
+
+    # interrupted after the first import: the same command goes on
+    found = planned(reading(), head, "ml-cluster")
+    assert found.refusals == ()
+    first = Takeover(cluster="ml-cluster", taken=found.taken[:1])
+    assert done(first)[0]
+    assert [each.id for each in planned(reading(), head, "ml-cluster").open] == [found.taken[1].id]
+    code, text = run(typed="ml-cluster")
+    assert (code, text.splitlines()[-1]) == (
+        0,
+        "next: 'hyperpod-cdk plan lab' tells what a deployment changes, then 'hyperpod-cdk deploy lab'",
+    )
+    assert stacks(builder) == {"lab-foundation": "UPDATE_COMPLETE", "lab-hyperpod": "IMPORT_COMPLETE"}
+    assert (described(builder), nodes(builder)) == (before, running)
+
+    # the way back: the stacks go, and what they held stays as it was
+    cloudformation = builder.client("cloudformation")
+    for name in ("lab-hyperpod", "lab-foundation"):
+        cloudformation.delete_stack(StackName=name)
+        builder.until(lambda name=name: name not in stacks(builder))
+    assert (described(builder), nodes(builder)) == (before, running)
+    assert done(planned(reading(), head, "ml-cluster"))[0]
+
+    # what is imported already is said to be
+    code, text = run("--plan")
+    assert (code, text.count("stands there already")) == (0, 2)
+    assert done(planned(reading(), head, "ml-cluster")) == (True, [])
+
+    goes_on(builder, tmp_path, head, running)
+    assert described(builder)[0]["ClusterArn"] == before[0]["ClusterArn"]
+
+
+def goes_on(builder: Builder, folder: Path, head: Assembly, running: dict[str, str]) -> None:
+    """The next deployment changes what was taken over in place, another one nothing, and nothing is drift."""
+    cdk: Any = WithPlaceholder(InProcessCdk(Aws(builder.there, folder)), "lab")
+    people = [Person(), Person()]
+    for person in people:
+        source = Source(assembly=head, side=Side(label="working tree"))
+        deployment = Deployment(aws=reading, head=source, cdk=cdk, person=person, pause=lambda _: None)
+        assert deployment.run(), (person.told, person.shown[0].refusals)
+    assert people[0].shown[0].takes == ()
+    assert people[1].shown[0].steps == ()
+    assert nodes(builder) == running
+    compared = drift(reading(), read_living(reading(), head))
+    assert [(each.resource, each.path, each.deployed, each.actual) for each in compared.differences] == []
+    assert [(each.what, each.reason) for each in compared.skipped] == []
+
+
+def as_the_set_up_stack_makes_it(builder: Builder) -> None:
+    """With a file system of the VPC, and the training operator."""
+    eks, fsx = builder.client("eks"), builder.client("fsx")
+    builder.cluster(builder.group("far", 1, "use1-az5", ThreadsPerCore=2), builder.group("system", 2, "use1-az4"))
+    for name in ("cert-manager", "amazon-sagemaker-hyperpod-training-operator"):
+        eks.create_addon(clusterName=EKS, addonName=name)
+    fsx.create_file_system(
+        FileSystemType="LUSTRE",
+        StorageCapacity=1200,
+        SubnetIds=[SUBNETS["use1-az4"]],
+        SecurityGroupIds=[NODES],
+        LustreConfiguration={"DeploymentType": "PERSISTENT_2", "PerUnitStorageThroughput": 250},
+    )
+
+
+def by_the_command_line(builder: Builder) -> None:
+    """No recovery, all or nothing, labels and taints."""
+    config = {
+        "Labels": {"example.com/team": "research"},
+        "Taints": [{"Key": "dedicated", "Value": "training", "Effect": "NoSchedule"}],
+    }
+    builder.cluster(
+        builder.group("labelled", 1, "use1-az4", KubernetesConfig=config),
+        builder.group("plain", 1, "use1-az5"),
+        NodeRecovery="None",
+        NodeProvisioningMode=None,
+        Tags=[{"Key": "team", "Value": "research"}],
+    )
+
+
+def with_teams(builder: Builder) -> None:
+    """Quotas of a team, which stay beside the stacks."""
+    sagemaker, eks = builder.client("sagemaker"), builder.client("eks")
+    builder.cluster(builder.group("system", 2, "use1-az4"))
+    name = "amazon-sagemaker-hyperpod-taskgovernance"
+    eks.create_addon(clusterName=EKS, addonName=name)
+    builder.until(lambda: eks.describe_addon(clusterName=EKS, addonName=name)["addon"]["status"] == "ACTIVE")
+    sagemaker.create_compute_quota(
+        Name="quota-research",
+        ClusterArn=sagemaker.describe_cluster(ClusterName="ml-cluster")["ClusterArn"],
+        ComputeQuotaConfig={"ComputeQuotaResources": [{"InstanceType": "ml.m5.2xlarge", "Count": 1}]},
+        ComputeQuotaTarget={"TeamName": "research", "FairShareWeight": 10},
+    )
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("build", [as_the_set_up_stack_makes_it, by_the_command_line, with_teams])
+def test_takeovers_of_other_clusters(build: Callable[[Builder], None], builder: Builder, tmp_path: Path) -> None:
+    build(builder)
+    before, running = described(builder), nodes(builder)
+    head = written(tmp_path)
+    found = planned(reading(), head, "ml-cluster")
+    assert (found.refusals, done(found)[0]) == ((), True)
+    assert described(builder) == before
+    goes_on(builder, tmp_path, head, running)
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_what_would_be_replaced_is_refused(builder: Builder, tmp_path: Path) -> None:
+    """A file that says of the cluster what HyperPod never changes, and groups without a zone of their own."""
+    builder.cluster(builder.group("far", 1, "use1-az5"), builder.group("free", 1))
+
+    def refused(edit: Callable[[str], str]) -> str:
+        head = written(tmp_path, edit)
+        found = planned(reading(), head, "ml-cluster")
+        assert done(Takeover(cluster="ml-cluster"))[0]
+        return "\n".join(lines(found))
+
+    as_it_is = refused(str)
+    assert as_it_is.startswith("ml-cluster cannot be taken over:")
+    assert "Instance group free: OverrideVpcConfig" in as_it_is
+    other = refused(lambda text: text.replace(f"cluster_subnet_ids: [{', '.join(SUBNETS.values())}]", ""))
+    assert "replace" in other
+    smaller = refused(lambda text: text.replace("threads_per_core: 1", "threads_per_core: 2"))
+    assert "ThreadsPerCore" in smaller
+    assert stacks(builder) == {}
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(600)
+def test_what_another_stack_owns(builder: Builder, tmp_path: Path) -> None:
+    """As after AWS's set-up: its stack has to let the cluster go first."""
+    builder.cluster(builder.group("far", 1, "use1-az5"))
+    head = written(tmp_path)
+    found = planned(reading(), head, "ml-cluster")
+    theirs = found.taken[0]
+    template = {"Resources": {"Theirs": theirs.body}}
+    cloudformation = builder.client("cloudformation")
+    cloudformation.create_change_set(
+        StackName="main",
+        ChangeSetName="a",
+        ChangeSetType="IMPORT",
+        TemplateBody=json.dumps(template),
+        Capabilities=["CAPABILITY_IAM"],
+        ResourcesToImport=[
+            {
+                "ResourceType": theirs.type,
+                "LogicalResourceId": "Theirs",
+                "ResourceIdentifier": {"RoleName": "hyperpod-nodes"},
+            }
+        ],
+    )
+    cloudformation.execute_change_set(StackName="main", ChangeSetName="a")
+    builder.until(lambda: stacks(builder).get("main") == "IMPORT_COMPLETE")
+    assert planned(reading(), head, "ml-cluster").refusals == (
+        (
+            "hyperpod-nodes belongs to the CloudFormation stack main already, which has to let it go first: give it"
+            " DeletionPolicy: Retain there, then take it out of that template"
+        ),
+    )
+
+
+GROUP = {
+    "InstanceGroupName": "h100",
+    "ExecutionRole": {"Fn::GetAtt": ["Role", "Arn"]},
+}
+HEAD = Assembly(
+    environment="lab",
+    stacks=(
+        Stack(
+            name="lab-hyperpod",
+            region=REGION,
+            account=ACCOUNT,
+            template={
+                "Resources": {
+                    "Role": {"Type": "AWS::IAM::Role", "Properties": {}},
+                    "Cluster": {
+                        "Type": "AWS::SageMaker::Cluster",
+                        "Properties": {"ClusterName": "ml-cluster", "InstanceGroups": [GROUP]},
+                    },
+                }
+            },
+        ),
+    ),
+)
+
+
+def with_cluster(**more: Any) -> dict[str, Any]:
+    return {"sagemaker_DescribeCluster": {**scripted.cluster(), **more}}
+
+
+def other_role() -> dict[str, Any]:
+    cluster = scripted.cluster()
+    cluster["InstanceGroups"][1]["ExecutionRole"] = "arn:aws:iam::111122223333:role/other"
+    return {"sagemaker_DescribeCluster": cluster}
+
+
+UNFIT: dict[str, tuple[dict[str, Any], str]] = {
+    "on Slurm": (
+        with_cluster(Orchestrator={"Slurm": {}}),
+        "ml-cluster is on Slurm; this library is for HyperPod on EKS",
+    ),
+    "not there": (
+        {"sagemaker_DescribeCluster": Fails("ResourceNotFound", "not found")},
+        "SageMaker has no cluster ml-cluster in this account and region",
+    ),
+    "while it changes": (
+        with_cluster(ClusterStatus="Updating"),
+        "ml-cluster is Updating, not InService: wait, or mend it first",
+    ),
+    "restricted groups": (
+        with_cluster(RestrictedInstanceGroups=[{"InstanceGroupName": "nova"}]),
+        "ml-cluster has restricted instance groups, whose roles and file systems are not taken over",
+    ),
+    "Karpenter": (
+        with_cluster(AutoScaling={"Mode": "Enable", "Status": "InService"}),
+        "Karpenter scales it with a role of its own, and its node pools stand in Kubernetes: neither is taken in",
+    ),
+    "two roles": (
+        other_role(),
+        (
+            "its groups run under 2 execution roles (arn:aws:iam::111122223333:role/other,"
+            " arn:aws:iam::111122223333:role/sagemaker-nodes), and the stacks have one for all"
+        ),
+    ),
+    "another name": (
+        with_cluster(ClusterName="other"),
+        "the file says hyperpod.cluster_name: ml-cluster, the cluster is other",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_is_not_taken_over(name: str) -> None:
+    answers, said = UNFIT[name]
+    aws, _ = scripted.asked(**answers)
+    found = planned(aws, HEAD, "ml-cluster")
+    assert (found.refusals, found.taken) == ((said,), ())
+    assert list(lines(found)) == ["ml-cluster cannot be taken over:", f"  {said}"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("cluster.json", "--takeover"), "--takeover is for --cluster\n"),
+        (("--cluster", "a", "--plan"), "--plan and --head are for --takeover\n"),
+        (("--cluster", "a", "--head", "x"), "--plan and --head are for --takeover\n"),
+    ],
+)
+def test_words_that_do_not_go_together(words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    answer = CliRunner().invoke(cli.app, ["import", "--name", "lab", "--project", str(tmp_path), *words])
+    assert (answer.exit_code, answer.stderr) == (2, said)
