@@ -104,9 +104,12 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
         "node describe",
         "plans extend",
     }
+    # a fleet asks what the verbs of one environment ask
+    fleet = {"fleet drift", "fleet preflight", "fleet status", "fleet sums"}
     # a job's report is strict about logs
     assert {name for name, options in options_of(get_command(cli.app)) if "--strict" in options} == {
         *strict,
+        *fleet,
         "job report",
     }
     for verb in policy.VERBS:
