@@ -10,7 +10,7 @@ from hyperpod_cdk import EncryptionKey
 from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.encryption import key_arn
 
-Purpose = Literal["eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs"]
+Purpose = Literal["eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs", "notifications"]
 
 
 def encryption_key(

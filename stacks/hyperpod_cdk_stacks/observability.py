@@ -18,6 +18,7 @@ from hyperpod_cdk.config import Environment
 from hyperpod_cdk.config.notify import Notify
 from hyperpod_cdk.config.operators import CREATE
 from hyperpod_cdk.hyperpod.notifications import SlackChannel
+from hyperpod_cdk_stacks.encryption import encryption_key
 from hyperpod_cdk_stacks.hyperpod import HyperPodStack
 from hyperpod_cdk_stacks.storage import StorageStack
 
@@ -68,6 +69,7 @@ class ObservabilityStack(cdk.Stack):
             environment_name=environment.name,
             emails=notify.emails,
             topic_arn=notify.sns_topic_arn,
+            topic_key=encryption_key(self, environment, "notifications"),
             slack=None
             if notify.slack is None
             else SlackChannel(workspace_id=notify.slack.workspace_id, channel_id=notify.slack.channel_id),

@@ -84,10 +84,19 @@ class TestKeys:
         ]
 
 
+TOPIC = {
+    "Effect": "Allow",
+    "Principal": {"Service": ["cloudwatch.amazonaws.com", "budgets.amazonaws.com"]},
+    "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
+    "Resource": "*",
+}
+
+
 class TestPolicies:
     def findings(self, case_of: CaseOf, run_check: RunCheck, aws: FakeAws, field: str, *statements: Any) -> Result:
         aws.answers.kms_key_policy = {KEY: {"Statement": list(statements)}}
-        return run_check(LETS, case_of({"encryption": {field: KEY}}), aws)
+        told = {"notify": {"emails": ["on-call@example.com"]}} if field == "notifications" else {}
+        return run_check(LETS, case_of({"encryption": {field: KEY}, **told}), aws)
 
     @pytest.mark.check("kms_key_policies_let_the_services_in", "passes")
     @pytest.mark.parametrize(
@@ -102,6 +111,7 @@ class TestPolicies:
             ("file_systems", {**ROOT, "Principal": {"AWS": "111122223333"}}),
             ("lifecycle_bucket", {**ROOT, "Action": ["kms:Decrypt", "kms:GenerateDataKey*"]}),
             ("eks_secrets", ROOT),
+            ("notifications", {**ROOT, "Action": "kms:*", "Principal": "*"}),
         ],
     )
     def test_a_policy_that_lets_them_in_passes(
@@ -136,6 +146,32 @@ class TestPolicies:
             " kms:GenerateDataKey* and kms:DescribeKey"
         )
         assert said(self.findings(case_of, run_check, fake_aws, "logs", ROOT, statement)) == [("encryption.logs", text)]
+
+    @pytest.mark.parametrize(
+        ("statements", "says"),
+        [
+            ([ROOT, TOPIC], []),
+            ([ROOT, {**TOPIC, "Condition": {"StringEquals": {"aws:SourceAccount": "111122223333"}}}], []),
+            ([ROOT], ["needs a key whose policy lets cloudwatch.amazonaws.com use it"]),
+            (
+                [ROOT, {**TOPIC, "Action": "kms:Decrypt"}],
+                ["needs a key whose policy lets cloudwatch.amazonaws.com use"],
+            ),
+            (
+                [ROOT, {**TOPIC, "Principal": {"Service": "cloudwatch.amazonaws.com"}}],
+                ["needs a key whose policy lets budgets.amazonaws.com use it"],
+            ),
+            ([TOPIC], ["needs a key whose policy lets account 111122223333 use it"]),
+        ],
+    )
+    def test_what_publishes_needs_the_key_of_the_topic(
+        self, case_of: CaseOf, run_check: RunCheck, fake_aws: FakeAws, statements: list[Any], says: list[str]
+    ) -> None:
+        fake_aws.answers.kms_key_policy = {KEY: {"Statement": statements}}
+        notify = {"emails": ["on-call@example.com"], "monthly_budget_usd": 100}
+        result = run_check(LETS, case_of({"encryption": {"notifications": KEY}, "notify": notify}), fake_aws)
+        assert [path for path, _ in said(result)] == ["encryption.notifications"] * len(says)
+        assert all(text.startswith(start) for (_, text), start in zip(said(result), says, strict=True))
 
     @pytest.mark.parametrize(
         ("statement", "severity"),

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk.assertions import Template
 
-from hyperpod_cdk import Notifications
+from hyperpod_cdk import EncryptionKey, Notifications
 from hyperpod_cdk.config.notify import EVENTS
 from hyperpod_cdk.hyperpod.notifications import SlackChannel
 
@@ -160,6 +160,41 @@ def test_a_topic_that_exists_is_used_and_left_as_it_is() -> None:
     assert of_type(found, "AWS::SNS::TopicPolicy") == []
     (alarm,) = of_type(found, "AWS::CloudWatch::Alarm")
     assert alarm["AlarmActions"] == [arn]
+
+
+def test_a_key_of_its_own_lets_in_who_publishes() -> None:
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign", env=HOME)
+    key = EncryptionKey(stack, "Key", alias="alias/told")
+    Notifications(stack, "Told", cluster_name="train", cluster_arn=CLUSTER_ARN, topic_key=key, monthly_budget_usd=100)
+    found = Template.from_stack(stack).to_json()["Resources"]
+    ((name, made),) = [(name, each) for name, each in found.items() if each["Type"] == "AWS::KMS::Key"]
+    arn = {"Fn::GetAtt": [name, "Arn"]}
+    (topic,) = of_type(found, "AWS::SNS::Topic")
+    assert topic["KmsMasterKeyId"] == arn
+    _, *publishers = made["Properties"]["KeyPolicy"]["Statement"]
+    assert publishers == [
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": f"{service}.amazonaws.com"},
+            "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}},
+        }
+        for service in ("cloudwatch", "budgets")
+    ]
+    policies = [each["Policies"][0]["PolicyDocument"]["Statement"] for each in of_type(found, "AWS::IAM::Role")]
+    (function,) = [each for each in policies if {"Action": ["sns:Publish"]}.items() <= each[0].items()]
+    assert {"Effect": "Allow", "Action": ["kms:Decrypt", "kms:GenerateDataKey*"], "Resource": [arn]} in function
+
+
+def test_a_key_beside_a_topic_that_exists() -> None:
+    stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign", env=HOME)
+    key = EncryptionKey(stack, "Key")
+    said = "topic_key: must be left out beside topic_arn, a topic of which nothing is changed; remove topic_key, and"
+    topic = "arn:aws:sns:us-east-1:111122223333:on-call"
+    with pytest.raises(ValueError, match="topic_key") as caught:
+        Notifications(stack, "Told", cluster_name="a", cluster_arn=CLUSTER_ARN, topic_arn=topic, topic_key=key)
+    assert str(caught.value) == f"{said} give that topic its key where it is made"
 
 
 def test_a_channel_is_told_and_may_ask_nothing() -> None:

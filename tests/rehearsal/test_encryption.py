@@ -31,7 +31,8 @@ storage:
   lustre:
     - {name: scratch, availability_zone_id: use1-az4, capacity_gib: 1200}
 """
-ALL = ("eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs")
+ALL = ("eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs", "notifications")
+TOLD = {"emails": ["on-call@example.com"], "monthly_budget_usd": 100}
 
 
 class Life:
@@ -62,6 +63,13 @@ class Life:
     def log_group_keys(self) -> set[str | None]:
         """Give the keys of all log groups."""
         return {row.get("kmsKeyId") for row in self.aws.client("logs").describe_log_groups()["logGroups"]}
+
+    def topic_key(self) -> str | None:
+        """Give the key of the one topic."""
+        sns = self.aws.client("sns")
+        (topic,) = sns.list_topics()["Topics"]
+        found: str | None = sns.get_topic_attributes(TopicArn=topic["TopicArn"])["Attributes"].get("KmsMasterKeyId")
+        return found or None
 
     def volumes(self) -> list[dict[str, Any]]:
         """Give the volumes of the one group."""
@@ -95,16 +103,17 @@ def living(folder: Path, **sections: Any) -> Iterator[Life]:
 @pytest.mark.examples
 def test_keys_are_made_for_what_stood_without(tmp_path: Path) -> None:
     with living(tmp_path) as life:
-        life.deploy()
+        life.deploy(notify=TOLD)
         assert list(life.keys().values()) == [""]  # of the secrets
+        assert life.topic_key() is None
         before = life.file_system()["FileSystemId"]
 
-        changes = life.deploy(encryption=dict.fromkeys(ALL, "create"))
+        changes = life.deploy(encryption=dict.fromkeys(ALL, "create"), notify=TOLD)
 
         by_alias = {alias: arn for arn, alias in life.keys().items()}
         assert set(by_alias) == {
             "",
-            *(f"alias/small-{each}" for each in ("node-volumes", "lifecycle-bucket", "file-systems", "logs")),
+            *(f"alias/small-{each.replace('_', '-')}" for each in ALL[1:]),
         }
         volumes = by_alias["alias/small-node-volumes"]
         assert [(each.get("RootVolume"), each["VolumeKmsKeyId"]) for each in life.volumes()] == [
@@ -112,6 +121,8 @@ def test_keys_are_made_for_what_stood_without(tmp_path: Path) -> None:
             (True, volumes),
         ]
         assert life.log_group_keys() == {by_alias["alias/small-logs"]}
+        assert life.topic_key() == by_alias["alias/small-notifications"]
+        assert [each for each in changes["small-observability"] if "Topic" in each] == ["Modify AWS::SNS::Topic"]
         assert life.file_system()["KmsKeyId"] == by_alias["alias/small-file-systems"]
         assert life.file_system()["FileSystemId"] != before
         assert "Modify AWS::FSx::FileSystem replaced: True" in changes["small-storage"]

@@ -50,6 +50,7 @@ ONLY_THE_FILE: Mapping[str, str] = {
     "file_system_names_are_unique": _TWO,
     "existing_file_systems_are_named_once": _TWO,
     "file_systems_key_has_file_systems": _TWO,
+    "notifications_key_has_a_topic": _TWO,
     "model_buckets_are_distinct": "the driver takes a bucket for each of its users, and may be given one twice",
     "group_stands_in_a_listed_zone": _TWO,
     "somebody_is_notified": "programs may subscribe to the topic that Notifications makes",

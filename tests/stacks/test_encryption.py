@@ -61,6 +61,7 @@ def named(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesize
 def with_everything(values: dict[str, Any]) -> None:
     lustre = values.get("storage", {}).get("lustre", [])
     wanted = {"lifecycle_bucket": True, "logs": True, "eks_secrets": "existing" not in values.get("eks", {})}
+    wanted["notifications"] = "notify" in values and "sns_topic_arn" not in values["notify"]
     wanted["node_volumes"] = values["hyperpod"].get("provisioning") != "all_or_nothing"
     wanted["file_systems"] = any({"existing", "deployment_type"}.isdisjoint(each) for each in lustre)
     values["encryption"] = {name: "create" for name, is_wanted in wanted.items() if is_wanted}

@@ -423,9 +423,7 @@ class _Pen:
         for name, operator in file.get("operators", {}).items():
             if _leads_to(f"operators.{name}", self.shape.focus):
                 operator["enabled"] = True
-        if self.shape.focus == "encryption.file_systems":
-            system = {"name": "scratch", "availability_zone_id": self.shape.zones[0], "capacity_gib": 1200}
-            file["storage"] = {"lustre": [system]}
+        self._something_to_encrypt(file)
         if _leads_to("storage.lustre[].read_cache", self.shape.focus):
             tiering = {"storage_type": "intelligent_tiering", "throughput_capacity_mbps": 4000}
             cache = {"read_cache": {"sizing": "provisioned", "size_gib": self._upto(32, 131072)}}
@@ -436,6 +434,13 @@ class _Pen:
             self._shared(file)
         if "karpenter_pools" in file["hyperpod"]:
             self._autoscaled(file["hyperpod"])
+
+    def _something_to_encrypt(self, file: File) -> None:
+        if self.shape.focus == "encryption.notifications":
+            file["notify"] = {"emails": ["on-call@example.com"]}
+        if self.shape.focus == "encryption.file_systems":
+            system = {"name": "scratch", "availability_zone_id": self.shape.zones[0], "capacity_gib": 1200}
+            file["storage"] = {"lustre": [system]}
 
     def _shared(self, file: File) -> None:
         """Let the first team's quotas be of a group that there is, whose GPUs are in parts where a quota is."""

@@ -16,6 +16,7 @@ AREA = "encryption"
 
 _LOGS = "encryption.logs"
 _LOGS_ACTIONS = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncryptTo", "kms:GenerateDataKey", "kms:DescribeKey")
+_TOPIC = "encryption.notifications"
 _OBJECT_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey")
 _GRANT_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
 _CONTEXT = "kms:encryptioncontext:"
@@ -51,9 +52,11 @@ def kms_keys_can_encrypt(case: Case, aws: Aws) -> Iterator[Found]:
     asks=("kms_key_policy",),
     inputs="Every KMS key of the account that the file names by ARN, with what it is to encrypt. A key of another"
     " account has a policy that only its owner may read.",
-    passes="The policy of the key of the logs lets CloudWatch Logs use it for the environment's log groups. The others'"
-    " policies leave the decision to IAM policies of the account, as KMS's own default does.",
-    fails="The policy of the key of the logs does not name the service, or only for other log groups. Another key's"
+    passes="The policy of the key of the logs lets CloudWatch Logs use it for the environment's log groups, that of the"
+    " key of the notifications CloudWatch, and Budgets where there is a budget. Its policy and the others'"
+    " leave the decision to IAM policies of the account, as KMS's own default does.",
+    fails="The policy of the key of the logs does not name the service, or only for other log groups; that of the"
+    " notifications does not name what publishes. Another key's"
     " policy lets nobody of the account use it; a warning where it names some: the roles of the stacks get their names"
     " only when they are made. Deny statements, and conditions on other things than an encryption context, are not"
     " judged.",
@@ -70,11 +73,13 @@ def kms_key_policies_let_the_services_in(case: Case, aws: Aws) -> Iterator[Found
             continue
         statements = [each for each in listed(answer.get("Statement")) if each.get("Effect") == "Allow"]
         for path in paths:
-            found = (
-                _logs_problem(environment, arn, statements)
-                if path == _LOGS
-                else _iam_problem(environment, arn, statements, path)
-            )
+            found = None
+            if path == _LOGS:
+                found = _logs_problem(environment, arn, statements)
+            elif path == _TOPIC:
+                found = _topic_problem(environment, arn, statements)
+            if path != _LOGS and found is None:
+                found = _iam_problem(environment, arn, statements, path)
             if found is not None:
                 yield found
 
@@ -116,6 +121,19 @@ def _logs_problem(environment: Environment, arn: str, statements: list[Statement
     return None
 
 
+def _topic_problem(environment: Environment, arn: str, statements: list[Statement]) -> Found | None:
+    has_budget = environment.notify is not None and environment.notify.monthly_budget_usd is not None
+    for service in ("cloudwatch.amazonaws.com", *(["budgets.amazonaws.com"] if has_budget else [])):
+        fitting = [each for each in statements if _names_service(each, {service}) and not _has_context(each)]
+        if not all(any(names_action(each, action) for each in fitting) for action in _OBJECT_ACTIONS):
+            return error(
+                _TOPIC,
+                f"needs a key whose policy lets {service} use it, got {arn}, whose policy does not; add a statement for"
+                " that service with kms:Decrypt and kms:GenerateDataKey*",
+            )
+    return None
+
+
 def _log_groups(environment: Environment) -> list[str]:
     """Give a log group of each kind of name: with part of a stack's id, a service's own, and one made up."""
     named = [f"/aws/events/{environment.hyperpod_cluster_name}-hyperpod-1a2b3c4d"]
@@ -125,7 +143,7 @@ def _log_groups(environment: Environment) -> list[str]:
 
 
 def _iam_problem(environment: Environment, arn: str, statements: list[Statement], path: str) -> Found | None:
-    actions = _OBJECT_ACTIONS if "bucket" in path else _GRANT_ACTIONS
+    actions = _OBJECT_ACTIONS if "bucket" in path or path == _TOPIC else _GRANT_ACTIONS
     without_context = [each for each in statements if not _has_context(each)]
 
     def let_in(is_meant: Callable[[str], bool]) -> bool:
@@ -147,13 +165,15 @@ def _iam_problem(environment: Environment, arn: str, statements: list[Statement]
 
 
 def _names_logs(statement: Statement, region: str) -> bool:
+    return _names_service(statement, {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"})
+
+
+def _names_service(statement: Statement, names: set[str]) -> bool:
     principal = statement.get("Principal")
     if principal == "*":
         return True
     services = listed(principal.get("Service")) if isinstance(principal, Mapping) else []
-    return any(
-        str(each).removesuffix(".cn") in {f"logs.{region}.amazonaws.com", "logs.amazonaws.com"} for each in services
-    )
+    return any(str(each).removesuffix(".cn") in names for each in services)
 
 
 def _principals(statement: Statement) -> list[str]:

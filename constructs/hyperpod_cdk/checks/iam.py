@@ -14,7 +14,7 @@ from hyperpod_cdk.checks.answers import Among, Aws, Decision, NotAnswered
 from hyperpod_cdk.checks.model import Case, Detail, Found, Skipped, check, error, unanswered, warning
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
-from hyperpod_cdk.config.encryption import CREATE, key_arn
+from hyperpod_cdk.config.encryption import CREATE, Encryption, key_arn
 from hyperpod_cdk.config.wanted_addons import asked_for
 from hyperpod_cdk.file_reading import read_text
 
@@ -50,7 +50,7 @@ def _makes_workspace(environment: Environment, key: str) -> bool:
 
 def _aliased_keys(environment: Environment) -> bool:
     encryption = environment.encryption
-    return CREATE in (encryption.node_volumes, encryption.lifecycle_bucket, encryption.file_systems, encryption.logs)
+    return any(getattr(encryption, field) == CREATE for field in Encryption.model_fields if field != "eks_secrets")
 
 
 def _makes_key(environment: Environment) -> bool:

@@ -20,6 +20,10 @@ from hyperpod_cdk.common.stack_arns import arn_here
 LOGS_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*")
 """What CloudWatch Logs does with a key (CloudWatch Logs user guide, "Encrypt log data", 2026)."""
 
+TOPIC_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
+"""What publishes to a topic does with the topic's key (SNS developer guide, "Managing Amazon SNS encryption keys and
+costs", compatibility between event sources and encrypted topics, 2026)."""
+
 VOLUME_ACTIONS = ("kms:CreateGrant", "kms:DescribeKey")
 """What the role of a node has to be allowed on the key of its volumes (SageMaker developer guide, "Customer managed AWS
 KMS key encryption for SageMaker HyperPod", 2026). The role of HyperPod's Karpenter needs the same."""
@@ -31,9 +35,9 @@ class EncryptionKey(Construct):
     A key that is made rotates yearly and stays when its stack goes: what it encrypted could not be read without it. Its
     policy leaves all rights to IAM policies of the account, as KMS's own default does, and FSx, EKS and S3, which use a
     key in the name of whoever calls them, need no more. Say so where a service needs more: ``allow_log_groups``,
-    ``allow_node_volumes``.
+    ``allow_node_volumes``, ``allow_publishers``.
 
-    ``arn``: a key that stands already, of which nothing is changed: none of the two has an effect then. Default: a key
+    ``arn``: a key that stands already, of which nothing is changed: none of these has an effect then. Default: a key
     is made.
 
     ``alias``: ``alias/<words>`` of the key that is made, unique in account and region. It goes with the stack, unlike
@@ -101,6 +105,12 @@ class EncryptionKey(Construct):
             # without the condition, who can act as the role could hand the key on to anybody
             self._allow(["kms:CreateGrant"], principal, {**service, "Bool": {"kms:GrantIsForAWSResource": "true"}})
             self._allow(["kms:DescribeKey"], principal, service)
+
+    def allow_publishers(self, *services: str) -> None:
+        """Let services of AWS, such as ``cloudwatch``, publish to a topic with the key, for the stack's account."""
+        for service in services:
+            principal = iam.ServicePrincipal(f"{service}.amazonaws.com")
+            self._allow(TOPIC_ACTIONS, principal, {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}})
 
     def _allow(self, actions: Sequence[str], principal: object, conditions: dict[str, Any]) -> None:
         self.key.add_to_resource_policy(

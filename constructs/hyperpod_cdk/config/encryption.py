@@ -80,6 +80,12 @@ class Encryption(Section):
         " stack, which can drop it only after the other stacks: 'cdk deploy --exclusively'. Default: AWS's own key.",
         examples=[CREATE],
     )
+    notifications: EncryptionKey | None = Field(
+        default=None,
+        description="Key of the SNS topic that notify makes. A change reaches messages from then on. Default: none:"
+        " SNS's own key takes no alarm.",
+        examples=[CREATE],
+    )
 
 
 def key_arn(value: str | None) -> str | None:

@@ -22,6 +22,7 @@ from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
+from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.notify import EVENTS, Event, Notify, Slack
@@ -34,7 +35,10 @@ _FUNCTION_EVENTS = frozenset(
 _HYPERPOD_EVENTS = frozenset({"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"})
 _WATCHED = frozenset({"nodes_missing", "training_plan", "deep_health_check_failed"})
 
-_NO_KEY = "A topic with SNS's own key takes no alarm: CloudWatch may not use it (CloudWatch user guide, alarm actions)"
+_NO_KEY = (
+    "A topic with SNS's own key takes no alarm: CloudWatch may not use it (CloudWatch user guide, alarm actions);"
+    " encryption.notifications is for another"
+)
 _FUNCTION = {
     "CKV_AWS_115": "It runs for seconds, every few minutes and with HyperPod's events; a reserved share would be taken"
     " from the account's others",
@@ -87,6 +91,10 @@ class Notifications(Construct):
 
     ``topic_arn``: ARN of a topic of the stack's region, whose policy lets CloudWatch publish. Default: one is made.
 
+    ``topic_key``: the KMS key of the topic that is made (``EncryptionKey``); of one that stands, its policy must let
+    ``cloudwatch.amazonaws.com``, with a budget ``budgets.amazonaws.com``, and IAM policies of the account use it.
+    Default: none, since SNS's own key takes no alarm.
+
     ``slack``: workspace and channel of Slack (``SlackChannel``). Default: none.
 
     ``event_bus_arn``: ARN of an event bus of the stack's region that gets every message and every change of an alarm.
@@ -122,6 +130,7 @@ class Notifications(Construct):
         environment_name: str | None = None,
         emails: Sequence[str] = (),
         topic_arn: str | None = None,
+        topic_key: EncryptionKey | None = None,
         slack: SlackChannel | None = None,
         event_bus_arn: str | None = None,
         monthly_budget_usd: int | None = None,
@@ -151,8 +160,9 @@ class Notifications(Construct):
             if again:
                 raise ValueError(again)
         stack = cdk.Stack.of(self)
-        _check_places(topic_arn, event_bus_arn, region=stack.region, account=stack.account)
+        _check_places(topic_arn, topic_key, event_bus_arn, region=stack.region, account=stack.account)
         self._has_budget = monthly_budget_usd is not None
+        self._key = topic_key
         self._bus_arn, self._has_chat = event_bus_arn, slack is not None
         self._cluster_name, self._cluster_arn = cluster_name, cluster_arn
         self._environment = environment_name or cluster_name
@@ -188,8 +198,12 @@ class Notifications(Construct):
 
     def _topic(self) -> sns.CfnTopic:
         topic = sns.CfnTopic(self, "Topic", display_name=f"HyperPod {self._environment}")
-        ignore_in_checkov(topic, {"CKV_AWS_26": _NO_KEY})
-        acknowledge(topic, {"AwsSolutions-SNS2": _NO_KEY})
+        if self._key is None:
+            ignore_in_checkov(topic, {"CKV_AWS_26": _NO_KEY})
+            acknowledge(topic, {"AwsSolutions-SNS2": _NO_KEY})
+        else:
+            self._key.allow_publishers("cloudwatch", *(["budgets"] if self._has_budget else []))
+            topic.kms_master_key_id = self._key.key.key_arn
         alarms = arn_here("cloudwatch", f"alarm:{self._alarm_name('*')}")
         budgets = f"arn:{cdk.Aws.PARTITION}:budgets::{cdk.Aws.ACCOUNT_ID}:*"
         sns.CfnTopicPolicy(
@@ -316,6 +330,8 @@ class Notifications(Construct):
             {"Action": ["sns:Publish"], "Resource": [self.topic_arn]},
             {"Action": ["logs:CreateLogStream", "logs:PutLogEvents"], "Resource": [log_group.attr_arn]},
         ]
+        if self._key is not None:
+            statements.append({"Action": list(TOPIC_ACTIONS), "Resource": [self._key.key.key_arn]})
         if self._events & {"nodes_missing", "deep_health_check_failed"}:
             statements.append({"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]})
         if "nodes_missing" in self._events:
@@ -508,7 +524,14 @@ class Notifications(Construct):
         return f"HyperPod/{self._cluster_name}"
 
 
-def _check_places(topic_arn: str | None, event_bus_arn: str | None, *, region: str, account: str) -> None:
+def _check_places(
+    topic_arn: str | None, topic_key: EncryptionKey | None, event_bus_arn: str | None, *, region: str, account: str
+) -> None:
+    if topic_key is not None and topic_arn is not None:
+        raise ValueError(
+            "topic_key: must be left out beside topic_arn, a topic of which nothing is changed; remove topic_key, and"
+            " give that topic its key where it is made"
+        )
     if is_token(region):
         return
     for key, arn in (("topic_arn", topic_arn), ("event_bus_arn", event_bus_arn)):

@@ -77,6 +77,24 @@ def secrets_key_is_of_a_cluster_to_make(environment: Environment) -> Iterator[Pr
 
 
 @BOOK.whole
+def notifications_key_has_a_topic(environment: Environment) -> Iterator[Problem]:
+    """Refuse a key for a topic that nobody makes: it would be ignored."""
+    if environment.encryption.notifications is None:
+        return
+    if environment.notify is None:
+        yield Problem(
+            ("encryption", "notifications"),
+            "needs the topic that notify makes, got no notify; add one, or remove notifications",
+        )
+    elif environment.notify.sns_topic_arn is not None:
+        yield Problem(
+            ("encryption", "notifications"),
+            "must be left out beside notify.sns_topic_arn, a topic of which nothing is changed; remove notifications,"
+            " and give that topic its key where it is made",
+        )
+
+
+@BOOK.whole
 def file_systems_key_has_file_systems(environment: Environment) -> Iterator[Problem]:
     """Refuse a key for file systems where none would have it."""
     if environment.encryption.file_systems is None:
