@@ -32,7 +32,8 @@ storage:
     - {name: scratch, availability_zone_id: use1-az4, capacity_gib: 1200}
 """
 ALL = ("eks_secrets", "node_volumes", "lifecycle_bucket", "file_systems", "logs", "notifications")
-TOLD = {"emails": ["on-call@example.com"], "monthly_budget_usd": 100}
+# an alarm on a file system would keep it from being replaced
+TOLD = {"emails": ["on-call@example.com"], "monthly_budget_usd": 100, "events": ["node_unhealthy", "nodes_missing"]}
 
 
 class Life:

@@ -69,8 +69,8 @@ class Encryption(Section):
     file_systems: EncryptionKey | None = Field(
         default=None,
         description="Key of every file system that the environment makes. A change makes new, empty file systems and"
-        " leaves the old ones behind with their data; CloudFormation refuses it while a claim uses one. Default: AWS's"
-        " own key.",
+        " leaves the old ones behind with their data; CloudFormation refuses it while a claim uses one, or notify"
+        " watches one (file_system_full). Default: AWS's own key.",
         examples=[CREATE],
     )
     logs: EncryptionKey | None = Field(
