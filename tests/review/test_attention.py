@@ -192,7 +192,11 @@ def test_three_that_merely_follow_are_told_singly() -> None:
 
 def test_more_that_merely_follow_are_one_line() -> None:
     other = Cause(file="environments/dev.yaml", line=8, path="eks", before="1", after="2")
-    follows = (changed("RoleArn", Effect.DELETED, **INDIRECT),)
+    follows = (
+        changed("RoleArn", Effect.DELETED, **INDIRECT, causes=(other, CAUSE)),
+        # what only changes beside it is not why it is gone
+        changed("Name", Effect.IN_PLACE, **INDIRECT, causes=(OTHER,)),
+    )
     together = [*gone(3, causes=(CAUSE,)), resource(Effect.DELETED, properties=follows, causes=(other, CAUSE))]
     found = judged(*together)
     assert seen(found) == [
@@ -557,6 +561,16 @@ def test_protection_before_and_after(before: Any, after: Any, expected: tuple[st
     (found,) = lifted_protection(base, head, compare(base, head), [known])
     assert (found.property, found.before, found.after) == expected
     assert (found.resource, found.causes) == ("dev-x / It", (CAUSE,))
+    paths = expected[0].split(" and ")
+    changes = (*(changed(each, Effect.IN_PLACE, causes=(CAUSE,)) for each in paths), BESIDE)
+    (found,) = lifted_protection(base, head, compare(base, head), [known.model_copy(update={"properties": changes})])
+    assert found.causes == (CAUSE,)
+    (found,) = lifted_protection(base, head, compare(base, head), [known.model_copy(update={"properties": (BESIDE,)})])
+    assert found.causes == ()
+
+
+OTHER = CAUSE.model_copy(update={"line": 9, "path": "tags.a"})
+BESIDE = changed("Version", Effect.IN_PLACE, causes=(OTHER,))
 
 
 def roles(number: int, **policies: str) -> Assembly:
@@ -624,9 +638,6 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
     assert len(later) == 5
 
 
-OTHER = CAUSE.model_copy(update={"line": 9, "path": "tags.a"})
-
-
 @pytest.mark.parametrize(
     ("properties", "expected"),
     [
@@ -661,6 +672,69 @@ def test_a_reason_of_access_has_the_lines_that_let_somebody_in(
     way = Reach(change="added", sentence="it reaches", is_grave=True, is_world=True, stack="dev-x", logical_id="Id")
     asked = judged(of, access=Access(grants=(grant,), reach=(way,))).needs_approval
     assert [list(each.causes) for each in asked] == [expected, expected]
+
+
+@pytest.mark.parametrize(
+    ("properties", "about", "else_"),
+    [
+        # what runs on nodes is no number of them, and an item's name is no property
+        (
+            ("InstanceGroups.SourceS3Uri",),
+            "InstanceGroups[a].LifeCycleConfig.SourceS3Uri",
+            "InstanceGroups[a].InstanceCount",
+        ),
+        ((), "InstanceGroups[a].ExecutionRole", "InstanceGroups[a].InstanceCount"),
+        ((), "SecurityGroupIngress[0].CidrIp", "Tags[Role].Value"),
+        (("InstanceGroups.OnCreate",), "InstanceGroups[a]", "RestrictedInstanceGroups[a].OnCreate"),
+        (
+            ("SecurityGroupIds",),
+            "InstanceGroups[a].OverrideVpcConfig.SecurityGroupIds",
+            "InstanceGroups[a].ExecutionRole",
+        ),
+        (("SecurityGroupIds",), "InstanceGroups[a]", "Tags[a]"),
+        (("PublicAccessCidrs",), "ResourcesVpcConfig.PublicAccessCidrs", "AccessConfig.AuthenticationMode"),
+    ],
+)
+def test_a_reason_of_access_has_only_the_lines_of_its_own_properties(
+    properties: tuple[str, ...], about: str, else_: str
+) -> None:
+    changes = (
+        changed(about, Effect.IN_PLACE, causes=(CAUSE,)),
+        changed(else_, Effect.IN_PLACE, causes=(OTHER,)),
+    )
+    of = resource(Effect.IN_PLACE, CLUSTER, properties=changes, causes=(CAUSE, OTHER))
+    given = {"change": "added", "is_grave": True, "stack": "dev-x", "logical_id": "Id", "properties": properties}
+    grant = Grant(kind="trust", sentence="it does", who="role a", what=("x",), which=(), **given)
+    access = Access(grants=(grant,), reach=(Reach(sentence="it reaches", **given),))
+    assert [each.causes for each in judged(of, access=access).needs_approval] == [(CAUSE,), (CAUSE,)]
+
+
+def test_what_comes_as_a_part_has_its_properties_within() -> None:
+    part = changed("InstanceGroups[a].LifeCycleConfig", Effect.IN_PLACE, after='{"OnCreate": "x"}', causes=(CAUSE,))
+    other = changed("InstanceGroups[a].KubernetesConfig", Effect.IN_PLACE, after='{"Labels": {}}', causes=(OTHER,))
+    of = resource(Effect.IN_PLACE, CLUSTER, properties=(part, other), causes=(CAUSE, OTHER))
+    by = ("InstanceGroups.OnCreate",)
+    given = {"is_grave": True, "is_world": True, "stack": "dev-x", "logical_id": "Id", "properties": by}
+    way = Reach(change="added", sentence="it reaches", **given)
+    assert [each.causes for each in judged(of, access=Access(reach=(way,))).needs_approval] == [(CAUSE,)]
+
+
+def test_a_line_of_something_else_is_no_cause() -> None:
+    changes = (changed("Version", Effect.REPLACED), changed("Tags.a", Effect.IN_PLACE, causes=(OTHER,)))
+    of = resource(Effect.REPLACED, CLUSTER, properties=changes, causes=(OTHER,))
+    assert [each.causes for each in judged(of).needs_approval] == [()]
+
+
+def test_a_reason_of_cost_has_the_lines_of_the_properties_that_decide_it() -> None:
+    changes = (
+        changed("StorageCapacity", Effect.IN_PLACE, causes=(CAUSE,)),
+        changed("LustreConfiguration.DataCompressionType", Effect.IN_PLACE, causes=(OTHER,)),
+    )
+    of = resource(Effect.IN_PLACE, LUSTRE, properties=changes, causes=(CAUSE, OTHER))
+    paid = Paid(stack="dev-x", logical_id="Id", properties=("StorageCapacity",))
+    unpriced = Unpriced(what="n", kind="storage", unit="", quantity=Change(before=0, after=1), missing="m", of=(paid,))
+    cost = Cost(region="us-east-1", prices_as_of="2026-01-01", unpriced=(unpriced,))
+    assert [each.causes for each in judged(of, cost=cost).needs_approval] == [(CAUSE,)]
 
 
 def test_a_reason_of_cost_has_the_lines_of_the_groups_that_cost_more() -> None:

@@ -21,7 +21,13 @@ from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 CHANGES: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "changes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
-FEW_ALONE = ("a bigger file system", "protection is lifted", "Kubernetes one minor back", "a tag")
+FEW_ALONE = (
+    "a lifecycle script and a group's count",
+    "a bigger file system",
+    "protection is lifted",
+    "Kubernetes one minor back",
+    "a tag",
+)
 # each row synthesizes an environment, once for all tests: every eighth here, the others with the examples
 ROWS = [
     row if number % 8 == 0 or row["change"] in FEW_ALONE else pytest.param(row, marks=pytest.mark.examples)
@@ -137,6 +143,8 @@ def test_reasons_of_access_and_cost_name_their_lines(row: dict[str, Any], report
     asked = [each for each in report.verdict.needs_approval if each.kind.value in ("access", "cost")]
     named = {said(cause) for each in asked for cause in each.causes}
     assert named <= set(row["causes"])
+    for kind, lines in row.get("because", {}).items():
+        assert {said(cause) for each in asked if each.kind.value == kind for cause in each.causes} == set(lines)
     # a plan's fee and what a whole environment costs have the lines of their groups
     if len(row["causes"]) == 1:
         assert [each.sentence for each in asked if not each.causes] == []

@@ -74,17 +74,19 @@ _FEW: Final = 3
 """So many alike are listed one by one, more of them in one line."""
 
 _PERMITS: Final = re.compile(
-    r"Polic|Principal|Permission|Trust|Access|Public|Cidr|Role|Group|User|Manifest|Values|Ingress|Egress|Routes?\b|Image"
-    r"|Owner|Endpoint|Peer|Account|Kubernetes|Origins|Website|Replication|AuthType|Grant|Share|Subject|Url|ClientId"
+    r"Polic|Principal|Permission|Trust|Access|Public|Cidr|Role|SecurityGroup|UserGroup|GroupSet|GroupName|GroupId|User"
+    r"|\bGroups\b|KubernetesGroups|Manifest|Values|Ingress|Egress|Routes?\b|Image|Owner|Endpoint|Peer|Account|Kubernetes|Origins|Website|Replication|AuthType|Grant|Share|Subject|Url|ClientId"
     r"|Code|Content|Layers|SourceObjectKeys|SourceS3Uri|DestinationBucketKeyPrefix|UserData"
 )
-"""Properties, of whatever type, by which somebody, some address or other code is let in."""
+"""Properties, of whatever type, by which somebody, some address or other code is let in, where nobody says which."""
 
 _COSTS: Final = re.compile(
     r"(?:Count|Counts|Types?|Capacity\w*|Requirements|Size\w*|Iops\w*|IOPS\w*|Throughput\w*|Storage\w*|Plan\w*|Support\w*"
     r"|Tiers?|Number\w*|Nodes?|Shards?\w*|Units?|Mode|Class|AZ|Retention\w*|Concurrency\w*|Executions|Desired\w*|Max\w*|\])$"
 )
-"""The ends of properties that decide how much of something is paid for, and a whole item of a list."""
+"""The ends of properties that decide how much of something is paid for, and a whole item of a list, likewise."""
+
+_ITEM: Final = re.compile(r"\[[^\]]*\]")
 
 _SERVICE: Final = re.compile(r"service (?!account )")
 _UNPROTECTED_BY: Final = (
@@ -152,23 +154,50 @@ class _Causes:
     def __init__(self, radius: BlastRadius) -> None:
         self._of = {(each.stack, each.logical_id): each for each in radius.resources}
 
-    def of_access(self, stack: str, logical_id: str) -> tuple[Cause, ...]:
-        return self._some(stack, logical_id, _PERMITS)
+    def of_access(self, given: Grant | Reach) -> tuple[Cause, ...]:
+        return self._some(given, _PERMITS)
 
     def of_cost(self, paid: Iterable[Paid]) -> tuple[Cause, ...]:
-        found = [cause for each in paid for cause in self._some(each.stack, each.logical_id, _COSTS, each.item)]
+        found = [cause for each in paid for cause in self._some(each, _COSTS, each.item)]
         return tuple(dict.fromkeys(found))
 
-    def _some(self, stack: str, logical_id: str, about: re.Pattern[str], item: str = "") -> tuple[Cause, ...]:
-        effect = self._of.get((stack, logical_id))
+    def _some(self, about: Grant | Reach | Paid, else_: re.Pattern[str], item: str = "") -> tuple[Cause, ...]:
+        effect = self._of.get((about.stack, about.logical_id))
         if effect is None:
             return ()
         if not effect.properties:
             return effect.causes
         told = [
-            each for each in effect.properties if about.search(each.path) and (not item or f"[{item}]" in each.path)
+            each
+            for each in effect.properties
+            if (not item or f"[{item}]" in each.path)
+            and (
+                any(_is_by(each, name) for name in about.properties)
+                if about.properties
+                # the name of an item is anybody's choice
+                else else_.search(_ITEM.sub("[]", each.path))
+            )
         ]
         return tuple(dict.fromkeys(line for each in told for line in each.causes))
+
+
+def _is_by(change: PropertyEffect, name: str) -> bool:
+    """Whether a property's change is one of the property so called, as ``Grant.properties`` says."""
+    above, _, last = name.rpartition(".")
+    steps = _ITEM.sub("", change.path).split(".")
+    if above and above not in steps:
+        return False
+    # what comes or goes as a whole, a group or a part of it, has the property within
+    is_item = change.path.endswith("]") and len(steps) == 1 and steps != ["Tags"]
+    return last in steps or is_item or any(last in (value or "") for value in (change.before, change.after))
+
+
+def lines_of(resource: ResourceEffect) -> tuple[Cause, ...]:
+    """Give the lines that caused what becomes of a resource: those of the properties that have its effect."""
+    if not resource.properties:
+        return resource.causes
+    lines = [line for each in resource.properties if each.effect is resource.effect for line in each.causes]
+    return tuple(dict.fromkeys(lines))
 
 
 def _is_first(radius: BlastRadius) -> bool:
@@ -196,14 +225,15 @@ def lifted_protection(
 ) -> list[Attention]:
     """Find what keeps something from being deleted and does so no more; ``resources`` are asked for the causes."""
     found = [*_open_stacks(base, head)]
-    causes = {(each.stack, each.logical_id): each.causes for each in resources}
+    causes = {(each.stack, each.logical_id): each for each in resources}
     others: list[tuple[Resource, list[Attention]]] = []
     for change in changes:
         if change.before is None or change.after is None:
             continue
         after = change.after
         lines = [*_open_policies(change, change.before, after), *_switched_off(change, after)]
-        lines = [each.model_copy(update={"causes": causes.get((after.stack, after.logical_id), ())}) for each in lines]
+        effect = causes.get((after.stack, after.logical_id))
+        lines = [each.model_copy(update={"causes": _of_properties(effect, each.property or "")}) for each in lines]
         if after.type in updates.STATEFUL:
             found += lines
         elif lines:
@@ -219,6 +249,14 @@ def lifted_protection(
         causes=tuple(dict.fromkeys(cause for _, lines in others for line in lines for cause in line.causes)),
     )
     return [*found, together]
+
+
+def _of_properties(effect: ResourceEffect | None, names: str) -> tuple[Cause, ...]:
+    """Give the lines that caused the changes of these properties of a resource, which are named by their paths."""
+    if effect is None or not effect.properties:
+        return effect.causes if effect else ()
+    stated = re.split(r", | and ", names)
+    return tuple(dict.fromkeys(line for each in effect.properties if each.path in stated for line in each.causes))
 
 
 def _open_stacks(base: Assembly, head: Assembly) -> Iterator[Attention]:
@@ -335,7 +373,7 @@ def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
                 before=change.before,
                 after=change.after,
                 message=change.reason,
-                causes=change.causes or each.causes,
+                causes=change.causes,
             )
             yield Found(item=item, kind=ReasonKind.INTERRUPTION)
 
@@ -370,7 +408,7 @@ def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
         said = "Somebody else's code makes it: what it does in the account no template says."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
-        yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=each.causes)
+        yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=lines_of(each))
     alike: dict[Effect, list[PropertyEffect]] = {}
     for change in told:
         alike.setdefault(change.effect, []).append(change)
@@ -383,7 +421,7 @@ def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
                 before=first.before,
                 after=first.after,
                 message=first.reason + also,
-                causes=first.causes or each.causes,
+                causes=first.causes,
             )
 
 
@@ -430,7 +468,7 @@ def _of_many(effect: Effect | None, together: Sequence[ResourceEffect]) -> Atten
         resource=_and_more(f"{together[0].stack} / {together[0].name}", len(together)),
         message=f"{_kinds(each.type for each in together)}, which hold neither data nor nodes: "
         "the blast radius lists them.",
-        causes=tuple(dict.fromkeys(cause for each in together for cause in each.causes)),
+        causes=tuple(dict.fromkeys(cause for each in together for cause in lines_of(each))),
     )
 
 
@@ -456,7 +494,7 @@ def _left_behind(radius: BlastRadius) -> Iterator[Found]:
         who = "It" if len(together) == 1 else "Each"
         costs = {True: f" {who} costs money.", None: f" {who} may cost money.", False: ""}[costs_money]
         names = tuple(f"{stack} / {each.name}" for each in together)
-        lines = [of[stack, one.logical_id].causes for one in together if (stack, one.logical_id) in of]
+        lines = [lines_of(of[stack, one.logical_id]) for one in together if (stack, one.logical_id) in of]
         item = Attention(
             effect=Effect.LEFT_BEHIND,
             about="left behind",
@@ -588,7 +626,7 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
             before=None if grant.change == "added" else grant.effect,
             after=grant.effect if grant.change == "added" else None,
             message=_begun(grant.sentence),
-            causes=causes.of_access(grant.stack, grant.logical_id),
+            causes=causes.of_access(grant),
         )
         yield Found(item=item, kind=ReasonKind.ACCESS if grant.is_grave else None)
     yield from (_of_reach(each, causes) for each in ways)
@@ -614,7 +652,7 @@ def _of_reach(reach: Reach, causes: _Causes) -> Found:
         about="access",
         resource=f"{reach.stack} / {reach.logical_id}",
         message=_begun(reach.sentence),
-        causes=causes.of_access(reach.stack, reach.logical_id),
+        causes=causes.of_access(reach),
     )
     return Found(item=item, kind=ReasonKind.ACCESS if reach.is_grave else None)
 

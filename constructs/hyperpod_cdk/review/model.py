@@ -290,6 +290,8 @@ class Paid(Model):
     stack: str
     logical_id: str
     item: str = ""
+    properties: tuple[str, ...] = ()
+    """The properties that decide how much it costs, as those of a grant."""
 
 
 class CostLine(Model):
@@ -380,6 +382,9 @@ class Grant(Model):
     strangers, public data, an action by which a role can give itself more, a limit that no longer holds."""
     stack: str
     logical_id: str
+    properties: tuple[str, ...] = ()
+    """The properties of the resource that it comes by, each by its name at any depth, or as ``InstanceGroups.OnCreate``
+    where only below another; empty where they are not known one by one."""
 
 
 class Reach(Model):
@@ -393,6 +398,8 @@ class Reach(Model):
     """Whether it is a gain that a person must approve: the internet comes in, another network or account is joined."""
     stack: str
     logical_id: str
+    properties: tuple[str, ...] = ()
+    """As those of a grant."""
 
 
 class Access(Model):

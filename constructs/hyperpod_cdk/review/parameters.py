@@ -16,9 +16,11 @@ from hyperpod_cdk.review.model import BlastRadius, Effect, Reason, ReasonKind, R
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import compare
-from hyperpod_cdk.templates.values import STORED
+from hyperpod_cdk.templates.values import STORED, references
 
 _SHOWN: Final = 3
+_NO_VALUES: Final = ("Parameters", "Resources", "Rules")
+"""Sections of a template that give nothing a value; resources are looked at one by one."""
 _WOULD: Final = {
     Effect.REPLACED: "replaces it",
     Effect.DELETED: "deletes it",
@@ -37,7 +39,7 @@ def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> I
         for name, stack in both.items()
         if stack.template != head.by_name[name].template
     }
-    if not any(assumed.values()):
+    if not any(assumed.values()) or _changes_nothing(base, head, assumed, radius):
         return
     old, new = (
         replace(side, stacks=tuple(_open(each, assumed.get(each.name, ())) for each in side.stacks))
@@ -59,6 +61,23 @@ def hidden_by_defaults(base: Assembly, head: Assembly, radius: BlastRadius) -> I
             sentence=f"By the default of {shown} nothing of this happens, by another value the change {does}: the "
             "stack keeps the value that it has, which --deployed reads.",
         )
+
+
+def _changes_nothing(base: Assembly, head: Assembly, names: Mapping[str, list[str]], radius: BlastRadius) -> bool:
+    """Whether the parameters stand only in resources that are the same on both sides and that nothing changes."""
+    told = {(each.stack, each.logical_id) for each in radius.resources}
+    for side, other in ((base, head), (head, base)):
+        for stack in side.stacks:
+            assumed = set(names.get(stack.name, ()))
+            others = {key: value for key, value in stack.template.items() if key not in _NO_VALUES}
+            if not assumed.isdisjoint(name for name, _ in references(others)):
+                return False
+            beside = other.by_name[stack.name].resources if assumed else {}
+            for name, resource in stack.resources.items() if assumed else ():
+                is_same = name in beside and beside[name].body == resource.body and (stack.name, name) not in told
+                if not is_same and not assumed.isdisjoint(each for each, _ in references(resource.body)):
+                    return False
+    return True
 
 
 def moved_defaults(base: Assembly, head: Assembly) -> Iterator[str]:

@@ -200,6 +200,11 @@ class Assembly:
             if name is not None
         }
 
+    @cached_property
+    def read(self) -> dict[object, Any]:
+        """What was read of it once and is asked for often, by whoever read it; nobody changes what stands here."""
+        return {}
+
     @property
     def region(self) -> str:
         """The region of its stacks, empty where no stack states one."""

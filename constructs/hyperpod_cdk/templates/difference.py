@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
-from hyperpod_cdk.templates.values import resolve
+from hyperpod_cdk.templates.values import resolve, resolved_properties
 
 NAMES: Final = ("InstanceGroupName", "Key", "Sid", "PolicyName", "AlarmName", "Name", "DeviceName")
 """Properties that tell the items of a list apart, so that an item keeps its identity when others come or go."""
@@ -158,8 +158,7 @@ def property_changes(base: Assembly, before: Resource, head: Assembly, after: Re
     """Give the properties of one resource that differ once references are followed."""
     if before.properties == after.properties and base is head:
         return
-    old = resolve(base, before.stack, before.properties)
-    new = resolve(head, after.stack, after.properties)
+    old, new = resolved_properties(base, before), resolved_properties(head, after)
     if isinstance(old, dict) and isinstance(new, dict):
         yield from _changes((), old, new)
     elif old != new:

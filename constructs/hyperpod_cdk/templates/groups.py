@@ -135,12 +135,21 @@ def instance_groups(assembly: Assembly) -> list[InstanceGroup]:
 
     A resource whose condition does not hold is left out, here and in ``subnets``.
     """
-    clusters = [cluster for cluster in assembly.of_type(CLUSTER) if exists(assembly, cluster) is not False]
-    return [group for cluster in clusters for group in _groups(assembly, cluster)]
+    if (found := assembly.read.get(instance_groups)) is None:
+        clusters = [cluster for cluster in assembly.of_type(CLUSTER) if exists(assembly, cluster) is not False]
+        found = tuple(group for cluster in clusters for group in _groups(assembly, cluster))
+        assembly.read[instance_groups] = found
+    return list(found)
 
 
 def subnets(assembly: Assembly) -> list[Subnet]:
     """Give every subnet of the templates in their order, then those that are named only, by their label."""
+    if (found := assembly.read.get(subnets)) is None:
+        found = assembly.read[subnets] = tuple(_subnets(assembly))
+    return list(found)
+
+
+def _subnets(assembly: Assembly) -> list[Subnet]:
     uses: dict[str, list[Use]] = {}
     parts: dict[str, Part] = {}
     for part, use in _uses(assembly):

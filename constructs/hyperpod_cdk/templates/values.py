@@ -46,6 +46,16 @@ def resolve(assembly: Assembly, stack: str, value: Any) -> Any:
     return None if found is _NO_VALUE else found
 
 
+def resolved_properties(assembly: Assembly, resource: Resource) -> Any:
+    """Give the properties of a resource of the assembly as ``resolve`` does, but once: nobody changes what is given."""
+    key = ("properties", resource.stack, resource.logical_id)
+    body, found = assembly.read.get(key, (None, None))
+    if body is not resource.body:
+        found = resolve(assembly, resource.stack, resource.properties)
+        assembly.read[key] = (resource.body, found)
+    return found
+
+
 def target(assembly: Assembly, stack: str, value: Any) -> Resource | None:
     """Give the resource of the assembly that a value refers to, through exports, None for anything else."""
     found = resolve(assembly, stack, value)
@@ -132,8 +142,10 @@ class _Resolver:
     def resolve(self, stack: Stack, value: Any, depth: int) -> Any:
         if depth > _DEPTH:
             return Unknown("...")
+        below = depth + 1
+        # most values are plain, and a call for each is what resolving costs
         if isinstance(value, list):
-            items = (self.resolve(stack, item, depth + 1) for item in value)
+            items = [self.resolve(stack, item, below) if isinstance(item, (dict, list)) else item for item in value]
             return [item for item in items if item is not _NO_VALUE]
         if not isinstance(value, dict):
             return value
@@ -141,10 +153,13 @@ class _Resolver:
             ((key, argument),) = value.items()
             handler = self._FUNCTIONS.get(key)
             if handler is not None:
-                return handler(self, stack, argument, depth + 1)
+                return handler(self, stack, argument, below)
             if key.startswith("Fn::"):
-                return _untold(key, self.resolve(stack, argument, depth + 1))
-        resolved = {key: self.resolve(stack, item, depth + 1) for key, item in value.items()}
+                return _untold(key, self.resolve(stack, argument, below))
+        resolved = {
+            key: self.resolve(stack, item, below) if isinstance(item, (dict, list)) else item
+            for key, item in value.items()
+        }
         return {key: item for key, item in resolved.items() if item is not _NO_VALUE}
 
     def _ref(self, stack: Stack, name: Any, _: int) -> Any:

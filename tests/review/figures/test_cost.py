@@ -117,7 +117,15 @@ def test_nodes_on_demand() -> None:
     assert found.lines == (
         CostLine(
             resource="dev-a / Cluster[g]",
-            of=Paid(stack="dev-a", logical_id="Cluster", item="g"),
+            of=Paid(
+                stack="dev-a",
+                logical_id="Cluster",
+                item="g",
+                properties=(
+                    *("InstanceCount", "InstanceType", "InstanceTypes", "InstanceRequirements", "CapacityRequirements"),
+                    *("Spot", "TrainingPlanArn"),
+                ),
+            ),
             kind="nodes",
             what="3 x ml.p4d.24xlarge, on demand; before: 2 x ml.p4d.24xlarge, on demand",
             unit_price=25.91,

@@ -26,7 +26,7 @@ from hyperpod_cdk.review.changes.uses import Key, Uses
 from hyperpod_cdk.review.model import BlastRadius, Effect, LeftBehind, PropertyEffect, ResourceEffect
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
 from hyperpod_cdk.templates.difference import METADATA, MISSING, PropertyChange, ResourceChange
-from hyperpod_cdk.templates.values import STORED, Reference, Unknown, imports, plain, resolve
+from hyperpod_cdk.templates.values import STORED, Reference, Unknown, imports, plain, resolve, resolved_properties
 
 IN_SUMMARY: Final = 3
 """Changed properties that a summary names."""
@@ -378,7 +378,7 @@ class _Review:
                 continue
             is_updated = entry is not None and any(not each.is_indirect for each in entry.findings)
             told = {each.steps for each in entry.findings} if entry is not None else set()
-            for steps, name in _read_outside(resolve(self.head, user.stack, user.properties)):
+            for steps, name in _read_outside(resolved_properties(self.head, user)):
                 if steps in told or not (name in changed or name in of_stack or is_updated):
                     continue
                 change = PropertyChange(steps=steps, before=Unknown(name), after=Unknown(name))

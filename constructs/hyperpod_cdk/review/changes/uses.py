@@ -18,6 +18,7 @@ class Uses:
 
     def __init__(self, assembly: Assembly) -> None:
         self.assembly = assembly
+        self._places: dict[Key, dict[Key, list[tuple[tuple[str, ...], Reference]]]] = {}
 
     def of(self, stack: str, logical_id: str) -> list[Resource]:
         """Give the resources that refer to one, through exports too, in the order of deployment."""
@@ -25,11 +26,12 @@ class Uses:
 
     def places(self, user: Resource, stack: str, logical_id: str) -> list[tuple[tuple[str, ...], Reference]]:
         """Give where in its properties ``user`` refers to a resource, as the steps of a ``PropertyChange``."""
-        return [
-            (steps, found)
-            for steps, found in self._found(self.assembly.by_name[user.stack], user.properties, ())
-            if (found.stack, found.logical_id) == (stack, logical_id)
-        ]
+        own = user.stack, user.logical_id
+        if own not in self._places:
+            places = self._places.setdefault(own, {})
+            for steps, found in self._found(self.assembly.by_name[user.stack], user.properties, ()):
+                places.setdefault((found.stack, found.logical_id), []).append((steps, found))
+        return self._places[own].get((stack, logical_id), [])
 
     @cached_property
     def _users(self) -> dict[Key, list[Resource]]:

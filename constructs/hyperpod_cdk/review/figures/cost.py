@@ -18,7 +18,7 @@ from hyperpod_cdk.review.model import Change, Cost, CostLine, Paid, PlanFee, Unp
 from hyperpod_cdk.review.nouns import noun
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.groups import InstanceGroup, entries, instance_groups, whole_number
-from hyperpod_cdk.templates.values import Unknown, plain, resolve
+from hyperpod_cdk.templates.values import Unknown, plain, resolve, resolved_properties
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import LoadedEnvironment
@@ -94,6 +94,20 @@ class _Item:
     counted_in: str = ""
     is_accelerated: bool = False
     missing: str = ""
+    properties: tuple[str, ...] = ()
+    """Those that decide ``count`` and what is sold, by name; empty where they are not known one by one."""
+
+
+_NODES: Final = (
+    "InstanceCount",
+    "InstanceType",
+    "InstanceTypes",
+    "InstanceRequirements",
+    "CapacityRequirements",
+    "Spot",
+)
+_SUPPORT: Final = ("Version", "UpgradePolicy")
+_LUSTRE: Final = ("StorageCapacity", "StorageType", "PerUnitStorageThroughput", "DeploymentType", "DriveCacheType")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +173,7 @@ class _Side:
         for resource in self.assembly.resources():
             if self._condition(resource) is False:
                 continue
-            stated = resolve(self.assembly, resource.stack, resource.properties)
+            stated = resolved_properties(self.assembly, resource)
             for each in quantities.of(resource.type, stated):
                 yield _Item(
                     key=(resource.stack, resource.logical_id, "size", each.path, each.what),
@@ -171,6 +185,7 @@ class _Side:
                     unknown=f"{_name(resource)}: what its {each.path} adds has no price here",
                     count=each.number,
                     sold=f"{each.what} of {noun(resource.type)} {resource.name}",
+                    properties=() if each.path.endswith("machines") else (each.path.rpartition(".")[2],),
                     is_accelerated=each.kind == "nodes" and is_accelerated_type(each.what),
                     missing="not one of the prices that are kept here",
                 )
@@ -253,6 +268,7 @@ class _Side:
         name: str = "",
         note: str = "",
         why: str = "",
+        properties: tuple[str, ...] = (),
     ) -> _Item:
         """Give the line of ``count`` units of a sku; a count of None is not known, and ``why`` says why."""
         region = self._region(resource.stack)
@@ -285,6 +301,7 @@ class _Side:
             sold=thing(sku) if monthly is None else "",
             counted_in=_UNITS.get(unit, ""),
             missing=missing or (f"{why}" if count is None else ""),
+            properties=properties,
         )
 
     def _no_price(self, sku: str, region: str) -> str:
@@ -304,6 +321,7 @@ class _Side:
         sold: str = "",
         counted_in: str = "",
         is_accelerated: bool = False,
+        properties: tuple[str, ...] = (),
     ) -> _Item:
         """Give the line of something that has no price: ``count`` of what is ``sold``, by default one of its type."""
         return _Item(
@@ -319,6 +337,7 @@ class _Side:
             counted_in=counted_in,
             is_accelerated=is_accelerated,
             missing=why,
+            properties=properties,
         )
 
     def _by_hour(self, resource: Resource, kind: Kind) -> _Item:
@@ -366,6 +385,7 @@ class _Side:
             count=group.count,
             counted_in="instance",
             is_accelerated=not group.types or any(is_accelerated_type(each) for each in group.types),
+            properties=(*_NODES, "TrainingPlanArn"),
         )
         unpriced = replace(item, price=None, sold=shown)
         if group.capacity_kind == "training plan":
@@ -422,6 +442,7 @@ class _Side:
             part=f"{group.name} volumes",
             name=_name(group.cluster, group.name),
             why=why,
+            properties=("InstanceCount", "InstanceStorageConfigs"),
         )
 
     def _own_storage(self, group: InstanceGroup) -> Iterator[_Item]:
@@ -447,6 +468,7 @@ class _Side:
             sold=f"Lustre at {tier} MB/s per TiB that HyperPod makes",
             counted_in="GB",
             missing="what it costs is not published",
+            properties=("FSxLustreConfig",),
         )
 
     def _file_system(self, resource: Resource) -> Iterator[_Item]:
@@ -474,7 +496,8 @@ class _Side:
             sku, at = f"lustre.{storage.lower()}.{tier}", f" at {tier} MB/s per TiB"
         what = f"{size} GiB of Lustre, {deployment} on {plain(storage)}{at}"
         # FSx sells the GiB that a file system has as the price list's GB
-        yield self._priced(resource, "storage", sku, capacity, what, why="the template does not tell its capacity")
+        why = "the template does not tell its capacity"
+        yield self._priced(resource, "storage", sku, capacity, what, why=why, properties=_LUSTRE)
         metadata = _at(lustre, "MetadataConfiguration")
         if _at(metadata, "Mode") == "USER_PROVISIONED":
             iops = plain(_at(metadata, "Iops"))
@@ -487,6 +510,7 @@ class _Side:
                 part="metadata",
                 count=whole_number(_at(metadata, "Iops")),
                 counted_in="IOPS",
+                properties=("MetadataConfiguration",),
             )
 
     def _tiering(self, resource: Resource, lustre: Any) -> Iterator[_Item]:
@@ -497,23 +521,31 @@ class _Side:
         size = whole_number(_at(cache, "SizeGiB"))
         why = "the template does not tell it"
         what = f"{'?' if throughput is None else throughput} MB/s of Lustre, Intelligent-Tiering"
-        yield self._priced(resource, "storage", "lustre.tiering.throughput", throughput, what, why=f"throughput: {why}")
+        sku, by = "lustre.tiering.throughput", ("ThroughputCapacity", "StorageType")
+        yield self._priced(resource, "storage", sku, throughput, what, why=f"throughput: {why}", properties=by)
         what = f"{'?' if iops is None else iops} metadata IOPS"
-        yield self._priced(resource, "storage", "lustre.metadata_iops", iops, what, why=f"metadata IOPS: {why}")
+        sku, by = "lustre.metadata_iops", ("MetadataConfiguration", "StorageType")
+        yield self._priced(resource, "storage", sku, iops, what, why=f"metadata IOPS: {why}", properties=by)
         if sizing not in (None, "NO_CACHE"):
             what = f"{'?' if size is None else size} GiB of SSD read cache"
             why = "the size of its read cache follows the throughput and is not known here"
-            yield self._priced(resource, "storage", "lustre.read_cache", size, what, why=why)
+            by = ("DataReadCacheConfiguration", "StorageType", *(("ThroughputCapacity",) if size is None else ()))
+            yield self._priced(resource, "storage", "lustre.read_cache", size, what, why=why, properties=by)
 
     def _eks(self, resource: Resource) -> Iterator[_Item]:
         yield self._priced(resource, "control plane", "eks.cluster", 1, "1 EKS cluster")
         tier = _at(self._get(resource, "ControlPlaneScalingConfig"), "Tier")
         if isinstance(tier, str) and tier != "standard":
-            what = f"Provisioned Control Plane, {tier}"
-            if catalog.unit_of(f"eks.provisioned.{tier}"):
-                yield self._priced(resource, "control plane", f"eks.provisioned.{tier}", 1, what)
+            what, sku, by = (
+                f"Provisioned Control Plane, {tier}",
+                f"eks.provisioned.{tier}",
+                ("ControlPlaneScalingConfig",),
+            )
+            if catalog.unit_of(sku):
+                yield self._priced(resource, "control plane", sku, 1, what, properties=by)
             else:
-                yield self._unpriced(resource, "control plane", what, "its price is not known", part="tier")
+                why = "its price is not known"
+                yield self._unpriced(resource, "control plane", what, why, part="tier", properties=by)
         version = self._get(resource, "Version")
         support = _at(self._get(resource, "UpgradePolicy"), "SupportType")
         row = kubernetes.get(version) if isinstance(version, str) else None
@@ -521,7 +553,8 @@ class _Side:
         if row is None or ends is None:
             stated = plain(version) or "that the template does not state"
             why = f"whether Kubernetes {stated} costs extended support, and from when, is not known"
-            yield self._unpriced(resource, "control plane", "extended support", why, part="extended support")
+            part = "extended support"
+            yield self._unpriced(resource, "control plane", part, why, part=part, properties=_SUPPORT)
         elif support != "STANDARD" and ends <= kubernetes.AS_OF:
             last = row.extended_support_ends
             until = f"until {last}"
@@ -529,7 +562,8 @@ class _Side:
                 until = f"until {last}, when EKS upgrades the cluster by itself"
             note = f"since {ends}, {until} (dates as of {kubernetes.AS_OF})"
             what = f"extended support of Kubernetes {version}"
-            yield self._priced(resource, "control plane", "eks.extended_support", 1, what, note=note)
+            sku = "eks.extended_support"
+            yield self._priced(resource, "control plane", sku, 1, what, note=note, properties=_SUPPORT)
         else:
             self.versions.append(
                 _Version(
@@ -740,7 +774,8 @@ def _paid(item: _Item) -> Paid | None:
     stack, logical_id, *_ = item.key
     # as _name() says of which group it is
     _, _, group = item.resource.rpartition("[")
-    return Paid(stack=stack, logical_id=logical_id, item=group.removesuffix("]") if item.resource.endswith("]") else "")
+    name = group.removesuffix("]") if item.resource.endswith("]") else ""
+    return Paid(stack=stack, logical_id=logical_id, item=name, properties=item.properties)
 
 
 def _changed(before: Sequence[_Item], after: Sequence[_Item]) -> Iterator[Paid]:

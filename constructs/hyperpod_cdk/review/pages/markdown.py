@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 from hyperpod_cdk.review.model import Report, Step, Timeline
 from hyperpod_cdk.review.pages.page import (
@@ -273,6 +273,7 @@ def _moved(moved: Moved, *, in_table: bool) -> str:
     return f"`{shown}`{unit}{f' (`{moved.difference}`)' if moved.difference else ''}"
 
 
+@cache
 def prose(text: str, *, in_table: bool = False) -> str:
     words = [code(word, in_table=in_table) if _LIVE.search(word) else _escaped(word) for word in text.split()]
     return _BLOCK_START.sub(r"\1\\\2", " ".join(words))

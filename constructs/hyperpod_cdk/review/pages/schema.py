@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.review.model import Effect, Report
 
@@ -14,9 +16,12 @@ def report_json(report: Report) -> str:
     plain = report.model_dump(mode="json")
     counts = plain["blast_radius"]["counts"]
     plain["blast_radius"]["counts"] = {str(effect): counts[effect] for effect in Effect if effect in counts}
-    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
-    # a template may hold half of a surrogate pair, which no file can but as JSON's own escape
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    try:
+        return to_json(plain, indent=2).decode("utf-8") + "\n"
+    except PydanticSerializationError:
+        # a template may hold half of a surrogate pair, which no file can but as JSON's own escape
+        text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+        return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
 
 
 def report_schema() -> dict[str, Any]:

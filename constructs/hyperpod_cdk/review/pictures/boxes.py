@@ -165,7 +165,12 @@ class _Layout:
         import stretchable  # noqa: PLC0415
         from stretchable import style  # noqa: PLC0415
 
-        self._node: Callable[..., Any] = stretchable.Node
+        class Shown(stretchable.Node):  # type: ignore[misc]  # without types
+            """A node that is drawn, as all are: to ask each of all that it stands in takes longer than the layout."""
+
+            is_visible = True
+
+        self._node: Callable[..., Any] = Shown
         self._evolved: Callable[..., Any] = attrs.evolve
         self._auto = style.AUTO
         self._words: Mapping[str, Any] = {"flex_direction": style.FlexDirection, "align_items": style.AlignItems}
@@ -182,12 +187,14 @@ class _Layout:
         for box, made in self._flows:
             last = list(_flowed(box.flow, 0, 0, made.get_box().width))[-1]
             made.style = self._evolved(made.style, size=(self._auto, last.y + last.height))
-        outer.compute_layout()
+        if self._flows:
+            outer.compute_layout()
         for members in self._levels.values():
             height = max(made.get_box().height for made in members)
             for made in members:
                 made.style = self._evolved(made.style, min_size=(0, height))
-        outer.compute_layout()
+        if self._levels:
+            outer.compute_layout()
         return self._placed(root, outer[0], 0, 0)
 
     def _made(self, box: Box) -> Any:

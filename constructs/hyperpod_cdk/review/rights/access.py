@@ -21,7 +21,7 @@ from hyperpod_cdk.review.rights.cluster_access import (
 )
 from hyperpod_cdk.review.rights.code import other_code
 from hyperpod_cdk.review.rights.exposure import exposures
-from hyperpod_cdk.review.rights.power import Power, acting, elsewhere
+from hyperpod_cdk.review.rights.power import Power, acting, elsewhere, role_properties
 from hyperpod_cdk.review.rights.reach import Network, Opening, Path, Rule
 from hyperpod_cdk.review.rights.statements import (
     Block,
@@ -170,6 +170,7 @@ class _Sentences:
                 who=who,
                 what=(f"permissions boundary {names[-1]}",),
                 which=(),
+                properties=("PermissionsBoundary",),
                 effect="Deny",
                 place=place,
                 width=6 if will is None else 1,
@@ -251,6 +252,7 @@ class _Sentences:
             who=who,
             what=("sts:AssumeRole",),
             which=(name,),
+            properties=role_properties(self.after.properties(resource)),
             place=place_of(resource),
             width=width,
             is_grave=True,
@@ -268,6 +270,7 @@ class _Sentences:
                 who=found.subject,
                 what=("other code",),
                 which=roles,
+                properties=found.properties,
                 place=found.place,
                 width=5 if found.is_grave else 0,
                 is_grave=found.is_grave,
@@ -288,11 +291,11 @@ class _Sentences:
                 different = [path for path in different if addons.gives(path)]
             said = []
             if not is_same and not addons.is_of_eks(str(properties.get("AddonName"))):
-                said.append(f"new {name} runs code in the cluster of a publisher that is not known here")
+                said.append(("AddonName", f"new {name} runs code in the cluster of a publisher that is not known here"))
             if different:
                 what = words.listed(different, "settings")
-                said.append(f"{name} gets other settings ({what}): what they permit is not judged")
-            for sentence in said:
+                said.append((_SETTINGS, f"{name} gets other settings ({what}): what they permit is not judged"))
+            for property_, sentence in said:
                 yield self._grant(
                     change="added",
                     kind="cluster access",
@@ -300,6 +303,7 @@ class _Sentences:
                     who=name,
                     what=(sentence,),
                     which=(),
+                    properties=(property_,),
                     place=place_of(resource),
                     width=4,
                     is_grave=True,
@@ -381,7 +385,8 @@ class _Sentences:
                 if key not in others:
                     sentence = opening.gained if change == "added" else opening.lost
                     is_grave = change == "added" and self._is_grave_opening(opening)
-                    yield _reach(change, sentence, opening.place, is_world=opening.is_world, is_grave=is_grave)
+                    found = _reach(change, sentence, opening.place, is_world=opening.is_world, is_grave=is_grave)
+                    yield found.model_copy(update={"properties": opening.properties})
 
     def _is_grave_opening(self, opening: Opening) -> bool:
         """Whether a way in or out needs approval; what a new subnet or ACL brings along opens nothing that was shut."""
@@ -408,7 +413,12 @@ class _Sentences:
                     if is_untold:
                         sentence += ", of which no template says what it lets in"
                     yield _reach(
-                        change, sentence, place_of(each.after), is_world=is_open, is_grave=is_open or is_untold
+                        change,
+                        sentence,
+                        place_of(each.after),
+                        is_world=is_open,
+                        is_grave=is_open or is_untold,
+                        properties=reaching.group_properties(self.after.properties(each.after)),
                     )
 
     def blocks(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
@@ -420,12 +430,26 @@ class _Sentences:
             if stated == [True, False]:
                 name = self.after.name(each.after)
                 sentence = f"{name} may no longer block public access: its template states no {_PUBLIC_BLOCK} any more"
-                yield _reach("added", sentence, place_of(each.after), is_world=True, is_grave=True)
+                yield _reach(
+                    "added",
+                    sentence,
+                    place_of(each.after),
+                    is_world=True,
+                    is_grave=True,
+                    properties=(_PUBLIC_BLOCK,),
+                )
 
     def exposures(self, changes: Sequence[ResourceChange]) -> Iterator[Reach]:
         """Tell what other types newly say of accounts, address blocks and public access."""
         for each in exposures(self.before, self.after, changes):
-            yield _reach("added", each.sentence, each.place, is_world=each.is_world, is_grave=each.is_grave)
+            yield _reach(
+                "added",
+                each.sentence,
+                each.place,
+                is_world=each.is_world,
+                is_grave=each.is_grave,
+                properties=each.properties,
+            )
 
     def _sides(self, before: Resource, after: Resource) -> tuple[tuple[View, Resource], tuple[View, Resource]]:
         return (self.before, before), (self.after, after)
@@ -441,6 +465,7 @@ class _Sentences:
         which: Iterable[str],
         place: Place,
         width: int,
+        properties: tuple[str, ...] = (),
         condition: str | None = None,
         effect: Literal["Allow", "Deny"] = "Allow",
         is_wide: bool = False,
@@ -459,6 +484,7 @@ class _Sentences:
             is_grave=is_grave,
             stack=place[0],
             logical_id=place[1],
+            properties=properties,
         )
         return _Found(grant, width)
 
@@ -657,6 +683,7 @@ class _Sentences:
             who=fact.who,
             what=fact.what,
             which=fact.which,
+            properties=fact.properties,
             place=fact.place,
             is_grave=is_grave,
             width=3 if fact.kind == "cluster access" else 1,
@@ -821,7 +848,15 @@ def _said(change: _Change, added: str, removed: str) -> str:
     return added if change == "added" else removed
 
 
-def _reach(change: _Change, sentence: str, place: Place, *, is_world: bool, is_grave: bool = False) -> Reach:
+def _reach(
+    change: _Change,
+    sentence: str,
+    place: Place,
+    *,
+    is_world: bool,
+    is_grave: bool = False,
+    properties: tuple[str, ...] = (),
+) -> Reach:
     return Reach(
         change=change,
         sentence=sentence,
@@ -829,6 +864,7 @@ def _reach(change: _Change, sentence: str, place: Place, *, is_world: bool, is_g
         is_grave=is_grave,
         stack=place[0],
         logical_id=place[1],
+        properties=properties,
     )
 
 

@@ -65,6 +65,7 @@ class Fact:
     is_grave: bool = False
     roles: tuple[Principal, ...] = ()
     """The roles that are taken on: grave where one of them is."""
+    properties: tuple[str, ...] = ()
 
 
 @dataclass
@@ -121,7 +122,7 @@ class _Reader:
         for type_, name in ACTS_AS.items():
             for resource in self.view.of_type(type_):
                 if role := self.view.properties(resource).get(name):
-                    self._acts_as(resource, text(role))
+                    self._acts_as(resource, text(role), name)
         self._manifests()
         for each in sign_ins(self.view):
             self.found.facts[("sign-in", *each.key)] = Fact(
@@ -171,7 +172,7 @@ class _Reader:
                     place=place_of(resource),
                 )
 
-    def _acts_as(self, resource: Resource, role: str) -> None:
+    def _acts_as(self, resource: Resource, role: str, property_: str) -> None:
         token, name = self.view.token(resource), self._role_name(role)
         who = self.view.label((resource.stack, resource.logical_id))
         self.found.facts["acts as", token, role] = Fact(
@@ -184,6 +185,7 @@ class _Reader:
             lost=f"{who} no longer acts as {name}",
             place=place_of(resource),
             needs=token,
+            properties=(property_,),
         )
 
     def _cluster_of(self, properties: Mapping[str, Any]) -> str:
@@ -216,6 +218,7 @@ class _Reader:
                 gained=f"whoever creates {name} administers it",
                 lost=f"whoever creates {name} no longer administers it",
                 place=place_of(resource),
+                properties=("BootstrapClusterCreatorAdminPermissions",),
             )
         for accepted, who in (("CONFIG_MAP", "the aws-auth ConfigMap lists"), ("API", "has an access entry")):
             if accepted in mode.split("_AND_"):
@@ -228,6 +231,7 @@ class _Reader:
                     lost=f"{name} no longer lets in whoever {who} (authentication mode was {mode})",
                     place=place_of(resource),
                     needs=token if accepted == "API" else "",
+                    properties=("AuthenticationMode",),
                 )
 
     def _entry(self, resource: Resource, properties: dict[str, Any]) -> None:

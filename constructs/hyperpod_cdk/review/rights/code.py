@@ -164,6 +164,7 @@ class OtherCode(NamedTuple):
     place: Place
     roles: tuple[Principal, ...] = ()
     is_grave: bool = True
+    properties: tuple[str, ...] = ()
 
 
 def other_code(before: View, after: View, changes: Sequence[ResourceChange], power: Power) -> Iterator[OtherCode]:
@@ -177,18 +178,19 @@ def other_code(before: View, after: View, changes: Sequence[ResourceChange], pow
             if before.resources and resource.type in _BEGINS_AT_ONCE:
                 where, names = _AS_ROOT[resource.type]
                 said = "runs code on what was there"
-                yield _told(after, resource, f"{{}} {said}: {where} ({', '.join(_stated(after, resource, names))})")
+                stated = _stated(after, resource, names)
+                yield _told(after, resource, f"{{}} {said}: {where} ({', '.join(stated)})", stated, names)
             continue
         was, will = before.properties(old), after.properties(resource)
         if resource.type in _AS_ROOT:
             where, names = _AS_ROOT[resource.type]
             if found := _different(was, will, names):
-                yield _told(after, resource, f"{{}} runs other code {where} ({', '.join(found)} changes)")
+                yield _told(after, resource, f"{{}} runs other code {where} ({', '.join(found)} changes)", found, names)
         elif resource.type == _UPLOAD:
             found = _different(was, will, dict.fromkeys(_UPLOADS, _ALL))
             if found and _is_run_from(after, will):
                 said = f"{{}} uploads other files to a bucket from which code is run ({', '.join(found)} changes)"
-                yield _told(after, resource, said)
+                yield _told(after, resource, said, found)
         else:
             yield from _under_an_identity(before, after, resource, (was, will), power)
 
@@ -210,18 +212,27 @@ def _under_an_identity(
     if roles := _roles(after, resource, power):
         is_told = any(each in power for each in roles)
         whom = "that can get every right" if is_told else "of which no template says what it may do"
-        yield _told(after, resource, f"{said} as an identity {whom}", roles)
+        yield _told(after, resource, f"{said} as an identity {whom}", found, names, roles)
     elif _answers(after, resource):
-        yield _told(after, resource, f"{said} and decides what becomes of custom resources")
+        yield _told(after, resource, f"{said} and decides what becomes of custom resources", found, names)
     elif buckets := _buckets(after, will, names) - _buckets(before, was, names):
-        yield _told(after, resource, f"{{}} runs code of another bucket: {', '.join(sorted(buckets))}")
+        yield _told(after, resource, f"{{}} runs code of another bucket: {', '.join(sorted(buckets))}", found, names)
     elif weak := _any_roles(after, resource, power):
-        yield _told(after, resource, said, weak)._replace(is_grave=False)
+        yield _told(after, resource, said, found, names, weak)._replace(is_grave=False)
 
 
-def _told(view: View, resource: Resource, said: str, roles: tuple[Principal, ...] = ()) -> OtherCode:
+def _told(  # noqa: PLR0917 - what is told, then by what
+    view: View,
+    resource: Resource,
+    said: str,
+    found: Sequence[str],
+    names: Mapping[str, frozenset[str]] | None = None,
+    roles: tuple[Principal, ...] = (),
+) -> OtherCode:
     name = view.name(resource)
-    return OtherCode(name, said.format(name), place_of(resource), roles)
+    keys = {each: sorted((names or {}).get(each, _ALL)) for each in found}
+    by = [f"{each}.{key}" for each, below in keys.items() for key in below] or list(found)
+    return OtherCode(name, said.format(name), place_of(resource), roles, properties=tuple(by))
 
 
 def _stated(view: View, resource: Resource, names: Mapping[str, frozenset[str]]) -> list[str]:

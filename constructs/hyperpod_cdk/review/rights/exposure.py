@@ -165,6 +165,7 @@ class Exposure(NamedTuple):
     place: Place
     is_world: bool
     is_grave: bool
+    properties: tuple[str, ...] = ()
 
 
 def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> Iterator[Exposure]:
@@ -183,7 +184,7 @@ def exposures(before: View, after: View, changes: Sequence[ResourceChange]) -> I
             if found is None and value not in old_values:
                 found = _naming(after, change.after, path, value, old_values)
             if found is not None:
-                yield found
+                yield found._replace(properties=(path[-1],))
 
 
 def _way_in(before: View, after: View, change: ResourceChange) -> str:

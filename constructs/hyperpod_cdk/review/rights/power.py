@@ -8,13 +8,13 @@ where AWS or the CDK gives a name a meaning.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
 from hyperpod_cdk.catalog.iam_matching import matches_action
 from hyperpod_cdk.review.rights import grave
-from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, looks_like_policy
+from hyperpod_cdk.review.rights.statements import READ, Block, Permissions, looks_like_policy, names_below
 from hyperpod_cdk.review.rights.views import TOKEN, View
 from hyperpod_cdk.review.rights.words import Principal
 from hyperpod_cdk.templates.assembly import Resource
@@ -252,6 +252,15 @@ def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
     )
 
 
+def role_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the names, at any depth, of the properties that say under which role or instance profile something runs."""
+    return names_below(properties, _names_role)
+
+
+def _names_role(key: str) -> bool:
+    return "Role" in key or "InstanceProfile" in key
+
+
 def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:
     """Give what stands below a key that names a role or an instance profile, but in policies."""
     pending: list[tuple[Any, bool]] = [(value, False)]
@@ -263,4 +272,4 @@ def _role_texts(value: Any, holding: str = "${") -> Iterator[str]:
         elif isinstance(item, list):
             pending += [(each, is_role) for each in item]
         elif isinstance(item, dict) and not looks_like_policy(item):
-            pending += [(each, is_role or "Role" in key or "InstanceProfile" in key) for key, each in item.items()]
+            pending += [(each, is_role or _names_role(key)) for key, each in item.items()]

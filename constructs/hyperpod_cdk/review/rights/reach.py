@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from hyperpod_cdk.review.rights import words
-from hyperpod_cdk.review.rights.statements import items, text
+from hyperpod_cdk.review.rights.statements import items, names_below, text
 from hyperpod_cdk.review.rights.views import TOKEN, Place, View, noun, place_of
 from hyperpod_cdk.templates.assembly import Resource
 
@@ -77,6 +77,7 @@ class Opening(NamedTuple):
     is_grave: bool = False
     of: str = ""
     """The token of what has to be there already for it to be grave, empty where it is in any case."""
+    properties: tuple[str, ...] = ()
 
 
 @dataclass
@@ -176,6 +177,15 @@ def peer_name(view: View, rule: Rule) -> str:
     return f"{kind} {value}" if kind and not TOKEN.search(value) else token_name(view, value)
 
 
+def group_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the names, at any depth, of the properties that put a resource into security groups."""
+    return names_below(properties, _names_groups)
+
+
+def _names_groups(key: str) -> bool:
+    return key.endswith(("SecurityGroupIds", "SecurityGroups", "SecurityGroupNames")) or key == "GroupSet"
+
+
 def security_groups(properties: Mapping[str, Any]) -> set[str]:
     """Give the security groups that stand anywhere in a resource's properties, by token or id."""
     found: set[str] = set()
@@ -183,7 +193,7 @@ def security_groups(properties: Mapping[str, Any]) -> set[str]:
     while pending:
         value = pending.pop()
         for key, item in value.items() if isinstance(value, dict) else ():
-            if key.endswith(("SecurityGroupIds", "SecurityGroups", "SecurityGroupNames")) or key == "GroupSet":
+            if _names_groups(key):
                 found.update(_id(each) for each in items(item))
             else:
                 pending.append(item)
@@ -263,9 +273,10 @@ class _Reader:
         is_grave: bool = False,
         of: str = "",
         verb: str = "is",
+        properties: tuple[str, ...] = (),
     ) -> None:
         lost = f"{who} {'is no longer' if verb == 'is' else f'no longer {verb}'} {words_}"
-        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource), is_grave, of)
+        opening = Opening(f"{who} {verb} {words_}", lost, is_world, place_of(resource), is_grave, of, properties)
         self.found.openings.setdefault(key, opening)
 
     def _security_groups(self) -> None:
@@ -417,9 +428,20 @@ class _Reader:
                 name = f"any address ({block})" if block in ANYWHERE else words.shown(self.view, block)
                 what = f"{name} over the internet"
                 key = ("api", token, block)
-                self._open(resource, key, who, what, is_world=is_world, is_grave=is_world, of=token, verb="answers to")
+                self._open(
+                    resource,
+                    key,
+                    who,
+                    what,
+                    is_world=is_world,
+                    is_grave=is_world,
+                    of=token,
+                    verb="answers to",
+                    properties=("EndpointPublicAccess", "PublicAccessCidrs"),
+                )
         if text(config.get("EndpointPrivateAccess", False)) == "true":
-            self._open(resource, ("api", token, "private"), who, "its VPC, by a private address", verb="answers to")
+            what, by = "its VPC, by a private address", ("EndpointPrivateAccess",)
+            self._open(resource, ("api", token, "private"), who, what, verb="answers to", properties=by)
 
     def _bucket(self, resource: Resource, properties: dict[str, Any]) -> None:
         token = self.view.token(resource)

@@ -121,6 +121,20 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
+def names_below(value: Any, is_meant: Callable[[str], bool]) -> tuple[str, ...]:
+    """Give the names of properties, at any depth, that are meant; policies are not looked into."""
+    found: dict[str, None] = {}
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict) and not looks_like_policy(item):
+            found |= dict.fromkeys(key for key in item if is_meant(key))
+            pending += [each for key, each in item.items() if not is_meant(key)]
+    return tuple(found)
+
+
 def looks_like_policy(value: Any) -> bool:
     """Whether a value is a policy document by its shape: a statement in it allows or denies."""
     return isinstance(value, dict) and any(

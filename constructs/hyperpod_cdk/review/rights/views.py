@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hyperpod_cdk.templates.assembly import Assembly, Resource
 from hyperpod_cdk.templates.difference import ResourceChange
-from hyperpod_cdk.templates.values import Reference, Unknown, resolve
+from hyperpod_cdk.templates.values import Reference, Unknown, resolve, resolved_properties
 
 Place = tuple[str, str]
 """A resource: the name of its stack, its logical id."""
@@ -137,7 +137,7 @@ class View:
         place = place_of(resource)
         found = self._properties.get(place)
         if found is None:
-            plain = self._plain(resource, resolve(self.assembly, resource.stack, resource.properties))
+            plain = self._plain(resource, resolved_properties(self.assembly, resource))
             found = self._properties[place] = plain if isinstance(plain, dict) else {}
         return found
 
