@@ -16,7 +16,7 @@ CLUSTER = "AWS::SageMaker::Cluster"
 EKS = "AWS::EKS::Cluster"
 LUSTRE = "AWS::FSx::FileSystem"
 ROWS: list[dict[str, Any]] = _data.load("updates")["updates"]
-TABLES = ("stateful", "names", "protections", "on_replacement", "made_anew_without_harm")
+TABLES = ("stateful", "names", "protections", "on_replacement", "made_anew_without_harm", "acts_on")
 WHEN = {
     "added": (None, 1),
     "removed": (1, None),
@@ -49,7 +49,7 @@ TOLD = {
         "MIG",
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
-    *("rolling", "replacing", "in place upgrade", "online resharding"),
+    *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more"),
 }
 """Circumstances that only the caller knows."""
 
@@ -351,6 +351,7 @@ def test_what_the_smaller_tables_say() -> None:
         "protections": {key: [each.name, each.value] for key, each in updates.PROTECTIONS.items()},
         "on_replacement": {key: _begins(each.sentence) for key, each in updates.ON_REPLACEMENT.items()},
         "made_anew_without_harm": {key: _begins(each.sentence) for key, each in updates.MADE_ANEW.items()},
+        "acts_on": {key: [" ".join(on), _begins(each.sentence)] for key, (on, each) in updates.ACTS_ON.items()},
         "shapes": {key: _begins(each.sentence) for key, each in updates.SHAPES.items()},
     }
     assert said.keys() == TABLES_SAID.keys()

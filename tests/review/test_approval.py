@@ -87,6 +87,22 @@ def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None
     assert [f"{each.kind}: {each.sentence}" for each in found.needs_approval] == row["reasons"] != []
 
 
+@pytest.mark.parametrize(
+    ("before", "beside"),
+    [
+        # of an environment that is new nothing stands, and a group that comes along is not harmed
+        ({}, {}),
+        ({"T": ["SNS::Topic", {}]}, {"T": ["SNS::Topic", {}]}),
+    ],
+)
+def test_what_acts_only_on_what_comes_along_needs_nobody(before: dict[str, Any], beside: dict[str, Any]) -> None:
+    group = {"G": ["AutoScaling::AutoScalingGroup", {"MinSize": "0", "MaxSize": "0", "DesiredCapacity": "0"}]}
+    schedule = {"S": ["AutoScaling::ScheduledAction", {"AutoScalingGroupName": {"Ref": "G"}, "DesiredCapacity": 0}]}
+    told = {"A": ["CloudWatch::Alarm", {"AlarmActions": ["arn:aws:sns:us-east-1:111122223333:t"]}]}
+    found = reviewed(side(before), side({**beside, **group, **schedule, **told})).verdict
+    assert [each.sentence for each in found.needs_approval if each.kind is ReasonKind.INTERRUPTION] == []
+
+
 def test_there_are_enough_of_them_and_enough_that_need_nobody() -> None:
     assert len({row["change"] for row in ROWS}) == len(ROWS) >= 250
     assert all({"source", "level", "sentence", "reasons"} <= set(row) for row in ROWS)

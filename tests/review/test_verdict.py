@@ -191,7 +191,7 @@ def test_lifted_protection_is_a_change_even_where_no_template_differs() -> None:
     lifted = Attention(effect=None, about="protection", resource="dev-x", message="It goes.")
 
     alone = judged(protection=[lifted])
-    assert (alone.level, alone.sentence) == (Level.IN_PLACE, "Protection against deletion is lifted.")
+    assert (alone.level, alone.sentence) == (Level.IN_PLACE, "Protection is lifted.")
     beside = judged(resource(Effect.ADDED), protection=[lifted])
     assert beside.level is Level.IN_PLACE
-    assert beside.sentence == "Adds 1 resource. Protection against deletion is lifted."
+    assert beside.sentence == "Adds 1 resource. Protection is lifted."

@@ -103,7 +103,8 @@ def update(
     ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such size`` (a rule of ``catalog.lustre`` refuses
     it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and ``replacing`` (what an Auto Scaling group's
     UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
-    (an address that its resource puts there).
+    (an address that its resource puts there), ``fires later`` (an alarm whose threshold is further away) and ``tells
+    more`` (actions that gain topics of SNS and nothing else).
     """
     return first(_rows(resource_type), path, before, after, also)
 
@@ -323,6 +324,24 @@ ON_REPLACEMENT: Final[dict[str, Note]] = {
     row["type"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["on_replacement"]
 }
 """What a replacement means beyond another physical id, by type."""
+
+ACTS_ON: Final[dict[str, tuple[tuple[str, ...], Note]]] = {
+    row["type"]: (tuple(row["on"].split()), Note(sentence=row["sentence"], source=address(row["source"])))
+    for row in _DATA["acts_on"]
+}
+"""What acts on something else by being there: by which properties it names that, and what it then does."""
+
+ALARM_ACTS: Final = Note(
+    sentence="in that state it stops, reboots or terminates instances, scales, or runs a document",
+    source=address("cw-alarm"),
+)
+"""What an alarm does whose actions do more than to tell somebody."""
+
+RULE_ACTS: Final = Note(
+    sentence="where it matches it stops, reboots or terminates instances, or runs a document",
+    source=address("events-targets"),
+)
+"""What a rule does of which a target does more than to tell somebody."""
 
 SHAPES: Final[dict[str, Note]] = {
     row["name"]: Note(sentence=row["sentence"], source=address(row["source"])) for row in _DATA["shapes"]

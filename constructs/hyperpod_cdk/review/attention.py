@@ -51,8 +51,8 @@ _ASKS: Final = {
     Effect.REFUSED: ReasonKind.REFUSAL,
     Effect.INTERRUPTED: ReasonKind.INTERRUPTION,
 }
-_GOES_ON: Final = (Effect.INTERRUPTED, Effect.UNKNOWN, Effect.IN_PLACE)
-"""Effects on a resource besides which another of its properties changes in place."""
+_GOES_ON: Final = (Effect.INTERRUPTED, Effect.UNKNOWN, Effect.IN_PLACE, Effect.ADDED)
+"""Effects on a resource besides which another of its properties changes in place, or acts on what stands."""
 
 _OPAQUE: Final = ("AWS::CloudFormation::Stack", "AWS::CloudFormation::StackSet", "AWS::CloudFormation::Macro")
 """Types of which the template that changes is another file: whatever the schema says of the property, unknown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
@@ -72,6 +73,7 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "ObjectLockEnabled": ("true", "Enabled"),
     "ObjectOwnership": ("BucketOwnerEnforced",),
     "PointInTimeRecoveryEnabled": ("true",),
+    "RecursiveLoop": ("Terminate",),
     "TerminationProtectionEnabled": ("true",),
 }
 _STATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
@@ -96,10 +98,20 @@ _LOGS: Final = frozenset({"EnableCloudwatchLogsExports", "EnabledTypes", "LogExp
 _LIMITS: Final[dict[tuple[str, str], str]] = {
     ("BudgetLimit", "Amount"): "the budget warns from",
     ("MetadataOptions", "HttpPutResponseHopLimit"): "hops to which instances hand their role's credentials:",
+    (
+        "",
+        "MaxSessionDuration",
+    ): "seconds for which whoever assumes the role keeps its rights, once it is taken away too:",
+    ("", "SessionDuration"): "time for which whoever signs in keeps the rights of the permission set:",
 }
+_LIMIT_WITHOUT: Final = {"MaxSessionDuration": 3600.0, "SessionDuration": 3600.0, "HttpPutResponseHopLimit": 1.0}
+_DURATION: Final = re.compile(r"PT(\d+)([HMS])")
+_SECONDS: Final = {"H": 3600, "M": 60, "S": 1}
 """Numbers that warn, or stop something, from so much on; more is later, or further.
 
 Source of the hops: EC2 user guide, "Instance metadata options": with two, containers reach the instance's credentials.
+Of the sessions: IAM API reference, UpdateRole ("the default value of one hour is applied ... from 1 hour to 12 hours");
+IAM Identity Center API reference, CreatePermissionSet.
 """
 
 _GUARDS: Final[dict[tuple[str, str], str]] = {
@@ -196,10 +208,12 @@ def _leaves(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[tuple[t
 def _loosened(above: str, name: str, before: Any, after: Any) -> str:
     if name in _KEYS:
         return f"{name} is no longer stated: a key of AWS encrypts it" if after is MISSING else ""
-    was, will = _amount(before), _amount(after)
+    least = _LIMIT_WITHOUT.get(name)
+    was, will = (least if each is MISSING else _amount(each) for each in (before, after))
     if was is None or (will is not None and will <= was):
         return ""
-    return f"{_LIMITS[above, name]} {plain(after)}, until now {plain(before)}"
+    until_now = "the default" if before is MISSING else plain(before)
+    return f"{_LIMITS[above, name]} {plain(after)}, until now {until_now}"
 
 
 def _filters(steps: tuple[str, ...], value: Any) -> Counter[str]:
@@ -221,6 +235,8 @@ def _filters(steps: tuple[str, ...], value: Any) -> Counter[str]:
 
 
 def _amount(value: Any) -> float | None:
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        return float(found[1]) * _SECONDS[found[2]]
     try:
         return float(value)
     except (TypeError, ValueError):

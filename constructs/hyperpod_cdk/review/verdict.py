@@ -91,7 +91,7 @@ def verdict(
 def _said(radius: BlastRadius, protection: Sequence[Attention]) -> list[str]:
     if not protection:
         return [sentence(radius.resources)]
-    lifted = "Protection against deletion is lifted."
+    lifted = "Protection is lifted."
     added = [each for each in radius.resources if counted_as(each) is Effect.ADDED]
     if len(added) == len(radius.resources):
         return [f"Adds {count(len(added), 'resource')}.", lifted] if added else [lifted]
@@ -110,6 +110,8 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
         return "Nothing that is deployed changes."
     of = {effect: [each for each in resources if counted_as(each) is effect] for effect in GRAVEST_FIRST}
     if len(of[Effect.ADDED]) == len(resources):
+        if any(change.interrupts for each in resources for change in each.properties):
+            return f"Adds {count(len(resources), 'resource')}, and acts by that on what is deployed."
         return f"Adds {count(len(resources), 'resource')}; nothing that is deployed changes."
     parts = []
     if of[Effect.REPLACED]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network
 from typing import Any, Final, Literal
@@ -142,6 +142,17 @@ class _Entry:
         return self.fate is None and self.before is not None and self.after is not None
 
 
+_DOES: Final = re.compile(r":automate:|:swf:|:ssm:|:events:[^:]*:[^:]*:target/|:autoscaling:|:ssm-incidents:")
+"""Actions of alarms and targets of rules that stop, reboot, terminate or scale, or run a document."""
+
+_ACTING: Final[Mapping[str, tuple[tuple[str, ...], updates.Note]]] = {
+    "AWS::CloudWatch::Alarm": (("AlarmActions", "InsufficientDataActions", "OKActions"), updates.ALARM_ACTS),
+    "AWS::CloudWatch::CompositeAlarm": (("AlarmActions", "InsufficientDataActions", "OKActions"), updates.ALARM_ACTS),
+    "AWS::Events::Rule": (("Targets",), updates.RULE_ACTS),
+}
+"""What tells somebody, as a rule, and acts on something else by what some of its properties say."""
+
+
 class _Review:
     def __init__(self, base: Assembly, head: Assembly) -> None:
         self.base = base
@@ -203,6 +214,36 @@ class _Review:
         entry.fate = Effect.ADDED
         there = _is_there(self.head, entry.resource)
         entry.why = "it is made" if there else "it is made if its condition holds, which the template does not tell"
+        entry.findings += self._acts(entry.resource)
+
+    def _acts(self, resource: Resource) -> Iterator[_Finding]:
+        """Judge what a new resource does to what stood before it; what comes along with it is not harmed."""
+        names, note = updates.ACTS_ON.get(resource.type, ((), None))
+        names = tuple(name for name in names if name in resource.properties)
+        if note is None and resource.type in _ACTING:
+            on, note = _ACTING[resource.type]
+            names = tuple(name for name in on if self._is_told_to_act(resource, name))
+            # whatever it watches, it acts on what the action names
+            is_on_others = bool(names)
+        else:
+            is_on_others = any(self._stands(resource.stack, resource.properties[name]) for name in names)
+        if note is None or not names or not is_on_others or not self.base.stacks:
+            return
+        value = resolve(self.head, resource.stack, resource.properties[names[0]])
+        change = PropertyChange(steps=(names[0],), before=MISSING, after=value)
+        judged = Judged(Effect.IN_PLACE, note.sentence, note.source, interrupts=True)
+        yield _Finding(change.steps, *self.excerpts.of(change), judged)
+
+    def _stands(self, stack: str, value: Any) -> bool:
+        """Whether a value names something that is there before the deployment, as far as the templates tell."""
+        named = self.uses.referred(stack, value)
+        return not named or any(self.base.find(*each) is not None for each in named)
+
+    def _is_told_to_act(self, resource: Resource, name: str) -> bool:
+        """Whether an alarm or a rule does more than to tell somebody."""
+        stated = resolve(self.head, resource.stack, resource.properties.get(name))
+        actions = [each.get("Arn") if isinstance(each, dict) else each for each in (stated or [])]
+        return any(isinstance(each, str) and _DOES.search(each) for each in actions)
 
     def _removed(self, entry: _Entry) -> None:
         resource = entry.before

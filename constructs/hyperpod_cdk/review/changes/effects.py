@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ EKS: Final = "AWS::EKS::Cluster"
 ANOTHER_VPC: Final = "another VPC"
 AUTOSCALED: Final = "autoscaled"
 PRUNED: Final = "pruned"
+_ALARM: Final = "AWS::CloudWatch::Alarm"
+_ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions",))
 _ADDRESS: Final = "AWS::EC2::EIP"
 _FILE_SYSTEM: Final = "AWS::FSx::FileSystem"
 _DEPLOYMENT: Final = "Custom::CDKBucketDeployment"
@@ -114,8 +117,21 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "replacing": _is_on((_policy_of(after, "AutoScalingReplacingUpdate") or {}).get("WillReplace")),
         "in place upgrade": _is_on(_policy_of(after, "EnableVersionUpgrade")),
         "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
+        "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
     }
     return frozenset(name for name, holds in found.items() if holds)
+
+
+def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether an alarm's threshold is further away than it was, or may be."""
+    operator = str(after.get("ComparisonOperator", ""))
+    try:
+        old, new = float(before.get("Threshold", "")), float(after.get("Threshold", ""))
+    except (TypeError, ValueError):
+        return True
+    if operator.startswith("Less"):
+        return new < old
+    return new > old or not operator.startswith("Greater")
 
 
 def _policy_of(resource: Resource, name: str) -> Any:
@@ -168,14 +184,10 @@ def _is_on(value: Any) -> bool:
 def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyChange) -> frozenset[str]:
     """The circumstances that are not in the values alone but in what they refer to."""
     path = change.schema_path
+    if path[-1:] in _ACTIONS:
+        return frozenset({"tells more"} if _tells_more(head, change) else ())
     if path[-1:] == ("InstanceCount",):
-        # Karpenter's counts come in where the template had a number, or the other way round
-        before, after = is_read(base, change.before), is_read(head, change.after)
-        if not after:
-            return frozenset({"uncounted"} if before else ())
-        if before or str(change.before) == "0":
-            return frozenset({"counted"})
-        return frozenset() if isinstance(change.before, Reference | Unknown) else frozenset({"handed over"})
+        return frozenset(_of_count(base, head, change))
     if "InstanceStorageConfigs" in path:
         had, gets = _volume_keys(path, change.before), _volume_keys(path, change.after)
         return frozenset({"another key"} if any(gets.get(volume) != key for volume, key in had.items()) else ())
@@ -185,6 +197,32 @@ def _also(base: Assembly, head: Assembly, resource_type: str, change: PropertyCh
         here, there = _zones(base, change.before), _zones(head, change.after)
         return frozenset(found | {"other zones"} if here and there and here != there else found)
     return frozenset()
+
+
+def _of_count(base: Assembly, head: Assembly, change: PropertyChange) -> Iterator[str]:
+    """Karpenter's counts come in where the template had a number, or the other way round."""
+    before, after = is_read(base, change.before), is_read(head, change.after)
+    if not after:
+        yield from ("uncounted",) if before else ()
+    elif before or str(change.before) == "0":
+        yield "counted"
+    elif not isinstance(change.before, Reference | Unknown):
+        yield "handed over"
+
+
+def _tells_more(head: Assembly, change: PropertyChange) -> bool:
+    """Whether actions of an alarm gain topics of SNS and nothing else, and lose nothing."""
+    old, new = ([] if each is MISSING else each for each in (change.before, change.after))
+    if not isinstance(old, list) or not isinstance(new, list) or any(each not in new for each in old):
+        return False
+    return all(_is_topic(head, each) for each in new if each not in old)
+
+
+def _is_topic(head: Assembly, value: Any) -> bool:
+    if isinstance(value, Reference):
+        found = head.find(value.stack, value.logical_id)
+        return found is not None and found.type == "AWS::SNS::Topic"
+    return isinstance(value, str) and re.match(r"arn:[^:]+:sns:", value) is not None
 
 
 def _volume_keys(path: create_only.Path, value: Any) -> dict[bool, Any]:

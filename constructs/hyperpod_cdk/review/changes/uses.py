@@ -33,6 +33,11 @@ class Uses:
                 places.setdefault((found.stack, found.logical_id), []).append((steps, found))
         return self._places[own].get((stack, logical_id), [])
 
+    def referred(self, stack: str, value: Any) -> list[Key]:
+        """Give the resources that a value of a stack's template refers to, through exports too."""
+        found = self._referred(self.assembly.by_name[stack], value)
+        return list(dict.fromkeys((each.stack, each.logical_id) for each in found))
+
     @cached_property
     def _users(self) -> dict[Key, list[Resource]]:
         users: dict[Key, list[Resource]] = {}
