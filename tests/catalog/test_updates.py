@@ -49,7 +49,7 @@ TOLD = {
         "MIG",
     ),
     *("Windows", "ONTAP", "OpenZFS", "SCRATCH_1", "EFA", "no such size", "both closed", "on an instance"),
-    *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more"),
+    *("rolling", "replacing", "in place upgrade", "online resharding", "fires later", "tells more", "locks out"),
 }
 """Circumstances that only the caller knows."""
 

@@ -36,6 +36,9 @@ ROWS: list[dict[str, Any]] = yaml.load(
 ON_OTHERS: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "acting_on_others.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )
+DOCUMENTED: list[dict[str, Any]] = yaml.load(
+    (Path(__file__).parent / "documented_changes.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
+)
 BLAST_RADIUS = (
     ReasonKind.REPLACEMENT,
     ReasonKind.DELETION,
@@ -85,6 +88,19 @@ def test_settings_that_act_on_others_are_not_silent(row: dict[str, Any]) -> None
     assert row["source"]
     assert (found.level.value, found.sentence.partition(" The policy finds ")[0]) == (row["level"], row["sentence"])
     assert [f"{each.kind}: {each.sentence}" for each in found.needs_approval] == row["reasons"] != []
+
+
+@pytest.mark.parametrize("row", DOCUMENTED, ids=lambda row: row["change"])
+def test_what_a_page_of_aws_says_of_a_change(row: dict[str, Any]) -> None:
+    old, new = (side({"It": [f"!{row['type']}", row[each]]}) for each in ("before", "after"))
+    found = reviewed(old, new).verdict
+    assert row["source"]
+    assert found.level.value == row.get("level", found.level.value)
+    kinds = {each.kind.value for each in found.needs_approval}
+    if row["kinds"] == "any":
+        assert kinds
+    else:
+        assert kinds & set(row["kinds"]) if row["kinds"] else not kinds
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,9 @@ def update(
     ``Windows``, ``ONTAP``, ``OpenZFS``, ``SCRATCH_1``, ``EFA``, ``no such size`` (a rule of ``catalog.lustre`` refuses
     it), ``both closed`` (neither endpoint of EKS is left), ``rolling`` and ``replacing`` (what an Auto Scaling group's
     UpdatePolicy asks for), ``in place upgrade`` and ``online resharding`` (other UpdatePolicies), ``on an instance``
-    (an address that its resource puts there), ``fires later`` (an alarm whose threshold is further away) and ``tells
-    more`` (actions that gain topics of SNS and nothing else).
+    (an address that its resource puts there), ``locks out`` (a key's policy in which the account itself may change
+    it no more), ``fires later`` (an alarm whose threshold is further away) and ``tells more`` (actions that gain
+    topics of SNS and nothing else).
     """
     return first(_rows(resource_type), path, before, after, also)
 

@@ -72,6 +72,8 @@ _SWITCHES: Final[dict[str, tuple[str, ...]]] = {
     "TransitEncryptionMode": ("required",),
     "ObjectLockEnabled": ("true", "Enabled"),
     "ObjectOwnership": ("BucketOwnerEnforced",),
+    "NewInstancesProtectedFromScaleIn": ("true",),
+    "NodeRecovery": ("Automatic",),
     "PointInTimeRecoveryEnabled": ("true",),
     "RecursiveLoop": ("Terminate",),
     "TerminationProtectionEnabled": ("true",),
@@ -81,6 +83,7 @@ _STATES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     ("NodeToNodeEncryptionOptions", "Enabled"): ("true",),
     ("Detector", "Enable"): ("true",),
     ("BackupPolicy", "Status"): ("ENABLED",),
+    ("NodeRepairConfig", "Enabled"): ("true",),
     ("VersioningConfiguration", "Status"): ("Enabled",),
     ("DefaultRetention", "Mode"): ("COMPLIANCE",),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hyperpod_cdk.config.loading import PLANS_SUFFIX, QUOTAS_SUFFIX
 from hyperpod_cdk.review.attention import grows, lifted_protection
 from hyperpod_cdk.review.change_sets import Witness, heard
-from hyperpod_cdk.review.changes.assets import changed_assets
+from hyperpod_cdk.review.changes.assets import changed_assets, not_compared
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.changes.causes import with_causes
 from hyperpod_cdk.review.delivery import changed_settings
@@ -86,6 +86,7 @@ def review(
     of_access = access(base, head, changes)
     of_fabric = fabric(base, head)
     of_policy = policy(base, head)
+    assets = changed_assets(base, head, changes)
     return Report(
         environment=name_of(base, head),
         base=base_side.model_copy(update={"stacks": fingerprints(base)}),
@@ -113,7 +114,7 @@ def review(
         capacity=of_capacity,
         cost=of_cost,
         access=of_access,
-        assets=changed_assets(base, head, changes),
+        assets=assets,
         fabric=of_fabric,
         timeline=timeline(base, head, changes, radius),
         policy=of_policy,
@@ -122,6 +123,7 @@ def review(
             dict.fromkeys(
                 [
                     *contradictions,
+                    *not_compared(assets),
                     *notes,
                     *rules.notes,
                     *moved_defaults(base, head),

@@ -110,9 +110,9 @@ def sentence(resources: Sequence[ResourceEffect]) -> str:
         return "Nothing that is deployed changes."
     of = {effect: [each for each in resources if counted_as(each) is effect] for effect in GRAVEST_FIRST}
     if len(of[Effect.ADDED]) == len(resources):
-        if any(change.interrupts for each in resources for change in each.properties):
-            return f"Adds {count(len(resources), 'resource')}, and acts by that on what is deployed."
-        return f"Adds {count(len(resources), 'resource')}; nothing that is deployed changes."
+        acts = any(change.interrupts for each in resources for change in each.properties)
+        beside = ", and acts by that on what is deployed." if acts else "; nothing that is deployed changes."
+        return f"Adds {count(len(resources), 'resource')}{beside}"
     parts = []
     if of[Effect.REPLACED]:
         parts.append(f"replaces {_named(of[Effect.REPLACED])}")

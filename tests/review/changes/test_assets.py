@@ -101,6 +101,15 @@ def test_what_is_deployed_has_no_files_to_compare_with(tmp_path: Path) -> None:
     assert told(deployed(base), head) == [(f"{key_of(NEW)}.zip", "files", ("x / Code",), None, note)]
     # and a head of templates alone names none
     assert told(base, deployed(head)) == []
+    said = (
+        "The files of 1 asset that change were not compared with those that are deployed, which lie in the account and "
+        "are not read: what differs in them no line of this report tells. --base with the revision that is deployed "
+        "tells it."
+    )
+    report = review(deployed(base), head, base_side=Side(label="deployed"), head_side=Side(label="head"))
+    assert said in report.notes
+    whole = review(base, head, base_side=Side(label="base"), head_side=Side(label="head"))
+    assert not any("were not compared" in each for each in whole.notes)
 
 
 def test_a_function_that_is_new(tmp_path: Path) -> None:

@@ -44,6 +44,19 @@ def changed_assets(base: Assembly, head: Assembly, changes: Sequence[ResourceCha
     )
 
 
+def not_compared(assets: Sequence[AssetChange]) -> list[str]:
+    """Say of which assets the files that are deployed were not read, nothing where there are none."""
+    names = [each.name for each in assets if _DEPLOYED in each.note]
+    if not names:
+        return []
+    said = (
+        f"The files of {count(len(names), 'asset')} that change were not compared with those that are deployed, which "
+        "lie in the account and are not read: what differs in them no line of this report tells. --base with the "
+        "revision that is deployed tells it."
+    )
+    return [said]
+
+
 def _told(old: Upload | None, new: Upload, users: Sequence[str], *, is_read: bool) -> AssetChange:
     files = None if old is None else tuple(differing_files(old.path, new.path))
     note = ""

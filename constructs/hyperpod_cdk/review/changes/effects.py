@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ EKS: Final = "AWS::EKS::Cluster"
 ANOTHER_VPC: Final = "another VPC"
 AUTOSCALED: Final = "autoscaled"
 PRUNED: Final = "pruned"
+_CUSTOMER_KEYS: Final = ("AWS::KMS::Key", "AWS::KMS::ReplicaKey")
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _ACTIONS: Final = (("AlarmActions",), ("InsufficientDataActions",), ("OKActions",))
 _ADDRESS: Final = "AWS::EC2::EIP"
@@ -117,9 +119,26 @@ def circumstances_of(before: Resource, head: Assembly, after: Resource) -> froze
         "replacing": _is_on((_policy_of(after, "AutoScalingReplacingUpdate") or {}).get("WillReplace")),
         "in place upgrade": _is_on(_policy_of(after, "EnableVersionUpgrade")),
         "online resharding": _is_on(_policy_of(after, "UseOnlineResharding")),
+        "locks out": before.type in _CUSTOMER_KEYS and _locks_out(properties, after.properties),
         "fires later": before.type == _ALARM and _fires_later(properties, after.properties),
     }
     return frozenset(name for name, holds in found.items() if holds)
+
+
+def _locks_out(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether a key's policy no longer lets the account's own administrators change it, and did so before."""
+    return _lets_account(before.get("KeyPolicy")) and not _lets_account(after.get("KeyPolicy"))
+
+
+def _lets_account(policy: Any) -> bool:
+    stated = policy.get("Statement") if isinstance(policy, dict) else None
+    return any(
+        each.get("Effect") == "Allow"
+        and re.search(r":root|\"\d{12}\"|AWS::AccountId", json.dumps(each.get("Principal"), default=str))
+        and re.search(r"\"(?:\*|kms:\*|kms:Put(?:\*|KeyPolicy))\"", json.dumps(each.get("Action")), re.IGNORECASE)
+        for each in (stated if isinstance(stated, list) else [stated])
+        if isinstance(each, dict)
+    )
 
 
 def _fires_later(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:

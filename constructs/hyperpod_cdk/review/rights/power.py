@@ -101,6 +101,10 @@ _ROLE_ELSEWHERE: Final = re.compile(
 """An ARN, or what only the deployment tells: a parameter, an import, a dynamic reference."""
 
 
+_PROFILES: Final = ("IamInstanceProfile", "InstanceProfileName", "JobFlowRole")
+"""Properties that name an instance profile. Source: the pages of EC2's, Batch's and EMR's types."""
+
+
 class Power:
     """The powerful identities of one side, and whether something leads to one of them."""
 
@@ -249,7 +253,32 @@ def elsewhere(view: View, resource: Resource) -> frozenset[Principal]:
         ("AWS", each)
         for each in _role_texts(view.properties(resource), "")
         if _ROLE_ELSEWHERE.fullmatch(each) and not TOKEN.fullmatch(each)
+    ) | frozenset(
+        ("AWS", f"instance profile {each}")
+        for each in _profile_names(view.properties(resource))
+        if _is_strange(view, each)
     )
+
+
+def _profile_names(properties: Mapping[str, Any]) -> Iterator[str]:
+    """Give the names of instance profiles, which EC2 takes in place of an ARN."""
+    pending: list[Any] = [properties]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            for key, value in item.items():
+                stated = value.get("Name") if key == "IamInstanceProfile" and isinstance(value, dict) else value
+                if key in _PROFILES and isinstance(stated, str):
+                    yield stated
+            pending += item.values()
+
+
+def _is_strange(view: View, name: str) -> bool:
+    """Whether an instance profile's name is none of the templates', and no ARN, which is read elsewhere."""
+    named = view.named("AWS::IAM::InstanceProfile", name)
+    return not TOKEN.search(named) and ":" not in named and not _ROLE_ELSEWHERE.fullmatch(named)
 
 
 def role_properties(properties: Mapping[str, Any]) -> tuple[str, ...]:
