@@ -365,7 +365,9 @@ def _of_resources(resources: Sequence[ResourceEffect]) -> Iterator[Found]:
 def _interrupted_in_place(each: ResourceEffect) -> Iterator[Found]:
     """Tell of what stays what it is, and is not reachable or slower for hours while it changes."""
     for change in each.properties:
-        if change.interrupts and change.effect is Effect.IN_PLACE and each.effect in _GOES_ON:
+        # settings that follow what is made anew act on that, and what they acted on is gone
+        follows = change.is_indirect and not each.stateful
+        if change.interrupts and change.effect is Effect.IN_PLACE and each.effect in _GOES_ON and not follows:
             item = Attention(
                 effect=Effect.IN_PLACE,
                 resource=f"{each.stack} / {each.name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -66,7 +67,7 @@ from hyperpod_cdk.review.pages.wording import (
 )
 
 SAID_ONCE = 3
-"""From so many changes on, a cause that they all have is said above them, and not with each."""
+"""From so many on, a cause that all changes have is said above them and not with each, and alike reasons are folded."""
 
 
 MOST_FILES = 12
@@ -103,12 +104,23 @@ def page(report: Report) -> Page:
         sentence=visible(report.verdict.sentence),
         compared=(Word("Base"), *_side(report.base), Word(", head"), *_side(report.head)),
         because=tuple(_because(cause)) if cause else (),
-        reasons=tuple(_reason(reason, item, cause) for reason, item in asked),
+        reasons=_alike_folded([_reason(reason, item, cause) for reason, item in asked]),
         excepted=tuple(_excepted(each, report.verdict.reviewed_on) for each in report.verdict.excepted),
         attention=tuple(_attention(each, cause) for each in others if not _is_excepted(each, report.verdict)),
         figures=tuple(_figures(report)),
         sections=(*sections, told) if report.notes else sections,
     )
+
+
+def _alike_folded(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Give the entries, those folded that say what some before them say: their names tell them apart."""
+    told: Counter[tuple[object, ...]] = Counter()
+    found = []
+    for entry in entries:
+        key = (entry.badge, *entry.lines)
+        found.append(replace(entry, folded=entry.folded or told[key] >= SAID_ONCE))
+        told[key] += 1
+    return tuple(found)
 
 
 def _asked(verdict: Verdict) -> list[tuple[Reason, Attention | None]]:
