@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
+from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.checks.aws import LiveAws
 from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.importing.draft import Known
@@ -336,6 +338,65 @@ def test_what_is_not_taken_over(name: str) -> None:
     found = planned(aws, HEAD, "ml-cluster")
     assert (found.refusals, found.taken) == ((said,), ())
     assert list(lines(found)) == ["ml-cluster cannot be taken over:", f"  {said}"]
+
+
+ROLE = {
+    "RoleName": "sagemaker-nodes",
+    "RoleId": "AROA",
+    "Path": "/",
+    "Arn": scripted.ROLE_ARN,
+    "AssumeRolePolicyDocument": '{"Statement": []}',
+}
+GONE = Fails("ValidationError", "Stack with id lab-hyperpod does not exist")
+ANSWERS: dict[str, Any] = {
+    "iam_GetRole": {"Role": ROLE},
+    "iam_ListAttachedRolePolicies": {"AttachedPolicies": []},
+    "iam_ListRolePolicies": {"PolicyNames": []},
+    "cloudformation_ListStackResources": GONE,
+    "cloudformation_DescribeStackResources": GONE,
+    "cloudformation_DescribeStacks": GONE,
+    "cloudformation_CreateChangeSet": {"Id": "a"},
+    "cloudformation_DescribeChangeSet": {"Status": "CREATE_COMPLETE"},
+    "cloudformation_ExecuteChangeSet": {},
+}
+
+
+@pytest.mark.parametrize("code", ["AccessDenied", "Throttling", "InternalFailure"])
+@pytest.mark.parametrize("call", list(ANSWERS)[:5])
+def test_a_plan_without_an_answer_is_none(call: str, code: str) -> None:
+    aws, _ = scripted.asked(**{**ANSWERS, call: Fails(code, "no", 403)})
+    with pytest.raises(NotAnswered, match=call.replace("_", ":")):
+        planned(aws, HEAD, "ml-cluster")
+
+
+def test_a_plan_of_half_an_answer_is_none() -> None:
+    role = {key: value for key, value in ROLE.items() if key != "Path"}
+    aws, _ = scripted.asked(**{**ANSWERS, "iam_GetRole": {"Role": role}})
+    with pytest.raises(NotAnswered, match="the answer to what AWS has of ml-cluster cannot be read: 'Path' is missing"):
+        planned(aws, HEAD, "ml-cluster")
+
+
+FAILS: dict[str, tuple[dict[str, Any], str]] = {
+    "nobody may": (
+        {"cloudformation_CreateChangeSet": Fails("AccessDenied", "no", 403)},
+        'no permission for cloudformation:CreateChangeSet; allow cloudformation:CreateChangeSet; AWS says: "no"',
+    ),
+    "a change set that fails": (
+        {"cloudformation_DescribeChangeSet": {"Status": "FAILED", "StatusReason": "the role is gone"}},
+        "CloudFormation refuses: the role is gone",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_what_cloudformation_refuses_ends_it(name: str) -> None:
+    answers, said = FAILS[name]
+    aws, session = scripted.asked(**{**ANSWERS, **answers})
+    found = replace(planned(aws, HEAD, "ml-cluster"), refusals=())
+    told: list[str] = []
+    assert not Import(aws=aws, say=told.append, pause=lambda _: None).run(found)
+    assert told == ["lab-hyperpod: imports AWS::IAM::Role sagemaker-nodes", f"lab-hyperpod: {said}"]
+    assert "cloudformation:ExecuteChangeSet" not in [call for call, _ in session.asked]
 
 
 @pytest.mark.parametrize(

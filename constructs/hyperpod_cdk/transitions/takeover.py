@@ -18,6 +18,7 @@ from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.hyperpod import described_in_template
+from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.standing import grounded
 from hyperpod_cdk.review.changes.blast_radius import blast_radius
 from hyperpod_cdk.review.deployed import Api
@@ -71,6 +72,11 @@ class Takeover:
 
 def planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     """Give what it takes to bring a cluster and its role under the stacks of ``head``. Raises NotAnswered."""
+    with reading(f"what AWS has of {cluster}"):
+        return _planned(aws, head, cluster)
+
+
+def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     try:
         answer = aws.call("sagemaker", "describe_cluster", ClusterName=cluster)
     except NotFound:
@@ -333,7 +339,7 @@ class Import:
                 Capabilities=["CAPABILITY_NAMED_IAM"],
             )
         except Refused as refused:
-            self.say(f"{name}: CloudFormation refuses: {refused.message or refused.reason}")
+            self.say(f"{name}: {refused.sentence}")
             return False
         found = self._until(
             lambda: aws.send("cloudformation", "describe_change_set", **named), "Status", "_IN_PROGRESS"
