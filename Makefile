@@ -15,7 +15,7 @@ export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 export NPM_CONFIG_UPDATE_NOTIFIER := false
 
-.PHONY: help setup rehearse synth test test-slow examples faults transitions fuzz lint audit site training format docs lock release bench clean
+.PHONY: help setup rehearse replay synth test test-slow examples faults transitions fuzz lint audit site training format docs lock release bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -63,6 +63,10 @@ transitions: $(READY) ## take N environments (default 500) from one file to anot
 
 fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
 	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
+
+replay: $(READY) ## turn BUNDLE, a file of 'observe', into an account file for rehearsals and a proposed change of the catalog, in build/replay
+	$(if $(BUNDLE),,$(error name the bundle: make replay BUNDLE=bundle.json))
+	$(BIN)/python scripts/replay.py $(BUNDLE)
 
 lint: $(READY) ## ruff, mypy, pyright, import-linter, vulture, shellcheck, shfmt, workflows, the catalog against what AWS ships
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ from hyperpod_cdk.config.fleet import fleet_schema_text
 from hyperpod_cdk.fleet.pages import report_schema_text as fleet_report_schema_text
 from hyperpod_cdk.fleet.pages import sums_schema_text as fleet_sums_schema_text
 from hyperpod_cdk.importing.model import schema_text as import_schema_text
+from hyperpod_cdk.living.observing.pages import schema_text as observation_schema_text
 from hyperpod_cdk.living.pages import (
     drift_schema_text,
     extensions_schema_text,
@@ -51,7 +52,7 @@ FIXTURES = ("every_property.yaml", "own_bucket_and_type.yaml")
 MOST_WORDS = 8
 MOST_LINES = 16
 MOST_COLUMNS = 110
-LIVING = ("drift", "status", "node list", "node describe", "node logs")
+LIVING = ("drift", "status", "observe", "node list", "node describe", "node logs")
 """Verbs that read the living cluster."""
 FAULT_CLASSES = {
     "creation": (
@@ -106,6 +107,7 @@ def main() -> int:
         "schemas/node-logs.schema.json": node_logs_schema_text(),
         "schemas/node-work.schema.json": node_work_schema_text(),
         "schemas/nodes.schema.json": nodes_schema_text(),
+        "schemas/observation.schema.json": observation_schema_text(),
         "schemas/status.schema.json": status_schema_text(),
         "schemas/plan.schema.json": plan_schema_text(),
         "schemas/recovery.schema.json": recovery_schema_text(),

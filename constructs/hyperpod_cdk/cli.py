@@ -25,6 +25,7 @@ from hyperpod_cdk._cli import (
     job,
     living,
     node,
+    observing,
     plans,
     prices,
     quotas,
@@ -205,6 +206,7 @@ class Page(StrEnum):
     NODE_LOGS = "node-logs"
     NODE_WORK = "node-work"
     NODES = "nodes"
+    OBSERVATION = "observation"
     PLAN = "plan"
     RECOVERY = "recovery"
     REVIEW = "review"
@@ -247,6 +249,7 @@ _SCHEMAS = {
     Page.NODE_LOGS: ("living.pages", "node_logs_schema_text"),
     Page.NODE_WORK: ("living.pages", "node_work_schema_text"),
     Page.NODES: ("living.pages", "nodes_schema_text"),
+    Page.OBSERVATION: ("living.observing.pages", "schema_text"),
     Page.PLAN: ("transitions.pages", "plan_schema_text"),
     Page.RECOVERY: ("transitions.pages", "recovery_schema_text"),
     Page.REVIEW: ("review.review_file", "rules_schema_text"),
@@ -550,6 +553,7 @@ app.command()(transitions.deploy)
 app.command()(transitions.destroy)
 app.command()(living.drift)
 app.command()(living.status)
+app.command()(observing.observe)
 app.command()(upgrade.upgrade)
 app.command()(recovery.recover)
 

@@ -93,7 +93,7 @@ def test_cloudformation_that_does_not_answer_ends_with_2(tmp_path: Path) -> None
 
 def test_the_policies_read_only() -> None:
     actions: set[str] = set()
-    for verb in ("drift", "status"):
+    for verb in ("drift", "status", "observe"):
         (statement,) = json.loads(_run(verb, "dev", "--iam-policy").stdout)["Statement"]
         actions |= set(statement["Action"])
     of_nodes = ("node list", "node describe", "node logs")

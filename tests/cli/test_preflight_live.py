@@ -87,7 +87,7 @@ def test_what_no_verb_could_see_it_does_not_call_passed(
 
 def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
     """Those beside VERBS have tests of their own, in files named for them."""
-    of_stacks = {"review --deployed", "drift", "status", "plan", "deploy", "destroy", "upgrade", "recover"}
+    of_stacks = {"review --deployed", "drift", "observe", "status", "plan", "deploy", "destroy", "upgrade", "recover"}
     of_nodes = {f"node {verb}" for verb in ("list", "describe", "logs", "replace", "reboot", "check")}
     others = {"preflight", "import", "import --takeover", "prices refresh", "plans extend", *of_stacks, *of_nodes}
     tested = {*(" ".join(verb) for verb in VERBS), *others}
@@ -99,6 +99,7 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
         "prices refresh",
         "drift",
         "import",
+        "observe",
         "status",
         "node list",
         "node describe",

@@ -23,6 +23,7 @@ ORDER: Final = (
         "deploy",
         "status",
         "drift",
+        "observe",
         "node",
         "fleet",
         "upgrade",
@@ -85,6 +86,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "fleet hold": ("fleet hold staging --heads assemblies", "fleet hold --heads assemblies --format json"),
     "fleet pipelines": ("fleet pipelines", "fleet pipelines --check"),
     "fleet sums": ("fleet sums", "fleet sums staging prod --no-cost"),
+    "observe": ("observe prod --out bundle.json", "observe prod --strict --format json"),
     "node list": ("node list prod", "node list prod --group h100 --failing"),
     "node describe": (
         "node describe prod i-0a1b2c3d4e5f67890",

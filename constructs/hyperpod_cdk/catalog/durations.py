@@ -60,3 +60,21 @@ STACK: Duration = _read(_DATA["stack"])
 
 DEEP_HEALTH_CHECKS: Duration = _read(_DATA["deep_health_checks"])
 """How long new nodes with accelerators are tested before pods may run on them."""
+
+
+def types() -> frozenset[str]:
+    """Give every type that has a row."""
+    return frozenset(kind for kind, _, _ in _rows())
+
+
+def widest(resource_type: str, action: Action) -> Duration:
+    """Give the range over all circumstances of a type, for whoever does not know in which it was."""
+    rows = [each for (kind, what, _), each in _rows().items() if (kind, what) == (resource_type, action)]
+    if not rows:
+        return OTHERS
+    return Duration(
+        low=min(each.low for each in rows),
+        high=max(each.high for each in rows),
+        source="; ".join(dict.fromkeys(each.source for each in rows)),
+        unsure="; ".join(dict.fromkeys(each.unsure for each in rows if each.unsure)),
+    )

@@ -68,7 +68,7 @@ def drift(aws: Api, living: Living) -> Drift:
     resources = list(living.deployed.resources())
     compared = [each for each in resources if each.type in KINDS]
     settled = [each for each in compared if living.statuses.get(each.stack) in SETTLED]
-    answers = together(lambda each: _actual(aws, living, each), settled)
+    answers = together(lambda each: actual_of(aws, living, each), settled)
     differences: list[Difference] = []
     skipped = [
         Unread(what=stack, reason=f"it is {living.statuses.get(stack)}: what it has need not be what its template says")
@@ -103,18 +103,18 @@ def drift(aws: Api, living: Living) -> Drift:
     )
 
 
-def _actual(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any] | None:
+def actual_of(aws: Api, living: Living, resource: Resource) -> Mapping[str, Any] | None:
     physical = living.ids.get((resource.stack, resource.logical_id))
     if physical is None:
         raise NotAnswered("CloudFormation names no ID of it")
     with reading(f"what the template says of {resource.name}"):
-        stated = _stated(living.deployed, resource, physical=physical)
+        stated = stated_of(living.deployed, resource, physical=physical)
     look = Look(aws=aws, deployed=living.deployed, resource=resource, stated=stated, id=physical)
     with reading(noun(resource.type)):
         return KINDS[resource.type].read(look)
 
 
-def _stated(assembly: Assembly, resource: Resource, *, physical: str) -> dict[str, Any]:
+def stated_of(assembly: Assembly, resource: Resource, *, physical: str) -> dict[str, Any]:
     """Give what a template says of a resource, as far as it is compared."""
     kind = KINDS[resource.type]
     properties = {name: each for name, each in resource.properties.items() if name in kind.properties}
@@ -141,9 +141,9 @@ def _compared(
         )
         return [_difference(gone)], []
     physical = living.ids[resource.stack, resource.logical_id]
-    stated = _stated(living.deployed, resource, physical=physical)
+    stated = stated_of(living.deployed, resource, physical=physical)
     old = facts(stated)
-    new = {} if after is None else facts(_stated(living.head, after, physical=physical))
+    new = {} if after is None else facts(stated_of(living.head, after, physical=physical))
     now = facts(aligned(stated, actual))
     found: list[Difference] = []
     untold: list[str] = []

@@ -160,23 +160,24 @@ def property_changes(base: Assembly, before: Resource, head: Assembly, after: Re
         return
     old, new = resolved_properties(base, before), resolved_properties(head, after)
     if isinstance(old, dict) and isinstance(new, dict):
-        yield from _changes((), old, new)
+        yield from value_changes((), old, new)
     elif old != new:
         # one function stands in place of all properties: a macro writes them
         yield PropertyChange(steps=(MACRO,), before=old, after=new)
 
 
-def _changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[PropertyChange]:
+def value_changes(steps: tuple[str, ...], before: Any, after: Any) -> Iterator[PropertyChange]:
+    """Give the places below ``steps`` where two resolved values differ, items of lists by their names."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in (*before, *(key for key in after if key not in before)):
-            yield from _changes((*steps, key), before.get(key, MISSING), after.get(key, MISSING))
+            yield from value_changes((*steps, key), before.get(key, MISSING), after.get(key, MISSING))
         return
     if isinstance(before, list) and isinstance(after, list):
         named_before, named_after = _named(before, after)
         if named_before is not None and named_after is not None:
             for key in (*named_before, *(key for key in named_after if key not in named_before)):
                 old, new = named_before.get(key, MISSING), named_after.get(key, MISSING)
-                yield from _changes((*steps, f"[{key}]"), old, new)
+                yield from value_changes((*steps, f"[{key}]"), old, new)
             return
     if not _is_same(steps, before, after):
         yield PropertyChange(steps=steps, before=before, after=after)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hyperpod_cdk.templates.stack_events import CANCELLED, CUSTOM, HANDLER, REPLACES
+
 Event = Mapping[str, Any]
 
 _STACK: Final = "AWS::CloudFormation::Stack"
@@ -33,17 +35,6 @@ _STABLE: Final = frozenset(
 )
 """Statuses to which RollbackStack goes back; without one it takes away all of a stack (API reference)."""
 
-_CANCELLED: Final = re.compile(r"(Resource|Stack) \w+ cancelled\.?", re.IGNORECASE)
-"""What CloudFormation writes of a resource that it stopped because another one had failed."""
-
-_REPLACES: Final = "requires the creation of a new physical resource"
-"""How CloudFormation says that an update makes another one in a resource's place."""
-
-_HANDLER: Final = re.compile(r'Resource handler returned message: "(.*)" \(RequestToken: [^)]*\)', re.DOTALL)
-_CUSTOM: Final = re.compile(
-    r"Received response status \[FAILED\] from custom resource\. Message returned: (.*?)(?: \(RequestId: [^)]*\))?",
-    re.DOTALL,
-)
 _REQUEST: Final = re.compile(r" ?\((?:Service|RequestToken|RequestId): [^()]*\)")
 _ROLLED_BACK: Final = re.compile(r"\.? ?Rollback requested by user\.?$")
 
@@ -78,7 +69,7 @@ def first_failure(events: Sequence[Event], status: str) -> Failure | None:
     for each in happened:
         said = str(each.get("ResourceStatusReason") or "")
         is_wrong = _is_of_stack(each) and ("FAILED" in each["ResourceStatus"] or "ROLLBACK" in each["ResourceStatus"])
-        if is_wrong and said and not _CANCELLED.fullmatch(said):
+        if is_wrong and said and not CANCELLED.fullmatch(said):
             return Failure(logical_id=str(each["LogicalResourceId"]), type="", reason=plain_reason(said))
     return None
 
@@ -103,7 +94,7 @@ def made_in_update(events: Sequence[Event]) -> dict[str, bool] | None:
         return None
     found: dict[str, bool] = {}
     for each in _since(events, "UPDATE_IN_PROGRESS"):
-        is_replacement = _REPLACES in str(each.get("ResourceStatusReason") or "")
+        is_replacement = REPLACES in str(each.get("ResourceStatusReason") or "")
         if not _is_of_stack(each) and (is_replacement or each["ResourceStatus"].startswith("CREATE_")):
             found[str(each["LogicalResourceId"])] = is_replacement or found.get(str(each["LogicalResourceId"]), False)
     return found
@@ -123,8 +114,8 @@ def began(events: Sequence[Event]) -> Event | None:
 def plain_reason(reason: str) -> str:
     """Give a reason without what says nothing to a reader: wrappers, request ids, line breaks."""
     text = " ".join(reason.split())
-    for wrapper in (_HANDLER, _CUSTOM):
-        if found := wrapper.search(text) if wrapper is _HANDLER else wrapper.fullmatch(text):
+    for wrapper in (HANDLER, CUSTOM):
+        if found := wrapper.search(text) if wrapper is HANDLER else wrapper.fullmatch(text):
             text = found[1]
     return _ROLLED_BACK.sub("", _REQUEST.sub("", text)).strip().rstrip(".")
 
@@ -151,7 +142,7 @@ def _since(events: Sequence[Event], begins: str) -> list[Event]:
 
 def _has_failed(event: Event) -> bool:
     said = str(event.get("ResourceStatusReason") or "")
-    return not _is_of_stack(event) and event["ResourceStatus"].endswith("_FAILED") and not _CANCELLED.fullmatch(said)
+    return not _is_of_stack(event) and event["ResourceStatus"].endswith("_FAILED") and not CANCELLED.fullmatch(said)
 
 
 def _is_of_stack(event: Event) -> bool:

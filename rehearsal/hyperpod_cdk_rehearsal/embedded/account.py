@@ -42,6 +42,7 @@ from hyperpod_cdk_rehearsal.embedded.account_sections import (
     Zones,
 )
 from hyperpod_cdk_rehearsal.embedded.context import Account, Context
+from hyperpod_cdk_rehearsal.embedded.observed import ObservedAnswers
 
 if TYPE_CHECKING:
     from hyperpod_cdk.config import Environment
@@ -153,6 +154,7 @@ class AccountFile(_Section):
     `clusters` are HyperPod clusters of others. `stacks` maps the names of CloudFormation stacks left over to
     their statuses, `buckets` S3 buckets to their regions. With `guardduty: automated_agent` GuardDuty puts its endpoint
     into the VPC of every EKS cluster that is made. `page_size` is the most that one page of any list holds.
+    `observed` are answers as somebody has seen them in a real account (`make replay`).
     """
 
     quotas: Mapping[str, Mapping[str, float] | bool] = {}
@@ -174,6 +176,7 @@ class AccountFile(_Section):
     buckets: Mapping[str, str] = {}
     faults: tuple[Fault, ...] = ()
     page_size: Annotated[int, Field(ge=1)] | None = None
+    observed: ObservedAnswers = ObservedAnswers()
 
     def applied_quota(self, service: str, name: str) -> float | None:
         """The value the account was granted, None where it has AWS's default."""

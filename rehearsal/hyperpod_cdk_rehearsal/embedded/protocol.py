@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
@@ -125,7 +126,7 @@ def parse(service: str, operation: str, request: WireRequest, path_values: Mappi
     except (RequestParserError, json.JSONDecodeError, ValueError, TypeError, AttributeError) as error:
         # the parsers assume well-formed input and raise whatever a wrong type leads to
         raise ServiceError("SerializationException", f"request could not be parsed: {error}") from error
-    parsed = {name: value for name, value in parsed.items() if not _is_absent(operation_model, name, value)}
+    parsed = {name: _aware(value) for name, value in parsed.items() if not _is_absent(operation_model, name, value)}
     problems = request_problems(operation_model.input_shape, parsed)
     if problems:
         code = _VALIDATION_CODES.get(service, "ValidationException")
@@ -176,6 +177,15 @@ def serialise_error(service: str, error: ServiceError) -> WireResponse:
     else:
         body = f"<Error>{inner}<RequestId>{request_id}</RequestId></Error>"
     return WireResponse(error.status, headers, f'<?xml version="1.0" encoding="UTF-8"?>{body}'.encode())
+
+
+def _aware(value: Any) -> Any:
+    """A moment as AWS takes it: the parsers leave out that it is in UTC, as every moment on the wire is."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    if isinstance(value, dict):
+        return {key: _aware(each) for key, each in value.items()}
+    return [_aware(each) for each in value] if isinstance(value, list) else value
 
 
 def _is_absent(operation_model: OperationModel, name: str, value: Any) -> bool:

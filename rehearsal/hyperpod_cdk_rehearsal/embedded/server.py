@@ -25,6 +25,7 @@ from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk_rehearsal.embedded.context import Account, Clock, Context, asked_by_a_function
 from hyperpod_cdk_rehearsal.embedded.in_process import Application, Environ, StartResponse, answered, captured
 from hyperpod_cdk_rehearsal.embedded.moto_state import moto_lock
+from hyperpod_cdk_rehearsal.embedded.observed import as_observed
 from hyperpod_cdk_rehearsal.embedded.operations import (
     OperationFunction,
     PassToMoto,
@@ -296,7 +297,9 @@ class EmbeddedAws:
         try:
             parsed = parse(service, name, request, path_values)
             parsed = moto_pages.with_limit(service, name, parsed, self._page_size)
-            return serialise(service, name, self._call(function, region, parsed))
+            result = self._call(function, region, parsed)
+            observed = account_of(self.context(region or None)).observed
+            return serialise(service, name, as_observed(observed, f"{service}:{name}", result))
         except PassToMoto:
             return None
         except ServiceError as error:

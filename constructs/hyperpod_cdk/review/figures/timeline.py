@@ -144,10 +144,11 @@ def _work(change: ResourceChange, head: Assembly, effects: Mapping[tuple[str, st
 
 
 def _duration(resource: Resource, action: durations.Action, changed: Iterable[str] = ()) -> Duration:
-    return durations.duration(resource.type, action, when=_circumstance(resource, action, set(changed)))
+    return durations.duration(resource.type, action, when=circumstance(resource, action, set(changed)))
 
 
-def _circumstance(resource: Resource, action: str, changed: set[str]) -> str:
+def circumstance(resource: Resource, action: str, changed: set[str]) -> str:
+    """Give the circumstance of the catalog's durations in which a resource is; ``changed`` are its properties."""
     properties = resource.properties
     match resource.type:
         case "AWS::EKS::Cluster" if action == "update" and "Version" in changed:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.provision import shown
 from hyperpod_cdk_rehearsal.embedded.cloudformation.service import paged
 from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import Event, Stack, StackResource, stacks_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.template import TemplateError
 from hyperpod_cdk_rehearsal.embedded.context import Context
+from hyperpod_cdk_rehearsal.embedded.observed import as_timed
 from hyperpod_cdk_rehearsal.embedded.operations import operation
 
 _PAGE = 100
@@ -20,8 +22,10 @@ _NOT_CHECKED = {"StackResourceDriftStatus": "NOT_CHECKED"}
 def describe_stack_events(context: Context, request: dict[str, Any]) -> dict[str, Any]:
     """The events of a stack, newest first."""
     stack = stacks_of(context).get(request["StackName"], "Stack [{}] does not exist")
-    page, token = paged(stack.events[::-1], request.get("NextToken"), _PAGE)
-    return {"StackEvents": [_event(stack, event) for event in page], "NextToken": token}
+    events = [_event(stack, event) for event in stack.events[::-1]]
+    as_timed(account_of(context).observed, events)
+    page, token = paged(events, request.get("NextToken"), _PAGE)
+    return {"StackEvents": page, "NextToken": token}
 
 
 @operation("cloudformation", "DescribeEvents")

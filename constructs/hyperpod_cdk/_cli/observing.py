@@ -1,0 +1,71 @@
+"""The verb ``observe``: what of a real account is otherwise than this project takes AWS to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hyperpod_cdk._cli.common import (
+    EnvironmentArgument,
+    FormatOption,
+    ProjectOption,
+    StrictOption,
+    TrustedOption,
+    finish,
+    os_errors,
+)
+from hyperpod_cdk._cli.living import print_skipped
+from hyperpod_cdk._cli.output import Format, print_json
+from hyperpod_cdk._cli.plans import write_atomically
+from hyperpod_cdk._cli.review import HeadOption
+from hyperpod_cdk._cli.transitions import head_of, opened
+
+
+def observe(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    *,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where to write the bundle, as JSON.")
+    ] = None,
+    head: HeadOption = None,
+    iam_policy: Annotated[
+        bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
+    ] = False,
+    strict: StrictOption = False,
+    trusted: TrustedOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Compare a deployed environment with what this project takes AWS to be, reading only.
+
+    How long resources took, which members and states AWS's answers have, what it fills in, what updates did, and how
+    it words failures. Names, IDs, ARNs, addresses and tags are no part of the bundle. Exit code 1 where something is
+    otherwise. What could not be read is skipped: "passed" in JSON is then null, and with --strict the exit code is 1.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - 'observe --help' need not load it
+
+    from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
+
+    if iam_policy:
+        print_json(policy_of("observe"))
+        return
+    from hyperpod_cdk.living.observing import pages  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.observing.observe import observe as observed  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living.pages import as_json  # noqa: PLC0415 - as above
+
+    with head_of(environment, project, head=head, trusted=trusted) as new:
+        bundle = observed(opened(context, new)(), new.assembly, now=datetime.now(UTC))
+    if out is not None:
+        with os_errors(out):
+            write_atomically(out, as_json(bundle))
+    if output is Format.JSON:
+        typer.echo(as_json(bundle), nl=False)
+    else:
+        typer.echo(pages.text(bundle), nl=False)
+        print_skipped(bundle.skipped)
+    if out is not None:
+        typer.echo(f"wrote {out}", err=True)
+    finish(passed=bundle.passed, strict=strict)

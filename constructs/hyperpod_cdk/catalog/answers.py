@@ -1,0 +1,38 @@
+"""What answers of AWS are taken to look like: members that the embedded AWS gives, defaults that it fills in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cache
+from typing import Final
+
+from hyperpod_cdk.catalog import _data
+
+AS_OF: date = _data.as_of("answers")
+
+ALWAYS: Final = "always"
+"""Of a member that comes whenever that comes in which it stands; every other one comes sometimes."""
+
+ANY: Final = "any"
+"""Stands in place of the values of a default that depends on the environment."""
+
+
+@cache
+def _operations() -> Mapping[str, Mapping[str, bool]]:
+    found: dict[str, dict[str, bool]] = {}
+    for row, how in _data.load("answers")["answers"].items():
+        operation, _, place = row.partition(" ")
+        found.setdefault(operation, {})[place] = how == ALWAYS
+    return found
+
+
+def members(operation: str) -> Mapping[str, bool] | None:
+    """Give the members of an operation's answers, True for those that always come; None for one without a row."""
+    return _operations().get(operation)
+
+
+def default(resource_type: str, place: str) -> tuple[str, ...] | None:
+    """Give the values that AWS fills in where a template states none; None where any may come, or none is known."""
+    found: list[str] | str | None = _data.load("answers")["defaults"].get(f"{resource_type} {place}")
+    return None if found is None or isinstance(found, str) else tuple(found)

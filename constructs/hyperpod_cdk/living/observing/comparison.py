@@ -1,0 +1,184 @@
+"""Compares what was observed with what the catalog, CloudFormation's rules and the embedded AWS take AWS to be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hyperpod_cdk.catalog import answers, durations
+from hyperpod_cdk.catalog.durations import Duration
+from hyperpod_cdk.living.observing.model import (
+    Compared,
+    Deviation,
+    Filled,
+    Member,
+    Message,
+    Operation,
+    Times,
+    Updated,
+)
+from hyperpod_cdk.living.observing.redaction import model_of
+from hyperpod_cdk.review.model import Effect
+
+_SLACK_S: Final = 1.0
+"""Stack events tell milliseconds, and the catalog fractions of a minute."""
+
+_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observed:
+    """What was read, without anything that is somebody's."""
+
+    answers: Sequence[Operation] = ()
+    times: Sequence[Times] = ()
+    defaults: Sequence[Filled] = ()
+    updates: Sequence[Updated] = ()
+    messages: Sequence[Message] = ()
+
+
+def deviations(observed: Observed) -> tuple[list[Deviation], Compared]:
+    """List everything that is otherwise than assumed, one entry for each row, and how much was compared."""
+    known = [(each, rows) for each in observed.answers if (rows := answers.members(each.operation)) is not None]
+    found = [
+        *(each for operation, rows in known for each in _members(operation, rows)),
+        *(each for operation in observed.answers for each in _states(operation)),
+        *(each for filled in observed.defaults for each in _default(filled)),
+        *_durations(observed.times),
+        *_updates(observed.updates),
+        *_messages(observed.messages),
+    ]
+    compared = Compared(
+        members=sum(1 for operation, rows in known for each in operation.members if each.of and each.place in rows),
+        states=sum(1 for operation in observed.answers for each in operation.members if each.words),
+        defaults=sum(1 for each in observed.defaults if answers.default(each.type, each.place) is not None),
+        times=sum(len(each.seconds) for each in observed.times),
+        updates=len(observed.updates),
+        messages=len(observed.messages),
+    )
+    return found, compared
+
+
+def range_of(times: Times) -> Duration:
+    """Give the catalog's range for what was measured; the widest where its circumstance is not known."""
+    if times.when is None:
+        return durations.widest(times.type, times.action)
+    return durations.duration(times.type, times.action, when=times.when)
+
+
+def is_outside(times: Times) -> bool:
+    """Whether something took less or more than the catalog says."""
+    row = range_of(times)
+    return min(times.seconds) < row.low * 60 - _SLACK_S or max(times.seconds) > row.high * 60 + _SLACK_S
+
+
+def unknown_members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Member]:
+    """Give the members that came and have no row, of those that stand in one another only the outermost."""
+    new: list[str] = []
+    for member in operation.members:
+        # an item that tells a state is no member by itself
+        if member.came and member.place not in rows and not any(_is_within(member.place, each) for each in new):
+            new.append(member.place)
+            yield member
+
+
+def _is_within(place: str, outer: str) -> bool:
+    return place.startswith((f"{outer}.", f"{outer}[", f"{outer}{{"))
+
+
+def _members(operation: Operation, rows: Mapping[str, bool]) -> Iterator[Deviation]:
+    for member in operation.members:
+        if rows.get(member.place) and member.came < member.of:
+            yield Deviation(
+                table="answers",
+                row=f"{operation.operation} {member.place}",
+                assumed="it always comes",
+                observed=f"it came {member.came} times of {member.of}",
+                samples=member.of - member.came,
+            )
+    for member in unknown_members(operation, rows):
+        yield Deviation(
+            table="answers",
+            row=f"{operation.operation} {member.place}",
+            assumed="it does not come",
+            observed=f"it came {member.came} times of {member.of}",
+            samples=member.came,
+        )
+
+
+def _states(operation: Operation) -> Iterator[Deviation]:
+    for member in operation.members:
+        for word in member.unpublished:
+            yield Deviation(
+                table="states",
+                row=f"{operation.operation} {member.place}",
+                assumed="it is one of those that the model of botocore publishes",
+                observed=word,
+                samples=1,
+            )
+
+
+def _default(filled: Filled) -> Iterator[Deviation]:
+    known = answers.default(filled.type, filled.place)
+    others = [] if known is None else [each for each in filled.values if each not in known]
+    if known is not None and others:
+        yield Deviation(
+            table="defaults",
+            row=f"{filled.type} {filled.place}",
+            assumed=" or ".join(known),
+            observed=" or ".join(others[:_SHOWN]),
+            samples=len(others),
+        )
+
+
+def _durations(times: Sequence[Times]) -> Iterator[Deviation]:
+    for each in times:
+        if is_outside(each):
+            row = range_of(each)
+            when = "" if not each.when else f" {each.when}"
+            yield Deviation(
+                table="durations",
+                row=f"{each.type} {each.action}{when}{' (others)' * (row == durations.OTHERS)}",
+                assumed=f"{row.low:g} to {row.high:g} minutes",
+                observed=f"{min(each.seconds) / 60:.2f} to {max(each.seconds) / 60:.2f} minutes",
+                samples=len(each.seconds),
+            )
+
+
+def _updates(updates: Sequence[Updated]) -> Iterator[Deviation]:
+    counted: dict[tuple[str, str, str, str], int] = defaultdict(int)
+    for each in updates:
+        if not _is_foretold(each):
+            counted[each.type, ", ".join(each.places), " or ".join(each.foretold), each.outcome] += 1
+    for (kind, places, foretold, outcome), number in sorted(counted.items()):
+        yield Deviation(
+            table="updates", row=f"{kind} {places}"[:300], assumed=foretold, observed=outcome, samples=number
+        )
+
+
+def _is_foretold(update: Updated) -> bool:
+    foretold = set(update.foretold)
+    if update.outcome == "in place":
+        return not foretold & {Effect.REPLACED.value, Effect.REFUSED.value}
+    wanted = {Effect.REPLACED.value, Effect.UNKNOWN.value} | ({Effect.REFUSED.value} & {update.outcome})
+    return bool(foretold & wanted) or (update.outcome == "refused" and Effect.REFUSED.value in foretold)
+
+
+def _messages(messages: Sequence[Message]) -> Iterator[Deviation]:
+    codes = frozenset(model_of("cloudformation").shape_for("HandlerErrorCode").enum)  # type: ignore[attr-defined]  # botocore's stubs: only of StringShape
+    counted: dict[Message, int] = defaultdict(int)
+    for each in messages:
+        counted[each] += 1
+    for each, number in counted.items():
+        if each.form == "other" or (each.code and each.code not in codes):
+            yield Deviation(
+                table="messages",
+                row=f"{each.type} {each.status}",
+                assumed="the reason has one of the forms of templates/stack_events.py"
+                if each.form == "other"
+                else "the code is one of HandlerErrorCode",
+                observed=each.text if each.form == "other" else each.code,
+                samples=number,
+            )

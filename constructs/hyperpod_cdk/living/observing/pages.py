@@ -1,0 +1,77 @@
+"""A bundle as text and JSON, its JSON Schema, and how one is read again."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from hyperpod_cdk.file_reading import read_text
+from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.living.observing.model import VERSION, Bundle
+from hyperpod_cdk.living.pages import WIDTH
+from hyperpod_cdk.review.pages.wording import visible
+
+LARGEST: Final = 8_000_000
+"""Bytes of a bundle: prod's has some 60 KB."""
+
+
+class BundleError(ValueError):
+    """A sentence: a file is no bundle, or one of another version."""
+
+
+def text(bundle: Bundle) -> str:
+    """Give the deviations for a terminal of 80 columns; what was not read is the caller's to add."""
+    lines = _wrapped(bundle.verdict)
+    for each in bundle.deviations:
+        lines += ["", *_wrapped(f"{each.table}: {each.row}")]
+        lines += _wrapped(f"assumed   {each.assumed}", indent="  ", hanging="            ")
+        lines += _wrapped(f"observed  {each.observed}", indent="  ", hanging="            ")
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def schema_text() -> str:
+    """Give the JSON Schema (2020-12) of a bundle, and of ``observe --format json``, as the text of its file."""
+    return as_text(schema_of_report(Bundle, title="hyperpod-cdk observe"))
+
+
+def read_bundle(path: Path) -> Bundle:
+    """Read a bundle that somebody sent. Raises BundleError with one sentence that names the file."""
+    try:
+        document = json.loads(read_text(path, most=LARGEST), parse_constant=_no_number)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BundleError(f"{path}: cannot be read: {_line(error)}") from None
+    except RecursionError:
+        raise BundleError(f"{path}: is no bundle: it is too deep") from None
+    except ValueError as error:
+        raise BundleError(f"{path}: is no whole JSON: {_line(error)}") from None
+    if not isinstance(document, dict) or "version" not in document:
+        raise BundleError(f"{path}: is no bundle of 'hyperpod-cdk observe'")
+    if document["version"] != VERSION or isinstance(document["version"], bool):
+        raise BundleError(
+            f"{path}: is a bundle of version {visible(str(document['version']))[:40]}, and this reads {VERSION}; "
+            "use the hyperpod-cdk that made it, or observe again"
+        )
+    try:
+        return Bundle.model_validate_json(json.dumps(document), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise BundleError(f"{path}: is no bundle: {visible(where)[:120]}: {_line(first['msg'])}") from None
+
+
+def _no_number(word: str) -> Any:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def _line(error: object) -> str:
+    return visible(" ".join(str(error).split()))[:200]
+
+
+def _wrapped(line: str, *, indent: str = "", hanging: str = "  ") -> list[str]:
+    return textwrap.wrap(
+        line, WIDTH, initial_indent=indent, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,185 @@
+"""Takes out of what AWS answered everything that is somebody's: only words that AWS itself publishes go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+
+import botocore.session
+from botocore.model import ServiceModel, Shape, StringShape, StructureShape
+
+from hyperpod_cdk.catalog import create_only, instance_types
+from hyperpod_cdk.living.kinds import KINDS
+
+SERVICES: Final = ("cloudformation", "ec2", "eks", "fsx", "kms", "s3", "sagemaker", "sts")
+"""Services whose published models give the words: all that this verb asks."""
+
+_WORD: Final = re.compile(r"[A-Za-z]+(?:'[a-z]{1,2})?")
+_AROUND: Final = re.compile(r"^([\"'(\[{<,.;:!?]*)(.*?)([\"')\]}>,.;:!?]*)$", re.DOTALL)
+_SMALL: Final = re.compile(r"-?\d{1,3}")
+_NUMBER: Final = re.compile(r"-?\d{1,6}(?:\.\d{1,3})?")
+"""What may be a size or a count; an account ID has twelve digits."""
+_VERSION: Final = re.compile(r"v?\d{1,3}(?:\.\d{1,3}){1,2}(?:-eksbuild\.\d{1,3})?")
+_STATE: Final = re.compile(r"[A-Za-z][A-Za-z_]{1,39}")
+"""Form of a state that AWS did not publish yet: letters and underscores."""
+_OF_EVENT: Final = "ResourceStatus"
+_TYPE: Final = re.compile(r"AWS::[A-Za-z0-9]+::[A-Za-z0-9]+")
+
+
+@dataclass
+class Redactor:
+    """Gives another word for each value that is somebody's, the same for the same value, numbered as they come.
+
+    ``own`` are values that are somebody's though AWS's documentation has such words, too: a team named ``research``.
+    """
+
+    own: frozenset[str] = frozenset()
+    _given: dict[str, str] = field(default_factory=dict)
+
+    def value(self, value: str) -> str:
+        """Give a value of a property: as it is where it is a number, a version or a word of AWS, else another word."""
+        known = value in vocabulary().terms or value in ("true", "false", "there", "{}")
+        is_plain = known or _NUMBER.fullmatch(value) or _VERSION.fullmatch(value)
+        return value if is_plain else self._other(value)
+
+    def state(self, value: str) -> str:
+        """Give a value of a member whose values AWS publishes; one that it did not publish has to look like them."""
+        return value if _STATE.fullmatch(value) else self._other(value)
+
+    def type(self, resource_type: str) -> str:
+        """Give a type of CloudFormation's registry, and of those of somebody's own only that they are."""
+        if _TYPE.fullmatch(resource_type) and create_only.update_rule(resource_type) is not None:
+            return resource_type
+        return resource_type if resource_type in vocabulary().customs else "Custom::*"
+
+    def place(self, place: str) -> str:
+        """Give a place of a resource without the names of items and without keys that somebody chose."""
+        steps = re.sub(r"\[[^\]]*\]", "[]", place).split(".")
+        return ".".join(self._step(step) for step in steps)
+
+    def text(self, text: str) -> str:
+        """Give a sentence in which every word that AWS's documentation does not have is another word."""
+        return " ".join(self._chunk(each) for each in text.split())
+
+    def is_action(self, action: str) -> bool:
+        """Say whether AWS has such an IAM action."""
+        return action in vocabulary().actions
+
+    def _step(self, step: str) -> str:
+        name = step.removesuffix("[]")
+        return step if name.lower() in vocabulary().members else self._other(name) + step[len(name) :]
+
+    def _chunk(self, chunk: str) -> str:
+        found = _AROUND.match(chunk)
+        before, core, after = found.groups() if found else ("", chunk, "")
+        if not core:
+            return chunk
+        return f"{before}{core if self._is_said_by_aws(core) else self._other(core)}{after}"
+
+    def _is_said_by_aws(self, core: str) -> bool:
+        if core in self.own:
+            return False
+        words = vocabulary()
+        if _SMALL.fullmatch(core) or core in words.terms or core in words.actions:
+            return True
+        if _TYPE.fullmatch(core):
+            return create_only.update_rule(core) is not None
+        return bool(_WORD.fullmatch(core)) and core.lower() in words.words
+
+    def _other(self, value: str) -> str:
+        return self._given.setdefault(value, f"<{len(self._given) + 1}>")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Vocabulary:
+    """What AWS publishes: words of its documentation, values of enumerations, names of members and actions."""
+
+    words: frozenset[str]
+    terms: frozenset[str]
+    members: frozenset[str]
+    actions: frozenset[str]
+    customs: frozenset[str]
+
+
+@cache
+def vocabulary() -> Vocabulary:
+    """Read the words of the service models that botocore ships."""
+    from hyperpod_cdk.catalog import durations  # noqa: PLC0415 - only for its rows
+
+    words: set[str] = set()
+    terms: set[str] = set(instance_types.names())
+    members: set[str] = set()
+    actions: set[str] = set()
+    loader = botocore.session.get_session().get_component("data_loader")
+    for service in SERVICES:
+        document = loader.load_service_model(service, "service-2")
+        for text in _documentation(document):
+            words.update(each.lower() for each in _WORD.findall(re.sub(r"<[^>]*>", " ", text)))
+        for shape in document["shapes"].values():
+            terms.update(shape.get("enum", ()))
+            members.update(name.lower() for name in shape.get("members", ()))
+        actions.update(f"{service}:{name}" for name in document["operations"])
+        terms.update(document["operations"])
+    for kind in KINDS.values():
+        members.update(each.lower() for each in kind.properties)
+    members |= {"ingress", "egress", "rule", "keystate", "addons", "accessentries", "computequotas", "routes"}
+    # HandlerErrorCode and its like are names of members that messages repeat
+    terms |= {"HandlerErrorCode", "RequestToken"}
+    return Vocabulary(
+        words=frozenset(words),
+        terms=frozenset(terms),
+        members=frozenset(members),
+        actions=frozenset(actions),
+        customs=frozenset(each for each in durations.types() if each.startswith("Custom::")),
+    )
+
+
+def _documentation(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            if key == "documentation" and isinstance(each, str):
+                yield each
+            else:
+                yield from _documentation(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _documentation(each)
+
+
+@cache
+def model_of(service: str) -> ServiceModel:
+    """Give the model of a service by boto3's name."""
+    return botocore.session.get_session().get_service_model(service)
+
+
+def published(shape: Shape | None) -> frozenset[str]:
+    """Give the values that AWS publishes for a text, none where any text may stand there."""
+    if not isinstance(shape, StringShape):
+        return frozenset()
+    # an event of a stack itself has the stack's status, as the API's own example has it
+    more = model_of("cloudformation").shape_for("StackStatus") if shape.name == _OF_EVENT else None
+    return frozenset({*shape.enum, *(more.enum if isinstance(more, StringShape) else ())})
+
+
+def texts(shape: Shape | None, value: Any) -> Iterator[str]:
+    """Give every text of an answer that AWS does not publish the values of: they are somebody's."""
+    if isinstance(shape, StructureShape) and isinstance(value, Mapping):
+        for name, member in shape.members.items():
+            yield from texts(member, value.get(name))
+    elif shape is not None and shape.type_name == "list" and isinstance(value, (list, tuple)):
+        for each in value:
+            yield from texts(shape.member, each)  # type: ignore[attr-defined]  # botocore's stubs: only of ListShape
+    elif shape is not None and shape.type_name == "map" and isinstance(value, Mapping):
+        for key, each in value.items():
+            yield str(key)
+            yield from texts(shape.value, each)  # type: ignore[attr-defined]  # botocore's stubs: only of MapShape
+    elif isinstance(value, str) and not published(shape):
+        yield value
+
+
+def names_in(values: Iterable[str]) -> frozenset[str]:
+    """Give those of the texts that are one word: a sentence that repeats one of them repeats somebody's name."""
+    return frozenset(each for each in values if _WORD.fullmatch(each) or _SMALL.fullmatch(each))

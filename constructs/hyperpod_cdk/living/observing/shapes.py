@@ -1,0 +1,97 @@
+"""What answers look like: which members came, how often, and which states they told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore import xform_name
+from botocore.model import ListShape, MapShape, Shape, StructureShape
+
+from hyperpod_cdk.catalog.answers import members
+from hyperpod_cdk.living.observing.model import Member, Operation
+from hyperpod_cdk.living.observing.recorder import Answer
+from hyperpod_cdk.living.observing.redaction import Redactor, model_of, published, texts
+
+
+@dataclass
+class _Seen:
+    came: int = 0
+    of: int = 0
+    words: set[str] = field(default_factory=set)
+    unpublished: set[str] = field(default_factory=set)
+
+
+def output_of(answer: Answer) -> tuple[str, Shape | None]:
+    """Give the name of an operation as IAM has it, and the shape of its answer by the installed model."""
+    model = model_of(answer.service)
+    name = next(each for each in model.operation_names if xform_name(each) == answer.operation)
+    return f"{answer.service}:{name}", model.operation_model(name).output_shape
+
+
+def operations(answers: Sequence[Answer], redactor: Redactor) -> tuple[Operation, ...]:
+    """Give what the answers to each operation look like."""
+    found: dict[str, dict[str, _Seen]] = {}
+    counted: dict[str, int] = defaultdict(int)
+    for answer in answers:
+        name, shape = output_of(answer)
+        seen = found.setdefault(name, defaultdict(_Seen))
+        counted[name] += 1
+        if isinstance(shape, StructureShape) and answer.key:
+            # of pages only their items were kept
+            _walk(shape.members[answer.key], answer.body[answer.key], answer.key, seen)
+        else:
+            _walk(shape, answer.body, "", seen)
+    return tuple(
+        Operation(
+            operation=name,
+            answers=counted[name],
+            members=tuple(
+                _member(place, each, redactor)
+                for place, each in sorted(seen.items())
+                # of those that never came only the ones that are taken to come always say something
+                if each.came or each.words or each.unpublished or (members(name) or {}).get(place)
+            ),
+        )
+        for name, seen in sorted(found.items())
+    )
+
+
+def everybodys(answers: Sequence[Answer]) -> list[str]:
+    """Give every text of the answers that is somebody's."""
+    return [text for answer in answers for text in texts(output_of(answer)[1], answer.body)]
+
+
+def _member(place: str, seen: _Seen, redactor: Redactor) -> Member:
+    unpublished = sorted({redactor.state(each) for each in seen.unpublished})
+    return Member(
+        place=place,
+        came=seen.came,
+        of=seen.of,
+        words=tuple(sorted(seen.words)),
+        unpublished=tuple(unpublished),
+    )
+
+
+def _walk(shape: Shape | None, value: Any, place: str, seen: Mapping[str, _Seen]) -> None:
+    if isinstance(shape, StructureShape) and isinstance(value, Mapping):
+        for name, member in shape.members.items():
+            inner = f"{place}.{name}" if place else name
+            row = seen[inner]
+            row.of += 1
+            if value.get(name) is not None:
+                row.came += 1
+                _walk(member, value[name], inner, seen)
+    elif isinstance(shape, ListShape) and isinstance(value, (list, tuple)):
+        for each in value:
+            _walk(shape.member, each, f"{place}[]", seen)
+    elif isinstance(shape, MapShape) and isinstance(value, Mapping):
+        for each in value.values():
+            _walk(shape.value, each, f"{place}{{}}", seen)
+    elif isinstance(value, str) and (known := published(shape)):
+        row = seen[place]
+        # EC2 answers 'available' where its model has 'Available'
+        is_known = value in known or value.lower() in {each.lower() for each in known}
+        (row.words if is_known else row.unpublished).add(value)

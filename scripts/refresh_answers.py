@@ -1,0 +1,111 @@
+"""Writes what the embedded AWS answers to 'observe' into the catalog: what answers are taken to look like.
+
+Deploys the named environments (default: all that ship) to the embedded AWS, one after another. With --check it says
+what would change, and exits 1 then. Environments that are not named keep what they brought.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from refresh_catalog import dump
+
+from hyperpod_cdk.catalog import _data
+from hyperpod_cdk.catalog.answers import ALWAYS, ANY
+from hyperpod_cdk.checks.aws import LiveAws
+from hyperpod_cdk.handlers.quota_gate.reading import Own
+from hyperpod_cdk.living.observing.model import Bundle
+from hyperpod_cdk.living.observing.observe import observe
+from hyperpod_cdk.templates.assembly import read_assembly
+from tests.support.assembly import ENVIRONMENTS, PROJECT
+from tests.support.callers import with_callers
+from tests.transitions.test_lives import ACCOUNT, SMALL, Life, living
+
+FILE = _data.DIRECTORY / "answers.json"
+SMALL_NAME = "small"
+MOST_VALUES = 4
+"""A place with more values depends on the environment."""
+
+
+def main() -> int:
+    """Write the table, or say whether it is as it should be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="environments; default: all")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    document = json.loads(FILE.read_text(encoding="utf-8"))
+    for name in arguments.names or [SMALL_NAME, *ENVIRONMENTS]:
+        for bundle in observed(name):
+            document = merged(document, bundle)
+        print(name, flush=True)
+        if not arguments.check:
+            FILE.write_text(dump(document), encoding="utf-8")
+    is_same = FILE.read_text(encoding="utf-8") == dump(document)
+    if not is_same:
+        print(f"{FILE.name} is out of date; run scripts/refresh_answers.py")
+    return 0 if is_same else 1
+
+
+def observed(name: str) -> Iterator[Bundle]:
+    """Deploy an environment to the embedded AWS and observe it, the small one after an update, too."""
+    text = SMALL if name == SMALL_NAME else (PROJECT / ENVIRONMENTS[name]).read_text(encoding="utf-8")
+    text = with_callers(text) if "  # public_access_cidrs:" in text else text
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+        living(Path(folder), patch, text=text) as life,
+    ):
+        yield bundle_of(life)
+        if name == SMALL_NAME:
+            life.change(lambda data: data["hyperpod"].update(node_recovery="none"))
+            yield bundle_of(life)
+
+
+def bundle_of(life: Life) -> Bundle:
+    """Observe what is deployed."""
+    own = Own(stacks=(), hyperpod_cluster="", eks_cluster="")
+    aws = LiveAws.open(region=life.data["region"], account=ACCOUNT, own=own)
+    head = read_assembly(life.folder / f"assembly-{life.count}", life.data["name"])
+    return observe(aws, head, now=datetime.now(UTC))
+
+
+def merged(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
+    """Give the table with what one more bundle brings."""
+    answers, defaults = dict(document["answers"]), dict(document["defaults"])
+    known = {row.partition(" ")[0] for row in answers}
+    for operation in bundle.answers:
+        for member in operation.members:
+            row = f"{operation.operation} {member.place}"
+            # what stood in no answer before, where that in which it stands did, comes sometimes
+            is_first = operation.operation not in known or not _stood(operation.operation, member.place, answers)
+            is_always = member.came == member.of and (answers[row] == ALWAYS if row in answers else is_first)
+            if member.came or row in answers:
+                answers[row] = ALWAYS if is_always else "sometimes"
+    for filled in bundle.defaults:
+        row = f"{filled.type} {filled.place}"
+        before = defaults.get(row, [])
+        values = ANY if before == ANY else sorted({*before, *filled.values})
+        depends = len(values) > MOST_VALUES or any(each[0] in "<v0123456789" for each in values)
+        defaults[row] = ANY if depends else values
+    return {**document, "answers": dict(sorted(answers.items())), "defaults": dict(sorted(defaults.items()))}
+
+
+def _stood(operation: str, place: str, rows: Mapping[str, str]) -> bool:
+    """Whether an answer before had that in which a member stands, and so could have had the member."""
+    outer = place.rpartition(".")[0]
+    return not outer or any(row.startswith(f"{operation} {outer}.") for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,176 @@
+"""Turns a bundle of 'observe' into a fixture of the embedded AWS and a proposed change of the catalog.
+
+Writes account.yaml, for 'rehearse --account-file', and catalog.diff, which somebody reviews and applies with 'git
+apply'. Nothing of the catalog is changed. What neither can hold is listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import yaml
+from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from refresh_catalog import ROOT, dump
+
+from hyperpod_cdk.catalog import _data, answers
+from hyperpod_cdk.living.observing.comparison import is_outside, range_of, unknown_members
+from hyperpod_cdk.living.observing.model import Bundle, Operation
+from hyperpod_cdk.living.observing.pages import BundleError, read_bundle
+from hyperpod_cdk.living.observing.redaction import model_of
+
+PLAYED = ("cloudformation", "eks", "fsx", "sagemaker")
+"""Services whose answers the embedded AWS makes itself; moto's stay as they are."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write both, and say what neither holds; 1 where the file is no bundle."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "replay", help="folder to write")
+    asked = parser.parse_args(arguments)
+    try:
+        bundle = read_bundle(asked.bundle)
+    except BundleError as error:
+        print(error, file=sys.stderr)
+        return 1
+    asked.out.mkdir(parents=True, exist_ok=True)
+    fixture, diff = asked.out / "account.yaml", asked.out / "catalog.diff"
+    fixture.write_text(yaml.safe_dump(fixture_of(bundle), sort_keys=False), encoding="utf-8")
+    diff.write_text("".join(proposed(bundle)), encoding="utf-8")
+    print(f"wrote {fixture} and {diff}")
+    for each in by_hand(bundle):
+        print(f"by hand: {each}")
+    return 0
+
+
+def fixture_of(bundle: Bundle) -> dict[str, Any]:
+    """Give the document of an account file in which AWS answers as it was observed, as far as one can hold it."""
+    members = [each for operation in bundle.answers if _is_played(operation) for each in _members(operation)]
+    times = [
+        {"type": each.type, "action": each.action, "minutes": round(sum(each.seconds) / len(each.seconds) / 60, 3)}
+        for each in bundle.times
+        if is_outside(each)
+    ]
+    return {"observed": {"members": members, "times": times}}
+
+
+def proposed(bundle: Bundle) -> Iterator[str]:
+    """Give the change of the catalog's tables that the bundle suggests, as a unified diff."""
+    for name, change in (("durations", _durations), ("answers", _answers)):
+        old = _data.load(name)
+        path = (_data.DIRECTORY / f"{name}.json").relative_to(ROOT).as_posix()
+        before, after = dump(old), dump(change(old, bundle))
+        lines = unified_diff(
+            before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{path}", f"b/{path}", n=1
+        )
+        yield from lines
+
+
+def by_hand(bundle: Bundle) -> Iterator[str]:
+    """Give the deviations that neither the fixture nor the proposed change holds."""
+    for each in bundle.deviations:
+        if each.table in ("updates", "messages"):
+            yield f"{each.table}: {each.row}: assumed {each.assumed}, observed {each.observed}"
+
+
+def _is_played(operation: Operation) -> bool:
+    return operation.operation.partition(":")[0] in PLAYED
+
+
+def _members(operation: Operation) -> Iterator[dict[str, Any]]:
+    rows = answers.members(operation.operation) or {}
+    for member in operation.members:
+        place = {"operation": operation.operation, "place": member.place}
+        if rows.get(member.place) and member.came < member.of:
+            yield {**place, "is_left_out": True, **({"only_first": True} if member.came else {})}
+        for word in member.unpublished:
+            yield {**place, "value": word, "only_first": True}
+    for member in unknown_members(operation, rows) if rows else ():
+        value = _example(_shape(operation.operation, member.place))
+        if value is not None:
+            found = {"operation": operation.operation, "place": member.place, "value": value}
+            yield {**found, **({"only_first": True} if member.came < member.of else {})}
+
+
+def _shape(operation: str, place: str) -> Shape | None:
+    service, _, name = operation.partition(":")
+    if name not in model_of(service).operation_names:
+        return None
+    shape: Shape | None = model_of(service).operation_model(name).output_shape
+    for step in place.replace("[]", ".[]").replace("{}", ".{}").split("."):
+        if isinstance(shape, StructureShape) and step in shape.members:
+            shape = shape.members[step]
+        elif isinstance(shape, ListShape) and step == "[]":
+            shape = shape.member
+        elif isinstance(shape, MapShape) and step == "{}":
+            shape = shape.value
+        else:
+            return None
+    return shape
+
+
+def _example(shape: Shape | None) -> Any:
+    """Give a value of a shape; None where the model does not have it."""
+    if isinstance(shape, StringShape):
+        return shape.enum[0] if shape.enum else "observed"
+    examples = {"boolean": True, "integer": 1, "long": 1, "float": 1.0, "double": 1.0, "list": [], "map": {}}
+    examples |= {"structure": {}, "timestamp": "2026-01-01T00:00:00Z"}
+    return None if shape is None else examples.get(shape.type_name)
+
+
+def _durations(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
+    rows = [dict(row) for row in document["durations"]]
+    source = f"observed-{bundle.region}"
+    is_changed = False
+    for each in bundle.times:
+        if not is_outside(each) or each.type == "Custom::*":
+            continue
+        is_changed = True
+        assumed = range_of(each)
+        low, high = min(each.seconds) / 60, max(each.seconds) / 60
+        seen = {"low": round(min(low, assumed.low), 2) or 0.01, "high": round(max(high, assumed.high), 2)}
+        mine = [row for row in rows if _is_of(row, each.type, each.action, each.when)]
+        for row in mine:
+            row.update(seen, source=f"{row['source']}, {source}")
+        if not mine:
+            when = {"when": each.when} if each.when else {}
+            rows.append({"type": each.type, "action": each.action, **seen, "source": source, **when})
+    told = f"bundle of observe, hyperpod-cdk {bundle.made_by}, {bundle.region}"
+    sources = {**document["sources"], **({source: told} if is_changed else {})}
+    return {**document, "sources": sources, "durations": rows}
+
+
+def _is_of(row: Mapping[str, Any], kind: str, action: str, when: str | None) -> bool:
+    return (row["type"], row["action"]) == (kind, action) and when in (None, row.get("when", ""))
+
+
+def _answers(document: Mapping[str, Any], bundle: Bundle) -> dict[str, Any]:
+    rows, defaults = dict(document["answers"]), dict(document["defaults"])
+    for operation in bundle.answers:
+        known = answers.members(operation.operation)
+        if known is None:
+            continue
+        for member in operation.members:
+            if known.get(member.place) and member.came < member.of:
+                rows[f"{operation.operation} {member.place}"] = "sometimes"
+        for member in unknown_members(operation, known):
+            rows[f"{operation.operation} {member.place}"] = "sometimes"
+    for filled in bundle.defaults:
+        values = answers.default(filled.type, filled.place)
+        new = [each for each in filled.values if values is not None and each not in values]
+        if values is not None and new:
+            is_own = any(each.startswith("<") for each in new)
+            defaults[f"{filled.type} {filled.place}"] = answers.ANY if is_own else sorted({*values, *new})
+    return {**document, "answers": dict(sorted(rows.items())), "defaults": dict(sorted(defaults.items()))}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

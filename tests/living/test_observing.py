@@ -1,0 +1,424 @@
+"""Bundles: nothing of somebody's own in them, what could not be read, and files that are none."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from botocore.model import ListShape, MapShape, StringShape, StructureShape
+
+from hyperpod_cdk.checks.policy import VERBS
+from hyperpod_cdk.living.model import Unread
+from hyperpod_cdk.living.observing.comparison import Observed, deviations
+from hyperpod_cdk.living.observing.model import Bundle, Filled, Member, Message, Operation, Times, Updated
+from hyperpod_cdk.living.observing.observe import bundle_of, observe
+from hyperpod_cdk.living.observing.pages import BundleError, read_bundle, schema_text, text
+from hyperpod_cdk.living.observing.redaction import Redactor, model_of
+from hyperpod_cdk.living.pages import as_json
+from tests.living.account import Account
+from tests.support.scripted_aws import Fails
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def event(name: str, kind: str, status: str, minute: float, **more: Any) -> dict[str, Any]:
+    """Give a stack event."""
+    return {
+        "StackId": "stack",
+        "EventId": f"{name}-{minute}",
+        "StackName": "dev-foundation",
+        "LogicalResourceId": name,
+        "PhysicalResourceId": name,
+        "ResourceType": kind,
+        "Timestamp": NOW + timedelta(minutes=minute),
+        "ResourceStatus": status,
+        **more,
+    }
+
+
+EKS, EIP = "AWS::EKS::Cluster", "AWS::EC2::EIP"
+EVENTS = [
+    event("Ip", EIP, "CREATE_FAILED", 12, ResourceStatusReason="research is over its quota at 198.51.100.7"),
+    event("Ip", EIP, "CREATE_IN_PROGRESS", 11),
+    event("Eks", EKS, "CREATE_COMPLETE", 10),
+    event("Eks", EKS, "CREATE_IN_PROGRESS", 1, ResourceStatusReason="Resource creation Initiated"),
+    event("Eks", EKS, "CREATE_IN_PROGRESS", 0, ResourceProperties='{"Name": "dev-eks"}'),
+]
+NODE = {
+    "InstanceGroupName": "h100",
+    "InstanceId": "i-0123456789abcdef0",
+    "InstanceType": "ml.p5.48xlarge",
+    "LaunchTime": NOW,
+    "InstanceStatus": {"Status": "Running", "Message": ""},
+}
+
+
+def account(**more: Any) -> Account:
+    """Give an account that answers all that is asked."""
+    answers = {
+        "cloudformation:DescribeStackEvents": {"StackEvents": EVENTS},
+        "sagemaker:ListClusterNodes": {"ClusterNodeSummaries": [NODE]},
+        "sagemaker:ListClusterEvents": {"Events": []},
+        "sagemaker:DescribeClusterNode": {"NodeDetails": NODE},
+    }
+    return Account(more={**answers, **more})
+
+
+def observed(of: Account) -> Bundle:
+    """Observe."""
+    return observe(of.aws(), of.assembly(), now=NOW)
+
+
+def test_every_call_is_in_its_policy() -> None:
+    of = account()
+    found = observed(of)
+    assert found.skipped == ()
+    (verb,) = (each for each in VERBS if each.name == "observe")
+    called = {"s3:GetBucketEncryption": "s3:GetEncryptionConfiguration"}
+    called["s3:GetPublicAccessBlock"] = "s3:GetBucketPublicAccessBlock"
+    actions = {called.get(name, name) for name, _ in of.asked}
+    assert actions <= set(verb.actions)
+    assert {"cloudformation:DescribeStackEvents", "sagemaker:DescribeClusterNode"} <= actions
+    assert all(each.partition(":")[2].startswith(("Describe", "Get", "List")) for each in verb.actions)
+
+
+def test_a_bundle_follows_its_schema_and_is_read_again(tmp_path: Path) -> None:
+    found = observed(account())
+    file = tmp_path / "bundle.json"
+    file.write_text(as_json(found), encoding="utf-8")
+    jsonschema.validate(json.loads(as_json(found)), json.loads(schema_text()))
+    assert read_bundle(file) == found
+    assert as_json(observed(account())) == as_json(found)
+    assert all(len(line) <= 80 or " " not in line.strip() for line in text(found).splitlines())
+
+
+SECRET = "zq7"
+"""Stands in every planted secret and in no word of AWS."""
+
+MANY = 50
+"""So many times five texts are planted at least."""
+
+
+def _secrets() -> Iterator[str]:
+    """Give secrets of five forms, numbered, without end."""
+    for number in count(1):
+        yield from (
+            f"{number}-{SECRET}",
+            f"{number}:arn:aws:iam::999988887777:role/{SECRET}{number}",
+            f"{number} 198.51.100.{number % 255} {SECRET}{number}@example.com",
+            f"{number} AKIA{SECRET}{number} the token of {SECRET}x{number}/key=Pass{SECRET}",
+            f"{number} {SECRET}word",
+        )
+
+
+def planted(shape: Any, answer: Any, secrets: Iterator[str]) -> Any:
+    """Give an answer in which every text, of every member that the model has, is a secret; states stay."""
+    if isinstance(shape, StructureShape):
+        known = dict(answer) if isinstance(answer, Mapping) else {}
+        for name, member in shape.members.items():
+            if name in known:
+                known[name] = planted(member, known[name], secrets)
+            elif isinstance(member, StringShape):
+                known[name] = next(secrets)
+            elif isinstance(member, MapShape) and isinstance(member.value, StringShape):
+                known[name] = {next(secrets): next(secrets)}
+            elif isinstance(member, ListShape) and isinstance(member.member, StringShape):
+                known[name] = [next(secrets)]
+        return known
+    if isinstance(shape, ListShape) and isinstance(answer, (list, tuple)):
+        return [planted(shape.member, each, secrets) for each in answer]
+    if isinstance(shape, MapShape) and isinstance(answer, Mapping):
+        return {next(secrets): planted(shape.value, each, secrets) for each in answer.values()}
+    return next(secrets) if isinstance(answer, str) and isinstance(shape, StringShape) else answer
+
+
+class Planting:
+    """Puts secrets into every answer but what names stacks and resources to each other, and that within its texts."""
+
+    def __init__(self, aws: Any, *, is_hard: bool) -> None:
+        self.aws, self.secrets, self.is_hard = aws, _secrets(), is_hard
+
+    def _plant(self, service: str, operation: str, answer: Any, key: str = "") -> Any:
+        model = model_of(service)
+        name = next(each for each in model.operation_names if each.lower() == operation.replace("_", ""))
+        shape = model.operation_model(name).output_shape
+        found = copy.deepcopy(dict(answer))
+        if name in {"ListStackResources", "GetTemplate"}:
+            # names of the account's own, which are looked for, too
+            return found
+        if name == "DescribeStacks":
+            kept = [{key: each[key] for key in ("StackName", "StackId", "StackStatus")} for each in found["Stacks"]]
+            rows = planted(shape, found, self.secrets)["Stacks"]
+            return {"Stacks": [{**row, **each} for row, each in zip(rows, kept, strict=True)]}
+        if name == "DescribeStackEvents":
+            # what events are about stays, or nothing of them is read
+            for each in found["StackEvents"]:
+                each.update(
+                    LogicalResourceId=f"{SECRET}{each['LogicalResourceId']}",
+                    PhysicalResourceId=next(self.secrets),
+                    ResourceStatusReason=next(self.secrets),
+                    ResourceProperties=json.dumps({next(self.secrets): next(self.secrets)}),
+                )
+                if self.is_hard:
+                    each["ResourceType"] = f"Custom::{SECRET}"
+            return found
+        return planted(shape if not key else StructureOf(shape, key), found, self.secrets)
+
+    def call(self, service: str, operation: str, **params: Any) -> Any:
+        return self._plant(service, operation, self.aws.call(service, operation, **params))
+
+    send = call
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> Any:
+        found = {key: self.aws.pages(service, operation, key, **params)}
+        return self._plant(service, operation, found, key)[key]
+
+
+def StructureOf(shape: Any, key: str) -> Any:  # noqa: N802 - stands for a shape
+    """Give a structure with one member of a shape."""
+    model = copy.copy(shape)
+    model.__dict__["members"] = {key: shape.members[key]}
+    return model
+
+
+@pytest.mark.parametrize("is_hard", [False, True])
+def test_no_secret_of_any_answer_is_in_a_bundle(*, is_hard: bool) -> None:
+    of = account()
+    planting = Planting(of.aws(), is_hard=is_hard)
+    found = as_json(observe(planting, of.assembly(), now=NOW))
+    planted_at_all = re.search(r"\d+", next(planting.secrets))
+    assert planted_at_all is not None
+    assert int(planted_at_all[0]) > MANY
+    assert SECRET not in found
+    for each in ("999988887777", "198.51", "AKIA", "example.com", "111122223333", "arn:aws"):
+        assert each not in found, each
+    # names of the environment itself
+    for each in ("dev-eks", "dev-nodes", "i-0123456789abcdef0", "sg-0a1b", "cost-center"):
+        assert each not in found, each
+
+
+def test_nothing_of_an_unplanted_account_is_in_its_bundle() -> None:
+    found = as_json(observed(account()))
+    for each in ("111122223333", "dev-", "h100", "research", "sg-", "arn:", "192.0.2", "cost-center", "198.51"):
+        assert each not in found, each
+
+
+def test_redaction_is_stable() -> None:
+    redactor = Redactor(own=frozenset({"research"}))
+    one = redactor.text("research may not use 198.51.100.7 of team-a, since research is over its quota")
+    assert one == "<1> may not use <2> of <3>, since <1> is over its quota"
+    assert redactor.text("(team-a)") == "(<3>)"
+    assert redactor.value("198.51.100.7") == "<2>"
+    assert [redactor.value(each) for each in ("500", "true", "1.34", "PERSISTENT_2", "ml.p5.48xlarge")] == [
+        *("500", "true", "1.34", "PERSISTENT_2", "ml.p5.48xlarge")
+    ]
+    assert redactor.value("111122223333") == "<4>"
+    assert redactor.state("Quarantined") == "Quarantined"
+    assert redactor.state("i-0123") == "<5>"
+    assert redactor.place("InstanceGroups[h100].KubernetesConfig.Labels.my-team") == (
+        "InstanceGroups[].KubernetesConfig.Labels.<6>"
+    )
+    assert redactor.type("AWS::EKS::Cluster") == "AWS::EKS::Cluster"
+    assert [redactor.type(each) for each in ("AWS::My::Secret", "Custom::Mine", "Custom::HyperPodQuotaGate")] == [
+        *("Custom::*", "Custom::*", "Custom::HyperPodQuotaGate")
+    ]
+
+
+DENIED = Fails("AccessDeniedException", "User: arn:aws:iam::111122223333:user/dana may not", 403)
+THROTTLED = Fails("ThrottlingException", "Rate exceeded", 400)
+
+
+NOT_READ = (
+    "cloudformation:DescribeStackEvents",
+    "sagemaker:DescribeCluster",
+    "sagemaker:ListClusterNodes",
+    "sagemaker:DescribeClusterNode",
+    "eks:DescribeCluster",
+    "fsx:DescribeFileSystems",
+)
+
+
+@pytest.mark.parametrize(("name", "how"), [*((each, DENIED) for each in NOT_READ), ("kms:GetKeyPolicy", THROTTLED)])
+def test_what_is_not_read_is_skipped_and_not_as_assumed(name: str, how: Fails) -> None:
+    found = observed(account(**{name: how}))
+    assert found.skipped
+    assert name not in {each.operation for each in found.answers}
+    if name == "cloudformation:DescribeStackEvents":
+        assert (found.compared.times, found.times, found.messages) == (0, (), ())
+    assert found.passed is (False if found.deviations else None)
+    assert "dana" not in as_json(found)
+
+
+@pytest.mark.parametrize("skipped", [(), (Unread(what="all", reason="it is not there"),)])
+def test_where_nothing_is_read_nothing_is_as_assumed(skipped: tuple[Unread, ...]) -> None:
+    found = bundle_of(Observed(), skipped=skipped, redactor=Redactor(), region="us-east-1")
+    end = "; 1 thing could not be read" if skipped else ""
+    assert (found.passed, found.verdict) == (None, f"Nothing was compared{end}.")
+
+
+FSX, COPIES = "AWS::FSx::FileSystem", "LustreConfiguration.CopyTagsToBackups"
+
+
+def member(**more: Any) -> Operation:
+    """Give an operation with one member."""
+    row = {"place": "cluster.status", "came": 1, "of": 1, **more}
+    return Operation(operation="eks:DescribeCluster", answers=1, members=(Member(**row),))
+
+
+def message(code: str = "", form: Any = "handler") -> Message:
+    """Give why an address failed."""
+    return Message(type=EIP, status="CREATE_FAILED", text="no", code=code, form=form)
+
+
+def times(kind: str, *seconds: float, when: str | None = "", action: Any = "create") -> Times:
+    """Give measured times."""
+    return Times(type=kind, action=action, when=when, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        # 8 to 17 minutes, with a second to either side
+        (Observed(times=[times(EKS, 480, 1020)]), []),
+        (Observed(times=[times(EKS, 479)]), []),
+        (Observed(times=[times(EKS, 478.9)]), [("durations", f"{EKS} create", "7.98 to 7.98 minutes")]),
+        (Observed(times=[times(EKS, 1021)]), []),
+        (Observed(times=[times(EKS, 1021.1)]), [("durations", f"{EKS} create", "17.02 to 17.02 minutes")]),
+        # an update in unknown circumstances: 3 to 25 minutes
+        (Observed(times=[times(EKS, 1500, when=None, action="update")]), []),
+        (
+            Observed(times=[times(EKS, 1500, action="update")]),
+            [("durations", f"{EKS} update", "25.00 to 25.00 minutes")],
+        ),
+        (
+            Observed(times=[times("AWS::EC2::EIP", 60)]),
+            [("durations", f"{EIP} create (others)", "1.00 to 1.00 minutes")],
+        ),
+        (Observed(answers=[member(words=("ACTIVE",))]), []),
+        (
+            Observed(answers=[member(came=1, of=2)]),
+            [("answers", "eks:DescribeCluster cluster.status", "it came 1 times of 2")],
+        ),
+        (
+            Observed(answers=[member(place="cluster.outpostConfig")]),
+            [("answers", "eks:DescribeCluster cluster.outpostConfig", "it came 1 times of 1")],
+        ),
+        (
+            Observed(answers=[member(unpublished=("ASLEEP",))]),
+            [("states", "eks:DescribeCluster cluster.status", "ASLEEP")],
+        ),
+        # nothing is known of the answers to this one
+        (
+            Observed(
+                answers=[
+                    Operation(operation="eks:DescribeInsight", answers=1, members=(Member(place="x", came=1, of=1),))
+                ]
+            ),
+            [],
+        ),
+        (
+            Observed(
+                defaults=[
+                    Filled(
+                        type="AWS::FSx::FileSystem",
+                        place="LustreConfiguration.CopyTagsToBackups",
+                        values=("false", "true"),
+                    )
+                ]
+            ),
+            [("defaults", "AWS::FSx::FileSystem LustreConfiguration.CopyTagsToBackups", "true")],
+        ),
+        (Observed(defaults=[Filled(type=FSX, place="Unknown", values=("1",))]), []),
+        (Observed(updates=[Updated(type=EKS, places=("Logging",), outcome="in place", foretold=("in place",))]), []),
+        (
+            Observed(updates=[Updated(type=EKS, places=("Logging",), outcome="replaced", foretold=("in place",))]),
+            [("updates", f"{EKS} Logging", "replaced")],
+        ),
+        (
+            Observed(updates=[Updated(type=EKS, places=("Name",), outcome="in place", foretold=("replaced",))]),
+            [("updates", f"{EKS} Name", "in place")],
+        ),
+        (Observed(updates=[Updated(type=EKS, places=("Name",), outcome="replaced", foretold=("unknown",))]), []),
+        (
+            Observed(
+                messages=[Message(type=EIP, status="CREATE_FAILED", text="no", code="InvalidRequest", form="handler")]
+            ),
+            [],
+        ),
+        (
+            Observed(messages=[message(code="Tired")]),
+            [("messages", f"{EIP} CREATE_FAILED", "Tired")],
+        ),
+        (
+            Observed(messages=[message(form="other")] * 2),
+            [("messages", f"{EIP} CREATE_FAILED", "no")],
+        ),
+    ],
+)
+def test_each_row_is_contradicted_once(seen: Observed, said: list[tuple[str, str, str]]) -> None:
+    found, _ = deviations(seen)
+    assert [(each.table, each.row, each.observed) for each in found] == said
+
+
+def test_the_deviations_of_an_account_are_told() -> None:
+    found = observed(account())
+    assert [(each.table, each.row) for each in found.deviations if each.table in ("durations", "messages")] == [
+        ("messages", f"{EIP} CREATE_FAILED")
+    ]
+    (message,) = found.messages
+    assert re.fullmatch(r"<\d+> is over its quota at <\d+>", message.text)
+    assert [(each.type, each.action, each.when, each.seconds) for each in found.times] == [
+        (EKS, "create", "", (600.0,))
+    ]
+
+
+GOOD = as_json(Bundle(made_by="0.2.0", botocore="1.44.5", region="us-east-1", verdict="", passed=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is no whole JSON: "),
+        (GOOD[: len(GOOD) // 2], "is no whole JSON: "),
+        ("[" * 100_000, "is no bundle: it is too deep"),
+        ("[]", "is no bundle of 'hyperpod-cdk observe'"),
+        ("{}", "is no bundle of 'hyperpod-cdk observe'"),
+        (GOOD.replace('"version": 1', '"version": 2'), "is a bundle of version 2, and this reads 1; "),
+        (GOOD.replace('"version": 1', '"version": "\\u001b[2J\\n' + "x" * 500 + '"'), "is a bundle of version "),
+        (GOOD.replace('"version": 1', '"version": true'), "is a bundle of version True"),
+        (GOOD.replace('"passed": true', '"passed": NaN'), "is no whole JSON: NaN is no number of JSON"),
+        (GOOD.replace('"passed": true', '"passed": "yes"'), "is no bundle: passed: "),
+        (GOOD.replace('"region": "us-east-1"', '"region": "../../etc"'), "is no bundle: region: "),
+        (GOOD.replace('"verdict"', '"more": 1, "verdict"'), "is no bundle: more: "),
+        (b"\xff\xfe", "cannot be read: "),
+    ],
+)
+def test_a_file_that_is_no_bundle_is_refused_in_one_line(content: str | bytes, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "bundle.json"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(BundleError) as caught:
+        read_bundle(file)
+    line = str(caught.value)
+    assert line.startswith(f"{file}: {said}")
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert len(line) < len(str(file)) + 400
+
+
+def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"bundle.json: cannot be read: .*No such file"):
+        read_bundle(tmp_path / "bundle.json")
+    (tmp_path / "large.json").touch()
+
+    os.truncate(tmp_path / "large.json", 1 << 30)
+    with pytest.raises(BundleError, match=r"cannot be read: .*at most"):
+        read_bundle(tmp_path / "large.json")
