@@ -19,8 +19,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from refresh_catalog import dump
-
 from hyperpod_cdk.catalog import _data
 from hyperpod_cdk.catalog.answers import ALWAYS, ANY
 from hyperpod_cdk.checks.aws import LiveAws
@@ -28,6 +26,7 @@ from hyperpod_cdk.handlers.quota_gate.reading import Own
 from hyperpod_cdk.living.observing.model import Bundle
 from hyperpod_cdk.living.observing.observe import observe
 from hyperpod_cdk.templates.assembly import read_assembly
+from scripts.refresh_catalog import dump
 from tests.support.assembly import ENVIRONMENTS, PROJECT
 from tests.support.callers import with_callers
 from tests.transitions.test_lives import ACCOUNT, SMALL, Life, living

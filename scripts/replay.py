@@ -16,15 +16,15 @@ from typing import Any
 import yaml
 from botocore.model import ListShape, MapShape, Shape, StringShape, StructureShape
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from refresh_catalog import ROOT, dump
 
 from hyperpod_cdk.catalog import _data, answers
 from hyperpod_cdk.living.observing.comparison import is_outside, range_of, unknown_members
 from hyperpod_cdk.living.observing.model import Bundle, Operation
 from hyperpod_cdk.living.observing.pages import BundleError, read_bundle
 from hyperpod_cdk.living.observing.redaction import model_of
+from scripts.refresh_catalog import ROOT, dump
 
 PLAYED = ("cloudformation", "eks", "fsx", "sagemaker")
 """Services whose answers the embedded AWS makes itself; moto's stay as they are."""

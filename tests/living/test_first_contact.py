@@ -15,12 +15,9 @@ import yaml
 from hyperpod_cdk.catalog import durations
 from hyperpod_cdk.living.observing.model import Bundle
 from hyperpod_cdk.living.pages import as_json
+from scripts.refresh_answers import bundle_of
 from tests.support.assembly import PROJECT
 from tests.transitions.test_lives import Life, living
-
-sys.path.insert(0, str(PROJECT / "scripts"))
-
-from refresh_answers import bundle_of
 
 EKS, FSX, HYPERPOD, EIP = (*("AWS::EKS::Cluster", "AWS::FSx::FileSystem", "AWS::SageMaker::Cluster", "AWS::EC2::EIP"),)
 REPLACES = "Requested update requires the creation of a new physical resource; hence creating one."

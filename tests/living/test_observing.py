@@ -415,7 +415,7 @@ def test_a_file_that_is_no_bundle_is_refused_in_one_line(content: str | bytes, s
 
 
 def test_a_file_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"bundle.json: cannot be read: .*No such file"):
+    with pytest.raises(BundleError, match=r"bundle.json: cannot be read: No such file"):
         read_bundle(tmp_path / "bundle.json")
     (tmp_path / "large.json").touch()
 

@@ -56,7 +56,7 @@ def as_observed(observed: ObservedAnswers, name: str, result: Mapping[str, Any] 
     """Give an answer as it was observed; ``name`` is that of its operation (``eks:DescribeCluster``)."""
     if result is None or not observed.members:
         return result
-    found = _copied(result)
+    found: dict[str, Any] = _copied(result)
     for each in observed.members:
         if each.operation == name:
             _put(each, found)
@@ -102,7 +102,7 @@ def _reached(value: Any, steps: list[str]) -> Iterator[dict[str, Any]]:
 
 def as_timed(observed: ObservedAnswers, events: list[dict[str, Any]]) -> None:
     """Let what ended have ended so many minutes after it began; ``events`` are all of a stack, the newest first."""
-    minutes = {(each.type, each.action): each.minutes for each in observed.times}
+    minutes: dict[tuple[str, str], float] = {(each.type, each.action): each.minutes for each in observed.times}
     begun: dict[tuple[str, str], Any] = {}
     for event in reversed(events):
         verb, _, state = event["ResourceStatus"].partition("_")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from hyperpod_cdk.living.model import Unread
 from hyperpod_cdk.review.model import Model
 
-VERSION = 1
+VERSION: Final = 1
 
 Table = Literal["answers", "states", "defaults", "durations", "updates", "messages"]
 """Which assumption is contradicted: tables of the catalog by their names, ``states`` are those that AWS publishes."""

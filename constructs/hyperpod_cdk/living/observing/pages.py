@@ -42,7 +42,9 @@ def read_bundle(path: Path) -> Bundle:
     """Read a bundle that somebody sent. Raises BundleError with one sentence that names the file."""
     try:
         document = json.loads(read_text(path, most=LARGEST), parse_constant=_no_number)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BundleError(f"{path}: cannot be read: {_line(error.strerror or error)}") from None
+    except UnicodeDecodeError as error:
         raise BundleError(f"{path}: cannot be read: {_line(error)}") from None
     except RecursionError:
         raise BundleError(f"{path}: is no bundle: it is too deep") from None
