@@ -190,16 +190,6 @@ def test_what_is_installed_makes_a_project_and_rehearses_it(wheel: Path, project
     run("hyperpod-cdk", "bootstrap-policy", "prod", "--out", "policy.json", folder=demo)
     run("hyperpod-cdk", "job", "render", "prod", "--group", "h100", "--kind", "nccl", "--out", "nccl.yaml", folder=demo)
     run("hyperpod-cdk", "image", "render", "prod", "--group", "h100", "--out", "image", folder=demo)
-    for page in (
-        "environment",
-        "job",
-        "job-report",
-        "review",
-        "review-report",
-        "plan",
-        "drift",
-        "status",
-        "observation",
-    ):
+    for page in ("environment", "job", "job-report", "review", "review-report", "plan", "drift", "status"):
         run("hyperpod-cdk", "schema", "--of", page, folder=demo)
     assert "rehearsed prod in" in run("hyperpod-cdk", "rehearse", "prod", folder=demo)
