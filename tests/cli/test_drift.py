@@ -209,3 +209,46 @@ class TestAdopt:
 def test_words_that_do_not_go_together(words: tuple[str, ...], said: str) -> None:
     done = _run("drift", "dev", *words)
     assert (done.exit_code, done.stderr) == (2, f"{said}\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "reasons"),
+    [
+        (6, ["Sets h100 from 6 back to 2: 4 nodes are terminated; HyperPod chooses which."]),
+        (3, ["Sets h100 from 3 back to 2: 1 node is terminated; HyperPod chooses which."]),
+        (2, []),
+        (1, []),
+    ],
+)
+def test_a_review_says_on_top_which_nodes_go_that_no_deployment_made(
+    target: int, reasons: list[str], tmp_path: Path
+) -> None:
+    account = Account()
+    account.group("h100")["TargetCount"] = target
+    account.in_file()["NodeRecovery"] = "None"
+    done = _review(account, tmp_path, "--format", "json")
+    verdict = json.loads(done.stdout)["verdict"]
+    beside = [each for each in verdict["needs_approval"] if each["resource"] == "nodes that no deployment made"]
+    assert [(each["kind"], each["sentence"]) for each in beside] == [("deletion", each) for each in reasons]
+    shown = _review(account, tmp_path / "again").stdout
+    assert all(each.partition(":")[0] in " ".join(shown.split()) for each in reasons)
+
+
+def test_a_review_that_cannot_look_at_nodes_says_so(tmp_path: Path) -> None:
+    account = Account(more={"sagemaker:DescribeCluster": Fails("AccessDeniedException", "no", 403)})
+    account.in_file()["NodeRecovery"] = "None"
+    (note,) = [
+        each for each in json.loads(_review(account, tmp_path, "--format", "json").stdout)["notes"] if "nodes" in each
+    ]
+    assert note == (
+        "Whether it takes nodes away that no deployment made could not be looked at: no permission for"
+        ' sagemaker:DescribeCluster; allow sagemaker:DescribeCluster; AWS says: "no"'
+    )
+
+
+def _review(account: Account, folder: Path, *more: str) -> Result:
+    folder.mkdir(exist_ok=True)
+    templates = {name.removeprefix("dev-"): each for name, each in account.head.items()}
+    head = write_assembly(folder / "head", templates, {}, where=f"aws://{ACCOUNT}/{REGION}")
+    way = Access(open=lambda *_: account.aws())
+    return _run("review", "dev", "--head", head, "--deployed", *more, obj=way)

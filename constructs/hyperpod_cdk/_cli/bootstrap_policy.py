@@ -82,7 +82,7 @@ def bootstrap_policy(
     ):
         assembly, before = source.assembly, old.assembly if old else None
         if deployed:
-            before = with_deployed(context, source, is_asked=False)[0].assembly
+            before = with_deployed(context, source, is_asked=False, looks_beside=False)[0].assembly
     try:
         made = policies(assembly, loaded, base=before)
     except BootstrapPolicyError as error:

@@ -305,13 +305,19 @@ def _sides(
         yield found
 
 
-def with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tuple[Source, Source, list[Witness]]:
-    """Give what is deployed of the head's stacks, the head with its parameters, and what CloudFormation says of it."""
+def with_deployed(
+    context: typer.Context, head: Source, *, is_asked: bool, looks_beside: bool = True
+) -> tuple[Source, Source, list[Witness]]:
+    """Give what is deployed of the head's stacks, the head with its parameters, and what CloudFormation says of it.
+
+    ``looks_beside``: also whether the head takes nodes away that no deployment made.
+    """
     from dataclasses import replace  # noqa: PLC0415 - as above
 
+    from hyperpod_cdk.living.taken import Taken, taken  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.change_sets import ask  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.deployed import read_deployed  # noqa: PLC0415 - as above
-    from hyperpod_cdk.review.model import Side  # noqa: PLC0415 - as above
+    from hyperpod_cdk.review.model import Reason, ReasonKind, Side  # noqa: PLC0415 - as above
     from hyperpod_cdk.review.sources import Source  # noqa: PLC0415 - as above
 
     if not head.assembly.stacks:
@@ -322,7 +328,16 @@ def with_deployed(context: typer.Context, head: Source, *, is_asked: bool) -> tu
     with aws_errors(otherwise=", or use --base"):
         aws = access.open(head.assembly.region, head.assembly.account)
     found = read_deployed(aws, head.assembly)
-    base = Source(assembly=found.base, side=Side(label="deployed"), notes=found.notes)
+    beside = taken(aws, found.base, found.head) if looks_beside else Taken()
+    base = Source(
+        assembly=found.base,
+        side=Side(label="deployed"),
+        notes=(*found.notes, *beside.unseen),
+        reasons=tuple(
+            Reason(kind=ReasonKind.DELETION, resource="nodes that no deployment made", sentence=each)
+            for each in beside.sentences
+        ),
+    )
     witnesses = ask(aws, found.base, found.head) if is_asked else []
     return base, replace(head, assembly=found.head), witnesses
 
@@ -412,6 +427,7 @@ def compared(base: Source, head: Source, project: Path, day: date, witnesses: Se
         rules=rules,
         on=day,
         witnesses=witnesses,
+        reasons=base.reasons,
     )
 
 

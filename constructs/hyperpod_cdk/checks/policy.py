@@ -147,8 +147,8 @@ VERBS = (
     Verb(
         name="review --deployed",
         asks=(),
-        further=("cloudformation:DescribeStacks", "cloudformation:GetTemplate"),
-        when_unseen="there is no review, exit code 2 always",
+        further=("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "sagemaker:DescribeCluster"),
+        when_unseen="there is no review, exit code 2 always; without DescribeCluster a note",
     ),
     Verb(
         name="status",

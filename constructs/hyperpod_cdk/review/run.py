@@ -54,6 +54,7 @@ def review(
     rules: Decided = NOTHING_DECIDED,
     on: date | None = None,
     witnesses: Sequence[Witness] = (),
+    reasons: Sequence[Reason] = (),
 ) -> Report:
     """Tell what it does to deploy ``head`` where ``base`` is deployed; either may be ``assembly.EMPTY``.
 
@@ -62,6 +63,7 @@ def review(
     default those that ship with the package. ``notes`` are what could not be told of the two sides. ``rules`` are those
     of ``review.yaml`` that decide (``review_file.decided``), ``on`` the day (UTC) on which its exceptions are judged: a
     report knows no clock, and without a day no exception counts. ``witnesses`` are CloudFormation's own change sets.
+    ``reasons`` are those for which a person must approve what neither side says.
     """
     base = apart(base, head)
     stays = tuple(stack for stack in base.stacks if stack.name not in head.by_name)
@@ -102,6 +104,7 @@ def review(
             settings=changed_settings(base, head),
             rules=rules.rules,
             reasons=[
+                *reasons,
                 *opaque(base, head),
                 *hidden_by_defaults(base, head, radius),
                 *unheard,

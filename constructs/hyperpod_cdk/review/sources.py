@@ -39,7 +39,7 @@ from hyperpod_cdk.config.source import ENVIRONMENT
 from hyperpod_cdk.file_reading import read_text
 from hyperpod_cdk.packaged_node import node_variables
 from hyperpod_cdk.review.isolation import Limits, run_isolated, scratch_folder
-from hyperpod_cdk.review.model import Side
+from hyperpod_cdk.review.model import Reason, Side
 from hyperpod_cdk.review.standing import digest_of
 from hyperpod_cdk.script_files import library_scripts
 from hyperpod_cdk.templates.assembly import EMPTY, Assembly, AssemblyError, read_assembly
@@ -79,13 +79,15 @@ class SynthesisError(AssemblyError):
 class Source:
     """One side: its stacks, what to call it, and the environment file behind it where there is one.
 
-    ``notes`` say what could not be told, ``exposed`` what an app could reach that was to be kept from it.
+    ``notes`` say what could not be told, ``exposed`` what an app could reach that was to be kept from it, ``reasons``
+    for which a person must approve what neither side says: of a side that is deployed.
     """
 
     assembly: Assembly
     side: Side
     environment: LoadedEnvironment | None = None
     notes: tuple[str, ...] = ()
+    reasons: tuple[Reason, ...] = ()
     exposed: tuple[str, ...] = ()
 
 
