@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from difflib import unified_diff
 from typing import Any
 
 import pytest
+import yaml
 
 from hyperpod_cdk.living.adopting import adopted
 from hyperpod_cdk.living.model import Difference, Next
@@ -151,7 +153,7 @@ NO_PARENT = "the file does not have what it belongs to; write it by hand"
         (difference(FILE_SYSTEM, "StorageType", "HDD"), NO_FIELD),
         (
             difference(CLUSTER, "InstanceGroups[by-hand]", "there"),
-            "no deployment made group by-hand; write it into the file by hand to keep it",
+            "no deployment made group by-hand, and none of the file equals it but for name and count; write it by hand",
         ),
         (difference(CLUSTER, "InstanceGroups[gone].InstanceCount", "2"), NO_PARENT),
         (difference(QUOTA, "ComputeQuotaConfig.ComputeQuotaResources[ml.g5.xlarge].Count", "3"), NO_PARENT),
@@ -163,3 +165,63 @@ NO_PARENT = "the file does not have what it belongs to; write it by hand"
 )
 def test_what_no_file_can_say_is_named(one: Difference, why: str) -> None:
     assert written(one) == ([], [why])
+
+
+def row(name: str, count: int, **more: Any) -> dict[str, Any]:
+    """Give a group as DescribeCluster has it."""
+    return {
+        "InstanceGroupName": name,
+        "TargetCount": count,
+        "CurrentCount": count,
+        "Status": "InService",
+        "InstanceType": "ml.m5.2xlarge" if name in {"system", "other"} else "ml.p5.48xlarge",
+        "OverrideVpcConfig": {"Subnets": ["subnet-a"], "SecurityGroupIds": ["sg-b", "sg-a"]},
+        "KubernetesConfig": {"DesiredLabels": {"tier": "gold"}, "CurrentLabels": {}},
+        **more,
+    }
+
+
+ROWS = [row("system", 2), row("h100", 4), row("nova", 1, InstanceType="ml.p4d.24xlarge")]
+
+
+def with_group(made: dict[str, Any], *, place: str = "InstanceGroups", text: str = FILE) -> tuple[list[str], list[str]]:
+    """Give the lines that a group made by hand adds, and why it is left."""
+    one = difference(CLUSTER, f"{place}[{made['InstanceGroupName']}]", "there", file=None)
+    found = adopted(text, [one], lambda _: {}, environment="dev", rows=lambda _: [*ROWS, made])
+    assert yaml.safe_load(found.text) is not None
+    new = list(unified_diff(text.splitlines(), found.text.splitlines(), n=0, lineterm=""))[3:]
+    return new, [each.why for each in found.left]
+
+
+def test_a_group_made_by_hand_is_written_as_the_one_that_it_equals() -> None:
+    """In the way of the one that it equals, at the end of the list, without that one's comments."""
+    assert with_group(row("other", 3)) == (["+    - {name: other, instance_type: ml.m5.2xlarge, count: 3}"], [])
+    labels = """+      labels: {tier: "gold", "example.com/team": 'research'}"""
+    assert with_group(row("more", 1, Status="Updating", CurrentCount=0)) == (
+        ["+    - name: more", "+      count: 1", labels],
+        [],
+    )
+    by_type = {"InstanceType": "ml.p4d.24xlarge"}
+    assert with_group(row("nova-2", 5, **by_type), place="RestrictedInstanceGroups") == (
+        [
+            "-  restricted_instance_groups: [{name: nova, count: 1}]",
+            "+  restricted_instance_groups: [{name: nova, count: 1}, {name: nova-2, count: 5}]",
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"InstanceType": "ml.g5.xlarge"},
+        {"OverrideVpcConfig": {"Subnets": ["subnet-b"], "SecurityGroupIds": ["sg-a", "sg-b"]}},
+        {"KubernetesConfig": {"DesiredLabels": {"tier": "silver"}}},
+        {"TrainingPlanArn": "arn:aws:sagemaker:us-east-1:111122223333:training-plan/p"},
+        {"MinCount": 1},
+    ],
+)
+def test_a_group_made_by_hand_that_no_group_equals_is_left(more: dict[str, Any]) -> None:
+    added, left = with_group(row("more", 1, **more))
+    assert added == []
+    assert [each.partition(",")[0] for each in left] == ["no deployment made group more"]

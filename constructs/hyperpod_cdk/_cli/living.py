@@ -87,10 +87,17 @@ def drift(
         from hyperpod_cdk.config.source import MAX_BYTES  # noqa: PLC0415 - as above
         from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above
         from hyperpod_cdk.living.adopting import adopted, properties_of  # noqa: PLC0415 - as above
+        from hyperpod_cdk.living.nodes import rows_of  # noqa: PLC0415 - as above
 
         file = environment_file(environment, root_of(project))
         before = read_text(file, most=MAX_BYTES)
-        found = adopted(before, report.differences, properties_of(living), environment=report.environment)
+        found = adopted(
+            before,
+            report.differences,
+            properties_of(living),
+            environment=report.environment,
+            rows=lambda each: rows_of(aws, each.id),
+        )
         is_whole = _adopt(file, before, found, asks=not yes)
         finish(passed=None if is_whole and report.skipped else is_whole, strict=strict)
         return

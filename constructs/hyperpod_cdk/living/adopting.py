@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
 
 from hyperpod_cdk.catalog.hyperpod import NODE_RECOVERY
+from hyperpod_cdk.living.facts import canonical
 from hyperpod_cdk.living.groups import CLUSTER
 from hyperpod_cdk.living.model import Difference
 from hyperpod_cdk.living.standing import Living
@@ -21,6 +22,9 @@ Step = str | tuple[str, str]
 
 Properties = Callable[[Difference], Mapping[str, Any]]
 """Gives what the last deployment wrote of the resource of a difference."""
+
+Rows = Callable[[Difference], Sequence[Mapping[str, Any]]]
+"""Gives the groups of the cluster of a difference, as DescribeCluster has them."""
 
 _BY_HAND: Final = "the file has no field for it; write it by hand, or let the next deployment set it back"
 _GROUP: Final = re.compile(r"(Restricted)?InstanceGroups\[([^\]]+)\](?:\.(.+))?")
@@ -59,17 +63,29 @@ class _NoPlaceError(Exception):
     """The file does not have what a difference is about; the sentence says so."""
 
 
-def adopted(text: str, differences: Sequence[Difference], properties: Properties, *, environment: str) -> Adopted:
+def adopted(
+    text: str,
+    differences: Sequence[Difference],
+    properties: Properties,
+    *,
+    environment: str,
+    rows: Rows = lambda _: (),
+) -> Adopted:
     """Write what AWS has into the text of an environment file that is valid.
 
     Values are replaced where they stand; a key that is not there is added to the mapping that would hold it. What the
-    file says already stays.
+    file says already stays. A group that somebody made by hand is written as the group of the file that it equals but
+    for its name and count; ``rows`` gives the groups of a cluster as DescribeCluster has them.
     """
     left: list[Left] = []
     for each in differences:
         if each.actual == each.file:
             continue
         try:
+            found = _GROUP.fullmatch(each.path) if each.type == CLUSTER else None
+            if found and found[3] is None and each.actual is not None:
+                text = _with_group(text, found[2], rows(each), is_restricted=bool(found[1]))
+                continue
             steps, value = _place(each, properties, environment)
             text = _written(text, steps, value)
         except _NoPlaceError as error:
@@ -109,8 +125,6 @@ def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], str]:
     if found is None:
         raise _NoPlaceError(_BY_HAND)
     restricted, name, member = found.groups()
-    if member is None:
-        raise _NoPlaceError(f"no deployment made group {name}; write it into the file by hand to keep it")
     group: tuple[Step, ...] = (
         "hyperpod",
         "restricted_instance_groups" if restricted else "instance_groups",
@@ -118,9 +132,79 @@ def _of_cluster(path: str, value: str) -> tuple[Sequence[Step], str]:
     )
     if member in _OF_GROUP:
         return (*group, _OF_GROUP[member]), _scalar(value)
-    if member.startswith(_LABEL):
+    if member is not None and member.startswith(_LABEL):
         return (*group, "labels", member.removeprefix(_LABEL)), json.dumps(value)
     raise _NoPlaceError(_BY_HAND)
+
+
+def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_restricted: bool) -> str:
+    """Give the text with one more group: a copy of the one that it equals. Raises _NoPlaceError where there is none."""
+    by_name = {str(row.get("InstanceGroupName")): row for row in rows}
+    key = "restricted_instance_groups" if is_restricted else "instance_groups"
+    groups = _child(_child(yaml.compose(text, Loader=yaml.SafeLoader), "hyperpod"), key)
+    items: Sequence[Any] = groups.value if isinstance(groups, yaml.SequenceNode) else ()
+    mine = by_name.get(name)
+    for item in items:
+        other = getattr(_child(item, "name"), "value", "")
+        if mine is None or other == name or other not in by_name or _kept(by_name[other]) != _kept(mine):
+            continue
+        copy = _item_of(text, item, in_flow=bool(groups.flow_style))
+        copied: tuple[str, str] = ("name", other)
+        copy = _written(copy, [copied, "name"], _scalar(name))
+        copied = ("name", name)
+        copy = _written(copy, [copied, "count"], str(mine["TargetCount"]))
+        if groups.flow_style:
+            end = items[-1].end_mark.index
+            return f"{text[:end]}, {copy[1:-1]}{text[end:]}"
+        lines = text.split("\n")
+        last = max(each.end_mark.line for each in _leaves(items[-1])) + 1
+        return "\n".join([*lines[:last], *copy.split("\n"), *lines[last:]])
+    raise _NoPlaceError(
+        f"no deployment made group {name}, and none of the file equals it but for name and count; write it by hand"
+    )
+
+
+def _kept(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what makes a group what it is: without name, counts and what changes by itself."""
+    own = {"InstanceGroupName", "TargetCount", "Status", "ImageVersionStatus"}
+    return {key: _as_text(each) for key, each in row.items() if key not in own and not key.startswith("Current")}
+
+
+def _as_text(value: Any) -> str:
+    """Give a member of a group as one text, without what it has at this moment only."""
+    if isinstance(value, Mapping):
+        value = {key: each for key, each in value.items() if not str(key).startswith("Current")}
+    return canonical(value)
+
+
+def _leaves(node: Any) -> Iterator[Any]:
+    """Give what stands on lines of its own: plain values, and what stands in braces."""
+    if isinstance(node, yaml.ScalarNode) or getattr(node, "flow_style", False) or not node.value:
+        yield node
+    elif isinstance(node, yaml.MappingNode):
+        for key, each in node.value:
+            yield key
+            yield from _leaves(each)
+    else:
+        for each in node.value:
+            yield from _leaves(each)
+
+
+def _item_of(text: str, item: Any, *, in_flow: bool) -> str:
+    """Give the item of a list as a list of its own, without comments."""
+    if in_flow:
+        return f"[{text[item.start_mark.index : item.end_mark.index]}]"
+    ends: dict[int, int] = {}
+    for each in _leaves(item):
+        ends[each.end_mark.line] = max(ends.get(each.end_mark.line, 0), each.end_mark.column)
+    lines = text.split("\n")
+    first, last = item.start_mark.line, max(ends)
+    found = []
+    for number in range(first, last + 1):
+        line = lines[number]
+        rest = line[ends[number] :] if number in ends else ""
+        found.append(line[: ends[number]] + rest.partition("#")[0].rstrip() if number in ends else line)
+    return "\n".join(line for line in found if line.strip() and not line.lstrip().startswith("#"))
 
 
 def _scalar(value: str) -> str:

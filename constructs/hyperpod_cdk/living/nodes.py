@@ -83,6 +83,14 @@ def groups_of(cluster: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [*cluster.get("InstanceGroups", ()), *cluster.get("RestrictedInstanceGroups", ())]
 
 
+def rows_of(aws: Api, cluster: str) -> list[Mapping[str, Any]]:
+    """Give the groups of a cluster as DescribeCluster has them, none where it does not tell."""
+    try:
+        return groups_of(describe_cluster(aws, cluster) or {})
+    except NotAnswered:
+        return []
+
+
 def list_nodes(aws: Api, *, environment: str, cluster: str, group: str = "", only_failing: bool = False) -> Nodes:
     """List the nodes of a cluster, of one group where ``group`` names it."""
     try:
