@@ -148,7 +148,7 @@ def test_a_stack_of_somebody_else_has_our_name() -> None:
     (refusal,) = found.blockers
     assert refusal.why == (
         "dev-storage is deployed and has no resource in common with the stack of that name: it is somebody else's, or "
-        "of another app."
+        "of another app (SHA-256 of its template: 566784a78ab2)."
     )
 
 
@@ -162,7 +162,9 @@ def test_a_stack_that_left_the_app_is_ours_where_it_is_joined_to_ours(imports: l
         deployed=deployed,
     )
     why = "dev-platform is deployed and uses nothing of this environment's stacks, nor they of it: it is somebody"
-    assert [each.why for each in found.blockers] == [f"{why} else's, or of another app."] * blocked
+    assert [each.why for each in found.blockers] == [
+        f"{why} else's, or of another app (SHA-256 of its template: 37c04c06f00b)."
+    ] * blocked
 
 
 def test_who_else_imports_is_asked_of_what_goes() -> None:

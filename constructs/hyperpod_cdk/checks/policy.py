@@ -35,6 +35,8 @@ class Verb:
 
 _STANDING = ("cloudformation:DescribeStacks", "cloudformation:GetTemplate", "cloudformation:ListImports")
 """What is asked before a plan is made."""
+_BEFORE = ("cloudformation:DescribeStackEvents", "logs:DescribeLogGroups", "s3:ListAllMyBuckets")
+"""What tells whether something that was retained stands in the way of what is to be made again."""
 _DELETES = (
     "cloudformation:DeleteStack",
     "cloudformation:DescribeStackEvents",
@@ -233,15 +235,16 @@ VERBS = (
     Verb(
         name="plan",
         asks=(),
-        further=(*_STANDING, "sagemaker:DescribeCluster"),
-        when_unseen="there is no plan, exit code 2 always; without DescribeCluster a note",
+        further=(*_STANDING, *_BEFORE, "sagemaker:DescribeCluster"),
+        when_unseen="there is no plan, exit code 2 always; a note without DescribeCluster, and without the events of a"
+        " stack, the list of buckets or DescribeLogGroups, each asked where a stack makes again what it has retained",
     ),
     Verb(
         name="deploy",
         asks=(),
         # the CDK CLI deploys with CDK's bootstrap roles, which it assumes
-        further=(*_STANDING, *_DELETES, "sagemaker:DescribeCluster"),
-        when_unseen="nothing more is done, exit code 2 always; without DescribeCluster a note",
+        further=tuple(dict.fromkeys([*_STANDING, *_BEFORE, *_DELETES, "sagemaker:DescribeCluster"])),
+        when_unseen="nothing more is done, exit code 2 always; notes as those of plan",
     ),
     Verb(
         name="destroy",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,6 +19,7 @@ from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.model import Refusal, Way
 from hyperpod_cdk.transitions.needs import needs
+from hyperpod_cdk.transitions.second_life import InTheWay, in_the_way
 
 POLL_SECONDS: Final = 10.0
 """How long to wait before CloudFormation is asked again how far it is."""
@@ -128,13 +131,14 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
     except NotAnswered as missing:
         raise AssemblyError(f"who imports what would change cannot be read: {missing.sentence}") from None
     beside = Taken() if blockers else taken(aws, base, found.head)
+    before = InTheWay() if blockers else in_the_way(aws, base, found.head)
     return Standing(
         base=base,
         head=found.head,
         importers={name: names for name, names in importers.items() if names},
-        blockers=tuple(blockers),
+        blockers=(*blockers, *before.refusals),
         takes=beside.sentences,
-        notes=(*found.notes, *beside.unseen),
+        notes=(*found.notes, *beside.unseen, *before.unseen),
         statuses=found.statuses,
     )
 
@@ -266,10 +270,15 @@ def of_others(base: Assembly, head: Assembly) -> Iterator[Refusal]:
                     if is_left
                     else "has no resource in common with the stack of that name"
                 )
-                + ": it is somebody else's, or of another app."
+                + f": it is somebody else's, or of another app (SHA-256 of its template: {_digest(stack)})."
             ),
             what_works="Give this environment another name, or delete that stack if it is yours.",
         )
+
+
+def _digest(stack: Stack) -> str:
+    """Give what tells a template from others: the beginning of the SHA-256 of its JSON, keys sorted."""
+    return hashlib.sha256(json.dumps(stack.template, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def is_alike(one: Stack, other: Stack) -> bool:

@@ -134,7 +134,7 @@ class Provisioner:
     def replacement(self, resource_type: str, path: tuple[str, ...]) -> Replacement:
         """Whether a change at a property path needs a new resource."""
         schema, handler = self._schema(resource_type), self._handler_for(resource_type)
-        if handler is not None and path[0] in handler.create_only:
+        if handler is not None and any(_overlap(path, tuple(each.split("."))) for each in handler.create_only):
             return "always"
         # changing where the code that answers for it runs makes another custom resource of it
         if schema is None:
@@ -148,7 +148,7 @@ class Provisioner:
     def change(self, resource_type: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Replacement:
         """What a change of the whole properties means for the resource."""
         schema, handler = self._schema(resource_type), self._handler_for(resource_type)
-        always: set[tuple[str, ...]] = {(name,) for name in handler.create_only} if handler else set()
+        always: set[tuple[str, ...]] = {tuple(name.split(".")) for name in handler.create_only} if handler else set()
         always |= schema.create_only if schema else {("ServiceToken",)}
         if any(values_at(before, path) != values_at(after, path) for path in always):
             return "always"

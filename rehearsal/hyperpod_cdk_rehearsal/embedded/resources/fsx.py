@@ -39,6 +39,9 @@ UPDATABLE_LUSTRE = (
 class FileSystemHandler(ResourceHandler):
     """`Ref` is the file system's id."""
 
+    # the schema marks no nested property; the template reference does: "Update requires: Replacement"
+    create_only = frozenset({"LustreConfiguration.CopyTagsToBackups", "LustreConfiguration.DeploymentType"})
+
     def create(self, request: ResourceRequest) -> ResourceResult:
         """Create the file system and wait until it is AVAILABLE."""
         members = (

@@ -80,8 +80,8 @@ class ResourceResult:
 class ResourceHandler:
     """Base of the handlers of one or more resource types.
 
-    A property that the registry schema marks create-only, or that stands in `create_only`, replaces the resource when
-    it changes; every other change comes as `update`.
+    A property that the registry schema marks create-only, or whose path stands in `create_only`, replaces the resource
+    when it changes; every other change comes as `update`.
     """
 
     create_only: ClassVar[frozenset[str]] = frozenset()
