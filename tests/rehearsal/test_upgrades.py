@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +14,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from hyperpod_cdk import cli
+from hyperpod_cdk._cli.review import open_aws
+from hyperpod_cdk._cli.transitions import Deploying
 from hyperpod_cdk.catalog import images
+from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
+from hyperpod_cdk.eks.dependencies import PLACEHOLDER_PARAMETER
 from hyperpod_cdk_rehearsal.cdk_cli import CdkCli, CdkFailedError
 from hyperpod_cdk_rehearsal.driver import _Rehearsal
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
@@ -25,6 +30,8 @@ from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
 NAME = "two-teams"
+SKIPPED = [f"--skip={area}" for area in REGISTER.areas() if area != "account"]
+"""What preflight asks beside who deploys is proven elsewhere."""
 OLD_CHART = "a" * 40
 MINORS = ("1.33", "1.34", "1.35")
 COREDNS = {
@@ -43,7 +50,7 @@ class Lived:
     """An environment as it was made at the oldest of the three versions, in a project of its own."""
 
     def __init__(self, aws: Aws, project: Path, run: _Rehearsal, cdk: InProcessCdk) -> None:
-        self.aws, self.project, self.run, self.cdk = aws, project, run, cdk
+        self.aws, self.project, self.rehearsal, self.cdk = aws, project, run, cdk
         self.file = project / "environments" / f"{NAME}.yaml"
         self.number = 0
 
@@ -51,7 +58,7 @@ class Lived:
         self.number += 1
         assembly = self.project / f"cdk.out.{self.number}"
         self.cdk.synth(file or self.file, assembly)
-        self.run._deploy(assembly)
+        self.rehearsal._deploy(assembly)
 
     def refused(self, *changes: tuple[str, str]) -> str:
         text = self.file.read_text(encoding="utf-8")
@@ -63,7 +70,7 @@ class Lived:
         edited.write_text(text, encoding="utf-8")
         with pytest.raises(CdkFailedError) as failed:
             self.deploy(edited)
-        return str(self.run.explain(failed.value))
+        return str(self.rehearsal.explain(failed.value))
 
     def upgrade(self) -> dict[str, Any]:
         """Run the verb as it stands on the page, once, and give what it told."""
@@ -75,12 +82,37 @@ class Lived:
         assert told["skipped"] == []
         return told
 
+    def run(self, arguments: Sequence[str]) -> None:
+        """Stand in for the CDK CLI of the verb 'deploy', with the placeholder of the chart."""
+        is_there = any(f"{NAME}/{each}" in arguments for each in ("*", "foundation"))
+        chart = ["--parameters", f"{NAME}-foundation:{PLACEHOLDER_PARAMETER}=rehearsal"]
+        self.cdk.run([*arguments, *(chart if is_there else [])])
+
+    def deploy_by_verb(self) -> None:
+        """Deploy as somebody at a terminal does, who agrees and types the name where that is asked for."""
+        self.number += 1
+        assembly = self.project / f"cdk.out.{self.number}"
+        self.cdk.synth(self.file, assembly)
+        words = ["deploy", NAME, "--head", str(assembly), "--project", str(self.project), *SKIPPED]
+        done = CliRunner().invoke(
+            cli.app,
+            words,
+            prog_name="hyperpod-cdk",
+            obj=Deploying(open=open_aws, cdk=lambda _: self),
+            input=f"y\n{NAME}\n",
+            catch_exceptions=False,
+        )
+        assert (done.exit_code, done.stdout.splitlines()[-1]) == (
+            0,
+            f"{NAME}: what is deployed is what the file says.",
+        ), done.output
+
     def do(self, step: dict[str, Any]) -> None:
         """Do what a step says: deploy, or make the one call of AWS that it shows."""
         for command in step["commands"]:
             words = shlex.split(command)
             if words[:2] == ["hyperpod-cdk", "deploy"]:
-                self.deploy()
+                self.deploy_by_verb()
             elif words[:3] == ["aws", "sagemaker", "update-cluster-software"]:
                 given = dict(zip(words[3::2], words[4::2], strict=True))
                 group = dict(each.split("=") for each in given["--instance-groups"].split(","))
@@ -138,6 +170,7 @@ def test_two_minors_with_add_ons_chart_and_amis_step_by_step(tmp_path: Path, mon
             report=Report(environment=NAME, file=str(file), account=environment.account, region=environment.region),
             stacks=[f"{NAME}-{stack}" for stack in ("foundation", "hyperpod", "platform")],
         )
+        monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: True)
         life = Lived(aws, project, run, cdk)
         life.deploy()
         assert life.stands()[0] == "1.33"
