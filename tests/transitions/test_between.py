@@ -134,6 +134,47 @@ def test_a_claim_whose_volume_would_go_with_it_is_refused() -> None:
     _refused(_side("subnet-1", policy="Delete"), _side("subnet-2", policy="Delete"))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "is_moved"),
+    [
+        ({"accessModes": ["ReadOnlyMany"]}, {"accessModes": ["ReadWriteMany"]}, True),
+        ({"csi": {"volumeHandle": "a"}}, {"csi": {"volumeHandle": "b"}}, True),
+        ({"storageClassName": ""}, {"storageClassName": "fsx"}, True),
+        (
+            {"csi": {"volumeHandle": "a"}, "mountOptions": []},
+            {"csi": {"volumeHandle": "a"}, "mountOptions": ["ro"]},
+            False,
+        ),
+        ({"capacity": {"storage": "1Gi"}}, {"capacity": {"storage": "2Gi"}}, False),
+    ],
+)
+def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
+    old: dict[str, Any], new: dict[str, Any], *, is_moved: bool
+) -> None:
+    def side(spec: dict[str, Any]) -> Assembly:
+        volume = {"persistentVolumeReclaimPolicy": "Retain", **spec}
+        objects = [
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": volume},
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": "c", "namespace": "ml"},
+                "spec": {"volumeName": "v", "accessModes": spec.get("accessModes", ["ReadWriteMany"])},
+            },
+        ]
+        body = {"Type": "Custom::AWSCDK-EKS-KubernetesResource", "Properties": {"Manifest": json.dumps(objects)}}
+        return assembly(stack("platform", resources={"Claim": body}))
+
+    found = planned(side(old), side(new))
+    last = ("deploy", "dev-platform")
+    assert steps(found) == ([(*last, "exclusively"), last] if is_moved else [last])
+    says = (
+        "In this step dev-platform is deployed as it stands without Claim: what they lead to changes, and Kubernetes "
+        "never changes that of a volume or a claim. A later step makes them again, as the file says."
+    )
+    assert [each.between for each in found.steps if each.between] == is_moved * [(says,)]
+
+
 def _refused(base: Assembly, head: Assembly) -> Plan:
     found = planned(base, head)
     assert found.steps == ()

@@ -16,13 +16,24 @@ from typing import Any, Final
 
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
+from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
-from hyperpod_cdk.transitions.services import is_view
+from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
 _NAMES: Final = "InstanceGroupName"
+_HELD: Final = "what they use changes, and CloudFormation changes no export that is in use"
+_MOVED: Final = "what they lead to changes, and Kubernetes never changes that of a volume or a claim"
+_MAY_CHANGE: Final[Mapping[str, frozenset[str]]] = {
+    "PersistentVolume": frozenset(
+        {"accessModes", "capacity", "mountOptions", "persistentVolumeReclaimPolicy", "volumeAttributesClassName"}
+    ),
+    CLAIM: frozenset({"resources", "volumeAttributesClassName"}),
+}
+"""What of a volume's or a claim's spec Kubernetes changes in place; all else is immutable after creation (API server,
+ValidatePersistentVolumeUpdate and ValidatePersistentVolumeClaimUpdate)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,33 +45,55 @@ class Between:
 
 
 def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], stacks: Collection[str]) -> list[Between]:
-    """Give stacks as they are deployed without the claims that use what goes or changes; nothing where one has more.
+    """Give stacks as they are deployed without the claims that cannot become what the head says.
 
-    ``going`` are the exports that go or change, with their stack. Only claims whose volumes stay are taken out: the
-    data is where it was, and pods mount it again by what comes in their place.
+    Those of ``stacks`` use an export of ``going`` that goes or changes, with its stack; nothing is given where one of
+    these has something else that does. The others lead elsewhere under their name. Only claims whose volumes stay are
+    taken out: the data is where it was, and pods mount it again by what comes in their place.
     """
+    held = {name: _using(base.by_name[name], going) for name in stacks}
+    moved = {name: keys for name in head.by_name if name in base.by_name and (keys := _moved(base, head, name))}
     found: list[Between] = []
-    for name in stacks:
+    for name in dict.fromkeys([*held, *moved]):
         stack = base.by_name[name]
-        used = {
-            key: resource
-            for key, resource in stack.resources.items()
-            if {*imports(stack, resource.body)} & going.keys()
-        }
-        if name not in head.by_name or not used or not all(is_view(base, each) for each in used.values()):
+        gone = held.get(name, set()) | moved.get(name, set())
+        template = _without(stack, gone)
+        rest = {**stack.template, "Resources": {}}
+        is_more = bool({*imports(stack, rest)} & going.keys()) and name in held
+        views = all(is_view(base, stack.resources[key]) for key in gone)
+        if name not in head.by_name or not gone or not views or is_more or template is None:
             return []
-        if {*imports(stack, {**stack.template, "Resources": {}})} & going.keys():
-            return []
-        template = _without(stack, used.keys())
-        if template is None:
-            return []
-        names = joined([each.name for each in used.values()])
+        reasons = [_HELD] * (name in held) + [_MOVED] * (name in moved)
+        names = joined([each.name for key, each in stack.resources.items() if key in gone])
         says = (
-            f"In this step {name} is deployed as it stands without {names}: what they use changes, and CloudFormation "
-            "changes no export that is in use. A later step makes them again, as the file says."
+            f"In this step {name} is deployed as it stands without {names}: {'; '.join(reasons)}. A later step makes "
+            "them again, as the file says."
         )
         found.append(Between(stack=_as_of(head.by_name[name], stack, template), says=says))
     return found
+
+
+def _using(stack: Stack, going: Mapping[str, str]) -> set[str]:
+    return {key for key, each in stack.resources.items() if {*imports(stack, each.body)} & going.keys()}
+
+
+def _moved(base: Assembly, head: Assembly, name: str) -> set[str]:
+    """Give the claims of a stack that get another volume, or whose volume gets another source, under their names."""
+    found: set[str] = set()
+    for key, old in base.by_name[name].resources.items():
+        new = head.by_name[name].resources.get(key)
+        if new is None or new.type != old.type or new.properties == old.properties or not is_view(base, old):
+            continue
+        after = {called(each): each for each in kubernetes_objects(head, new)}
+        for each in kubernetes_objects(base, old):
+            if called(each) in after and _fixed(each) != _fixed(after[called(each)]):
+                found.add(key)
+    return found
+
+
+def _fixed(each: Mapping[str, Any]) -> dict[str, Any]:
+    spec, free = each.get("spec"), _MAY_CHANGE[str(each["kind"])]
+    return {key: value for key, value in spec.items() if key not in free} if isinstance(spec, dict) else {}
 
 
 def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[Between]:
