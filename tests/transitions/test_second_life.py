@@ -27,7 +27,7 @@ class Api:
     asked: list[str] = field(default_factory=list)
     kind: str = BUCKET
 
-    def pages(self, _service: str, operation: str, _key: str, **params: Any) -> list[Any]:
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:  # noqa: ARG002 - as LiveAws
         self.asked.append(operation)
         if operation == self.denied:
             raise NotAnswered("no permission", action="x:Y")
