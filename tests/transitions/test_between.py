@@ -175,6 +175,18 @@ def test_a_claim_that_leads_elsewhere_under_its_name_goes_before_it_comes(
     assert [each.between for each in found.steps if each.between] == is_moved * [(says,)]
 
 
+def test_a_name_that_another_claim_takes_over_goes_first() -> None:
+    other = _claim("b", name="other")
+    base = assembly(stack("platform", resources={"A": _claim("a"), "B": other}))
+    # what A made is B's from now on, and A is gone; what only goes needs no step
+    head = assembly(stack("platform", resources={"B": _claim("b")}))
+    last = ("deploy", "dev-platform")
+    found = planned(base, head)
+    assert steps(found) == [(*last, "exclusively"), last]
+    assert found.steps[0].does == ("dev-platform: 1 deleted.",)
+    assert steps(planned(base, assembly(stack("platform", resources={"B": other})))) == [last]
+
+
 def _refused(base: Assembly, head: Assembly) -> Plan:
     found = planned(base, head)
     assert found.steps == ()

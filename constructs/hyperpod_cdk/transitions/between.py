@@ -78,15 +78,25 @@ def _using(stack: Stack, going: Mapping[str, str]) -> set[str]:
 
 
 def _moved(base: Assembly, head: Assembly, name: str) -> set[str]:
-    """Give the claims of a stack that get another volume, or whose volume gets another source, under their names."""
+    """Give the claims of a stack that get another volume, or whose volume gets another source, under their names.
+
+    Also those whose names another resource takes over: it would be made before they go, and they take it along.
+    """
+    stated = {
+        called(each): (resource.stack, resource.logical_id, each)
+        for resource in head.resources()
+        if resource.type.startswith("Custom::")
+        for each in kubernetes_objects(head, resource)
+        if each.get("kind") in _MAY_CHANGE
+    }
     found: set[str] = set()
     for key, old in base.by_name[name].resources.items():
         new = head.by_name[name].resources.get(key)
-        if new is None or new.type != old.type or new.properties == old.properties or not is_view(base, old):
+        if (new is not None and new.properties == old.properties) or not is_view(base, old):
             continue
-        after = {called(each): each for each in kubernetes_objects(head, new)}
         for each in kubernetes_objects(base, old):
-            if called(each) in after and _fixed(each) != _fixed(after[called(each)]):
+            stack, logical_id, after = stated.get(called(each), ("", "", each))
+            if logical_id and ((stack, logical_id) != (name, key) or _fixed(each) != _fixed(after)):
                 found.add(key)
     return found
 
