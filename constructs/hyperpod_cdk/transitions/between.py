@@ -17,7 +17,7 @@ from typing import Any, Final
 from hyperpod_cdk.review.model import BlastRadius, Effect
 from hyperpod_cdk.review.nouns import joined
 from hyperpod_cdk.review.rights.kubernetes import called
-from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
+from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
 from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
@@ -52,7 +52,7 @@ def without_claims(base: Assembly, head: Assembly, going: Mapping[str, str], sta
     taken out: the data is where it was, and pods mount it again by what comes in their place.
     """
     held = {name: _using(base.by_name[name], going) for name in stacks}
-    moved = {name: keys for name in head.by_name if name in base.by_name and (keys := _moved(base, head, name))}
+    moved = _moved(base, head)
     found: list[Between] = []
     for name in dict.fromkeys([*held, *moved]):
         stack = base.by_name[name]
@@ -77,27 +77,31 @@ def _using(stack: Stack, going: Mapping[str, str]) -> set[str]:
     return {key for key, each in stack.resources.items() if {*imports(stack, each.body)} & going.keys()}
 
 
-def _moved(base: Assembly, head: Assembly, name: str) -> set[str]:
-    """Give the claims of a stack that get another volume, or whose volume gets another source, under their names.
+def _moved(base: Assembly, head: Assembly) -> dict[str, set[str]]:
+    """Give the claims, by stack, that get another volume, or whose volume gets another source, under their names.
 
     Also those whose names another resource takes over: it would be made before they go, and they take it along.
     """
+    changed: list[Resource] = []
+    for old in base.resources():
+        new = head.find(old.stack, old.logical_id)
+        is_kept = new is not None and new.properties == old.properties
+        if old.stack in head.by_name and not is_kept and is_view(base, old):
+            changed.append(old)
+    if not changed:
+        return {}
     stated = {
         called(each): (resource.stack, resource.logical_id, each)
         for resource in head.resources()
-        if resource.type.startswith("Custom::")
         for each in kubernetes_objects(head, resource)
         if each.get("kind") in _MAY_CHANGE
     }
-    found: set[str] = set()
-    for key, old in base.by_name[name].resources.items():
-        new = head.by_name[name].resources.get(key)
-        if (new is not None and new.properties == old.properties) or not is_view(base, old):
-            continue
+    found: dict[str, set[str]] = {}
+    for old in changed:
         for each in kubernetes_objects(base, old):
             stack, logical_id, after = stated.get(called(each), ("", "", each))
-            if logical_id and ((stack, logical_id) != (name, key) or _fixed(each) != _fixed(after)):
-                found.add(key)
+            if logical_id and ((stack, logical_id) != (old.stack, old.logical_id) or _fixed(each) != _fixed(after)):
+                found.setdefault(old.stack, set()).add(old.logical_id)
     return found
 
 
