@@ -19,6 +19,7 @@ from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.review.run import name_of, untold
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import apart, compare
+from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.values import imports, imports_untold
 from hyperpod_cdk.transitions.between import Between, with_stacks, without_claims, without_groups
 from hyperpod_cdk.transitions.cdk import selection
@@ -184,8 +185,10 @@ def betweens(base: Assembly, head: Assembly) -> list[Between]:
     users = [
         stack.name for stack in base.stacks if stack.name in importers and not going.keys().isdisjoint(imports(stack))
     ]
-    changes = compare(base, head)
-    return [*without_claims(base, head, going, users), *without_groups(base, head, blast_radius(base, head, changes))]
+    # of all that changes only clusters have groups
+    clusters = [change for change in compare(base, head) if change.resource.type == CLUSTER]
+    groups = without_groups(base, head, blast_radius(base, head, clusters)) if clusters else []
+    return [*without_claims(base, head, going, users), *groups]
 
 
 def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
