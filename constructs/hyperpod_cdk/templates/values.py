@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,7 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
     while pending:
         item = pending.pop()
         if isinstance(item, list):
-            pending += item
+            pending += _holding(item)
         elif isinstance(item, dict):
             if isinstance(item.get("Ref"), str):
                 yield item["Ref"], ""
@@ -94,7 +94,7 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
             for name in _SUBSTITUTION.findall(text) if isinstance(text, str) else ():
                 logical_id, _, attribute_name = name.partition(".")
                 yield logical_id, attribute_name
-            pending += item.values()
+            pending += _holding(item.values())
 
 
 def imports(stack: Stack, value: Any = None) -> Iterator[str]:
@@ -118,11 +118,16 @@ def _imported(stack: Stack, value: Any) -> Iterator[str | None]:
     while pending:
         item = pending.pop()
         if isinstance(item, list):
-            pending += item
+            pending += _holding(item)
         elif isinstance(item, dict):
             if "Fn::ImportValue" in item:
                 yield export_name(stack, item["Fn::ImportValue"])
-            pending += item.values()
+            pending += _holding(item.values())
+
+
+def _holding(values: Iterable[Any]) -> list[Any]:
+    """Give those of the values in which something can stand: most are plain."""
+    return [value for value in values if isinstance(value, (dict, list))]
 
 
 def _attribute(value: Any) -> tuple[str, str] | None:
