@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from hyperpod_cdk import packaged_node as tools
+from hyperpod_cdk.cli import app
 
 VERSION = json.loads((Path(__file__).parents[1] / "package-lock.json").read_text(encoding="utf-8"))["packages"][
     "node_modules/aws-cdk"
@@ -54,6 +56,27 @@ def test_the_pinned_one_is_installed_once(tmp_path: Path, cache: Path, monkeypat
     entry = json.loads((tmp_path / "cache" / "lock").read_text(encoding="utf-8"))["packages"]["node_modules/aws-cdk"]
     assert (entry["version"], entry["integrity"].partition("-")[0]) == (VERSION, "sha512")
     assert "resolved" not in entry
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_asking_what_it_is_installs_nothing(
+    arguments: list[str], tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not tools.cdk_is_there(tmp_path)
+    done = CliRunner().invoke(app, ["cdk", *arguments])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "Run the CDK CLI of the version that this one is tested with" in done.stdout
+    assert done.stdout.endswith("installs it, then this is its help.\n")
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_is_there(own: bool, tmp_path: Path, cache: Path) -> None:  # noqa: FBT001 - a table's column
+    script = (tmp_path if own else cache) / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    script.parent.mkdir(parents=True)
+    script.touch()
+    assert tools.cdk_is_there(tmp_path)
 
 
 def test_npm_cannot_get_it(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -475,16 +475,30 @@ def rehearse(
 
 @app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 def cdk(
+    context: typer.Context,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT", help="What 'cdk' takes.")] = None,
 ) -> None:
     """Run the CDK CLI of the version that this one is tested with: 'hyperpod-cdk cdk deploy' as 'cdk deploy'.
 
     A project's own, in node_modules, comes first. Else it is installed once, into the cache folder of your user.
     """
-    from hyperpod_cdk.packaged_node import ToolMissingError, cdk_command, node_variables  # noqa: PLC0415 - as in validate
+    from hyperpod_cdk.packaged_node import (  # noqa: PLC0415 - as in validate
+        ToolMissingError,
+        cdk_command,
+        cdk_is_there,
+        node_variables,
+    )
 
+    root = root_of(None, runs_extensions=False)
+    if set(arguments or ()) <= {"--help", "-h"} and not cdk_is_there(root):
+        # whoever asks what this is has not asked to install it
+        typer.echo(context.get_help())
+        typer.echo(
+            "The CDK CLI is not installed yet: the first command that it runs installs it, then this is its help."
+        )
+        return
     try:
-        command = cdk_command(root_of(None, runs_extensions=False), say=lambda text: print(text, file=sys.stderr))
+        command = cdk_command(root, say=lambda text: print(text, file=sys.stderr))
     except ToolMissingError as error:
         usage(str(error))
     sys.stdout.flush()

@@ -63,6 +63,11 @@ def node_variables() -> dict[str, str]:
     }
 
 
+def cdk_is_there(project: Path) -> bool:
+    """Say whether ``cdk_command`` has nothing to install."""
+    return (project / _CLI / "bin" / "cdk").is_file() or (_pinned()[1] / _CLI / "bin" / "cdk").is_file()
+
+
 def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) -> list[str]:
     """Give the words that start the CDK CLI: the project's own, else the one of the version that this library pins.
 
@@ -73,14 +78,19 @@ def cdk_command(project: Path, *, say: Callable[[str], object] | None = None) ->
     own = project / _CLI / "bin" / "cdk"
     if own.is_file():
         return [runtime, str(own)]
-    entry: dict[str, Any] = json.loads(shipped(_LOCK).read_text(encoding="utf-8"))["packages"][_CLI]
-    folder = _cache() / f"aws-cdk-{entry['version']}"
+    entry, folder = _pinned()
     script = folder / _CLI / "bin" / "cdk"
     if not script.is_file():
         if say is not None:
             say(f"installing the CDK CLI {entry['version']} into {folder}")
         _install(entry, folder)
     return [runtime, str(script)]
+
+
+def _pinned() -> tuple[dict[str, Any], Path]:
+    """Give what the lock says of the CDK CLI, and the folder in the cache that is its own."""
+    entry: dict[str, Any] = json.loads(shipped(_LOCK).read_text(encoding="utf-8"))["packages"][_CLI]
+    return entry, _cache() / f"aws-cdk-{entry['version']}"
 
 
 def _cache() -> Path:

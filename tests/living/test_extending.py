@@ -197,6 +197,14 @@ def test_every_duration_that_is_sold() -> None:
     )
 
 
+def test_without_a_terminal_the_flag_is_named(run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: False)
+    done = run("--buy", "tpeo-7", typed="h100-april\n")
+    asked = "that is typed at a terminal only, and standard input is none; in a program, add --confirm h100-april"
+    assert (done.exit_code, run.bought) == (1, [])
+    assert f"Type h100-april to buy it: {asked}\n" in done.stdout
+
+
 @pytest.mark.parametrize("typed", ["", "yes\n", "tpeo-7\n"])
 def test_only_the_plans_name_buys(run: Runs, typed: str) -> None:
     done = run("--buy", "tpeo-7", typed=typed)

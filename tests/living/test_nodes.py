@@ -267,6 +267,14 @@ class TestReplace:
         assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, "Nothing was done.")
         assert run.sent("BatchReplaceClusterNodes") == []
 
+    def test_without_a_terminal_the_flag_is_named(self, run: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hyperpod_cdk._cli.transitions.is_terminal", lambda: False)
+        done = run("replace", FAILED, RUNNING, typed="2 nodes\n")
+        asked = "Type 2 nodes to replace them: that is typed at a terminal only, and standard input is none"
+        told = f"{asked}; in a program, add --confirm {FAILED} --confirm {RUNNING}"
+        assert (done.exit_code, done.stdout.splitlines()[-2:]) == (1, [told, "Nothing was done."])
+        assert run.sent("BatchReplaceClusterNodes") == []
+
     def test_several_are_confirmed_by_their_number(self, run: Runs) -> None:
         done = run("replace", FAILED, RUNNING, typed="2 nodes\n")
         assert "Type 2 nodes to replace them: 2 nodes\n" in done.stdout

@@ -85,7 +85,7 @@ def extend(
         if confirm and confirm != name:
             usage(f"--confirm: must name the plan that the extension is of, {name}, got {confirm}")
         question = f"The fee is charged at once and not refunded. Type {name} to buy it"
-        if not confirm and not Terminal(is_there=True).types(question, name):
+        if not confirm and not Terminal(is_there=True, instead=f"--confirm {name}").types(question, name):
             typer.echo("Nothing was bought.")
             finish(passed=False, strict=False)
         with aws_errors():

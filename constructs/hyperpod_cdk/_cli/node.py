@@ -239,8 +239,9 @@ def _do(
     from hyperpod_cdk.living import node_work, pages  # noqa: PLC0415 - as above
 
     named = [*nodes, *(of_groups or [])]
+    flags = " ".join(f"--confirm {name}" for name in named)
     if confirm is None and output is Format.JSON:
-        usage(f"--format json asks nobody; add {' '.join(f'--confirm {name}' for name in named)}")
+        usage(f"--format json asks nobody; add {flags}")
     if confirm is not None and set(confirm) != set(named):
         usage(f"--confirm: must name the same as the command, {', '.join(named)}, got {', '.join(confirm)}")
     with _cluster(context, environment, project, output) as (aws, stated):
@@ -255,7 +256,7 @@ def _do(
         if output is Format.TEXT:
             typer.echo(pages.proposed_text(work), nl=False)
             print_skipped(work.skipped)
-        if confirm is None and not _agreed(work):
+        if confirm is None and not _agreed(work, flags):
             typer.echo("Nothing was done.")
             finish(passed=False, strict=False)
         done = node_work.perform(aws, work, checks=checks or [])
@@ -266,9 +267,9 @@ def _do(
     finish(passed=done.passed, strict=True)
 
 
-def _agreed(work: NodeWork) -> bool:
+def _agreed(work: NodeWork, flags: str) -> bool:
     word = work.nodes[0].name if len(work.nodes) == 1 else f"{len(work.nodes)} nodes"
-    return Terminal(is_there=True).types(
+    return Terminal(is_there=True, instead=flags).types(
         f"Type {word} to {work.action} {'it' if len(work.nodes) == 1 else 'them'}", word
     )
 

@@ -261,9 +261,13 @@ def is_terminal() -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Terminal:
-    """Asks on the terminal; what is no answer is no."""
+    """Asks on the terminal; what is no answer is no.
+
+    ``instead`` is what stands for typing where nobody can, such as ``--confirm NODE``; empty where nothing does.
+    """
 
     is_there: bool
+    instead: str = ""
 
     def show(self, plan: Plan) -> None:
         from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
@@ -287,7 +291,8 @@ class Terminal:
     def types(self, question: str, word: str) -> bool:
         if not is_terminal():
             # what is piped in was not typed by somebody who has read what goes
-            typer.echo(f"{question}: that is typed at a terminal only, and standard input is none")
+            instead = f"; in a program, add {self.instead}" if self.instead else ""
+            typer.echo(f"{question}: that is typed at a terminal only, and standard input is none{instead}")
             return False
         try:
             return str(typer.prompt(question)) == word
