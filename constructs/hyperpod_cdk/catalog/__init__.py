@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from hyperpod_cdk.catalog import (
         addons,
+        answers,
         aws_words,
         baselines,
         create_only,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "addons",
+    "answers",
     "aws_words",
     "baselines",
     "create_only",
