@@ -135,3 +135,35 @@ def test_a_node_is_replaced_and_rebooted(tmp_path: Path, monkeypatch: pytest.Mon
         (new,) = until(lambda found: old not in found and set(found.values()) == {"Running"})
         assert new != old
         assert look(life).differences == ()
+
+
+@pytest.mark.examples
+@pytest.mark.timeout(900)
+def test_lifecycle_scripts_that_somebody_changed_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changed with the same length, changed in length, deleted, added; the next deployment leaves them as said."""
+    with living(tmp_path, monkeypatch) as life:
+        assert look(life).compared["Custom::CDKBucketDeployment"] == 1
+        s3 = life.there.client("s3")
+        found = life.there.client("sagemaker").describe_cluster(ClusterName="small")["InstanceGroups"][0]
+        bucket, _, folder = found["LifeCycleConfig"]["SourceS3Uri"].removeprefix("s3://").partition("/")
+        first, second, third = (row["Key"] for row in s3.list_objects_v2(Bucket=bucket, Prefix=folder)["Contents"][:3])
+        body = s3.get_object(Bucket=bucket, Key=first)["Body"].read()
+        s3.put_object(Bucket=bucket, Key=first, Body=body[:-1] + b"!")
+        s3.put_object(Bucket=bucket, Key=second, Body=b"#!/bin/bash\n")
+        s3.delete_object(Bucket=bucket, Key=third)
+        s3.put_object(Bucket=bucket, Key=f"{folder}/extra.sh", Body=b"#!/bin/bash\n")
+
+        def planted() -> dict[str, tuple[str | None, str]]:
+            differences = look(life).differences
+            return {each.path: (each.actual, each.next.effect) for each in differences}
+
+        names = [each.removeprefix(f"{folder}/") for each in (first, second, third)]
+        expected = {
+            f"Objects[{names[0]}]": ("another content than was uploaded", "nothing"),
+            f"Objects[{names[1]}]": ("another content than was uploaded", "nothing"),
+            f"Objects[{names[2]}]": ("gone", "nothing"),
+            "Objects[extra.sh]": ("put there by hand", "nothing"),
+        }
+        assert planted() == expected
+        life.change(lambda data: data["hyperpod"].update(node_recovery="none"))
+        assert planted() == expected

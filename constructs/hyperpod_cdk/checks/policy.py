@@ -104,6 +104,8 @@ _DRIFT = (
     "s3:GetBucketTagging",
     "s3:GetBucketVersioning",
     "s3:GetEncryptionConfiguration",
+    "s3:GetObject",
+    "s3:ListBucket",
     "sagemaker:DescribeCluster",
     "sagemaker:DescribeClusterSchedulerConfig",
     "sagemaker:DescribeComputeQuota",

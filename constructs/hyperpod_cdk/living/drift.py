@@ -227,7 +227,7 @@ def _next(place: _Place) -> Next:
     if not place.where:
         return _next_of_gone(place)
     if place.is_left:
-        return Next(effect="nothing", sentence="Nothing: no template has it, and CloudFormation leaves it as it is.")
+        return Next(effect="nothing", sentence=place.kind.left)
     if place.is_sent:
         return _sent(place, place.file)
     if place.change is not None:

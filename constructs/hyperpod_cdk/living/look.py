@@ -77,6 +77,7 @@ class Kind:
     ``properties`` are those of the template that count, ``state`` brings them into the form of ``read``.
     ``made_by_hand`` matches places that count where only AWS has them; everywhere else what the template does not state
     is AWS's default. ``is_sent_whole``: its handler is taken to send all of it with any change of its template.
+    ``left`` says what becomes of what no template has.
     """
 
     properties: tuple[str, ...]
@@ -84,6 +85,7 @@ class Kind:
     state: State = as_stated
     made_by_hand: re.Pattern[str] = field(default=re.compile(TAGS))
     is_sent_whole: bool = False
+    left: str = "Nothing: no template has it, and CloudFormation leaves it as it is."
 
 
 @contextmanager
