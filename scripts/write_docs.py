@@ -34,7 +34,7 @@ from hyperpod_cdk.living.pages import (
     nodes_schema_text,
     status_schema_text,
 )
-from hyperpod_cdk.review.changes.causes import property_paths
+from hyperpod_cdk.review.changes.causes import other_paths, property_paths
 from hyperpod_cdk.review.pages.schema import report_schema_text
 from hyperpod_cdk.review.review_file import rules_schema_text
 from hyperpod_cdk.templates.rules import DATED, LEFT_OUT, TABLE, WITHOUT_REASON, Rule
@@ -90,9 +90,7 @@ def main() -> int:
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
         "docs/updates.md": updates_page(UPDATED_SERVICES),
-        "docs/properties.md": properties_page(
-            property_paths(), yaml.safe_load(OTHER_TYPES.read_text(encoding="utf-8"))
-        ),
+        "docs/properties.md": properties_page(property_paths(), _other_types()),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
@@ -183,6 +181,15 @@ def properties_page(
 
 
 @cache
+def _other_types() -> dict[str, Any]:
+    """Read what decides the other types; what reviews need of it stands beside them."""
+    others = yaml.safe_load(OTHER_TYPES.read_text(encoding="utf-8"))
+    return {
+        kind: {**({"from": other_paths()[kind]} if kind in other_paths() else {}), **row}
+        for kind, row in others.items()
+    }
+
+
 def _registry() -> dict[str, str]:
     """Give the digest of each type's schema, as cfn-lint ships them for us-east-1."""
     names: dict[str, str] = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel
 
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk.review.changes.causes import property_paths
+from hyperpod_cdk.review.changes.causes import other_paths, property_paths
 from tests.support.assembly import ENVIRONMENTS, Synthesized, shipped, synthesized_once
 
 HERE = Path(__file__).parent
@@ -24,6 +24,9 @@ FIXTURES = ("every_property.yaml",)
 """Environments that nobody would run: they state what no example has a use for."""
 
 OTHERS: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load((HERE / "other_types.yaml").read_text(encoding="utf-8"))
+for _type, _paths in other_paths().items():
+    assert "from" not in OTHERS[_type], f"{_type}: what the file decides stands in property_paths.json"
+    OTHERS[_type] = {"from": _paths, **OTHERS[_type]}
 """The types of which the file decides a few properties, and the library the others."""
 
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"

@@ -47,18 +47,8 @@ _GROUPS: Final = ("hyperpod.instance_groups", "hyperpod.restricted_instance_grou
 _IDENTITY: Final = ("name", "account", "region")
 """Fields of which each makes all stacks other ones."""
 
-_DECIDED: Final = (
-    ("AWS::EKS::Cluster", "Version", "eks.kubernetes_version"),
-    ("AWS::EKS::Cluster", "ResourcesVpcConfig.PublicAccessCidrs", "eks.public_access_cidrs"),
-    ("AWS::EKS::Cluster", "ResourcesVpcConfig.Endpoint", "eks.endpoint_access"),
-    ("AWS::EKS::Cluster", "KubernetesNetworkConfig.ServiceIpv4Cidr", "eks.service_ipv4_cidr"),
-    ("AWS::EKS::Cluster", "UpgradePolicy", "eks.support_type"),
-    ("AWS::EKS::Cluster", "ControlPlaneScalingConfig", "eks.scaling_tier"),
-    ("AWS::EKS::Cluster", "ZonalShiftConfig", "eks.zonal_shift"),
-    ("AWS::EKS::Cluster", "DeletionProtection", "deletion_protection"),
-    ("Custom::HyperPodDeletionProtection", "", "deletion_protection"),
-)
-"""Properties by type and beginning, with the one place of the environment file that decides them."""
+_OWN: Final = {"Custom::HyperPodDeletionProtection": "deletion_protection"}
+"""Custom resources of this library that one place of the environment file decides as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +63,21 @@ class LineChange:
 
 
 @cache
+def _tables() -> dict[str, Any]:
+    tables: dict[str, Any] = json.loads(_PATHS.read_text(encoding="utf-8"))
+    return tables
+
+
 def property_paths() -> dict[str, dict[str, dict[str, str]]]:
     """Give, by type, where the environment file decides each property (``from``), or why it never does."""
-    types: dict[str, dict[str, dict[str, str]]] = json.loads(_PATHS.read_text(encoding="utf-8"))["types"]
+    types: dict[str, dict[str, dict[str, str]]] = _tables()["types"]
     return types
+
+
+def other_paths() -> dict[str, dict[str, str]]:
+    """Give, of types that the library decides mostly, the place of the environment file by property."""
+    others: dict[str, dict[str, str]] = _tables()["others"]
+    return others
 
 
 def line_changes(base: LoadedEnvironment | None, head: LoadedEnvironment | None) -> list[LineChange]:
@@ -266,9 +267,22 @@ def _candidates(
 
 
 def _decided(resource_type: str, path: str) -> str:
-    """Give the place that alone decides a property of a type that ``property_paths.json`` does not have."""
-    places = (place for kind, start, place in _DECIDED if kind == resource_type and path.startswith(start))
-    return next(places, "tags" if path == "Tags" or path.startswith("Tags.") else "")
+    """Give the place that alone decides a property of a type that ``property_paths()`` does not have.
+
+    A property that holds several has one where the same place decides all of them.
+    """
+    places = {
+        place
+        for name, place in other_paths().get(resource_type, {}).items()
+        if path and (_is_below(path, name) or _is_below(name, path))
+    }
+    if len(places) == 1:
+        return places.pop()
+    return _OWN.get(resource_type) or ("tags" if _is_below(path, "Tags") else "")
+
+
+def _is_below(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}.")
 
 
 def _construct_places(name: str) -> tuple[tuple[str, ...], str]:
