@@ -25,7 +25,8 @@ from hyperpod_cdk.quotas.needs import (
     per_node,
     required_quotas,
 )
-from hyperpod_cdk_stacks.app import build, new_app
+from hyperpod_cdk_stacks.app import build
+from tests.support.assembly import light_app
 
 CaseOf = Callable[..., Case]
 FILES = (
@@ -80,7 +81,7 @@ def test_prod(case_of: CaseOf) -> None:
 @pytest.fixture(scope="module")
 def templates(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Mapping[str, Any]]]:
     """The resources of every stack of each real environment, by the environment's name."""
-    app = new_app(outdir=tmp_path_factory.mktemp("assembly"))
+    app = light_app(tmp_path_factory.mktemp("assembly"))
     build(app, [load_environment(project / file) for file in FILES], root=tmp_path_factory.mktemp("root"))
     assembly = app.synth()
     return {
@@ -136,7 +137,7 @@ def test_counts_are_those_of_the_templates(
 
 
 def test_own_stacks_are_those_of_the_stage(project: Path, tmp_path: Path) -> None:
-    app = new_app(outdir=tmp_path)
+    app = light_app(tmp_path)
     build(app, [load_environment(project / FILES[0])], root=tmp_path)
     (stage,) = (_stage(each) for each in app.synth().nested_assemblies)
     mine = own(load_environment(project / FILES[0]).environment)

@@ -30,6 +30,8 @@ from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 from tests.review.judged import changed, judged, resource
 
+pytestmark = pytest.mark.usefixtures("nag_here")
+
 ROWS: list[dict[str, Any]] = yaml.load(
     (Path(__file__).parent / "approvals.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader
 )

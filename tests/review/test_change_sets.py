@@ -22,6 +22,8 @@ from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Stack
 from tests.support.scripted_aws import holds_to_shape
 
+pytestmark = pytest.mark.usefixtures("nag_here")
+
 LOGS = "AWS::Logs::LogGroup"
 
 

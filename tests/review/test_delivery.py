@@ -22,6 +22,8 @@ from hyperpod_cdk.review.standing import fingerprints
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, read_assembly
 from hyperpod_cdk.templates.deployment import is_usual
 
+pytestmark = pytest.mark.usefixtures("nag_here")
+
 ACCOUNT, REGION = "111122223333", "us-west-2"
 BUCKET = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 TEMPLATE = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "Topic"}}}}

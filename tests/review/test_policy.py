@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -356,3 +356,13 @@ def test_what_cdk_does_not_read_brings_nothing_down() -> None:
         nag_violations(
             {"Resources": {"A": {"Type": "AWS::S3::Bucket", "Properties": {"Tags": {"Ref": "NoSuchThing"}}}}}
         )
+
+
+@pytest.mark.examples
+def test_within_a_process_that_runs_cdk_nag_says_the_same(
+    looks_here: Callable[[str], tuple[NagViolation, ...]],
+) -> None:
+    text = json.dumps({"Resources": {"Bucket": {"Type": "AWS::S3::Bucket"}, "Topic": {"Type": "AWS::SNS::Topic"}}})
+    apart = nag_violations(json.loads(text))
+    assert len({each.logical_id for each in apart}) == 2
+    assert list(looks_here(text)) == apart

@@ -16,6 +16,8 @@ from hyperpod_cdk.review.model import ReasonKind, Report, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, Stack
 
+pytestmark = pytest.mark.usefixtures("nag_here")
+
 Body = dict[str, Any]
 
 

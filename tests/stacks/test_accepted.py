@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
-from hyperpod_cdk_stacks.app import build, new_app
+from hyperpod_cdk_stacks.app import build
 from tests.support import legal
-from tests.support.assembly import PROJECT, read_assembly
+from tests.support.assembly import PROJECT, light_app, read_assembly
 from tests.support.embedded import embedded
 from tests.support.in_process_cdk import Aws, InProcessCdk
 
@@ -137,7 +137,7 @@ def synthesizes(loaded: LoadedEnvironment) -> None:
 
 def synthesized(loaded: LoadedEnvironment, folder: Path) -> None:
     """Write the cloud assembly into a folder, with cdk-nag and the checks of templates."""
-    app = new_app(outdir=folder)
+    app = light_app(folder)
     build(app, [loaded], root=PROJECT)
     try:
         app.synth()

@@ -18,9 +18,9 @@ from hyperpod_cdk.config.draft import Faults, draft
 from hyperpod_cdk.config.rules import RULES
 from hyperpod_cdk.config.source import DataPath, read_source
 from hyperpod_cdk.findings import Severity
-from hyperpod_cdk_stacks.app import new_app
 from hyperpod_cdk_stacks.environment import HyperPodEnvironment
 from tests.config.conftest import FILE, HERE, TODAY, rows_of
+from tests.support.assembly import light_app
 
 _SYNTAX = "about the text of the file"
 _KEYS = "about the keys of the file; a misspelt argument is Python's TypeError"
@@ -165,7 +165,7 @@ def _rules_of(text: str) -> set[str]:
 
 def _is_refused(text: str, outdir: Path) -> bool:
     """Say whether a construct refuses; what breaks ahead of any construct, in the file's own models, is no refusal."""
-    app = new_app(outdir=outdir)
+    app = light_app(outdir)
     try:
         environment = draft(Environment, read_source(text, "x").data, _Everything())
         HyperPodEnvironment(

@@ -11,9 +11,8 @@ import yaml
 
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk_stacks.app import new_app
 from hyperpod_cdk_stacks.environment import HyperPodEnvironment
-from tests.support.assembly import ENVIRONMENTS, FEW, Synthesized, few_and_others, read_assembly
+from tests.support.assembly import ENVIRONMENTS, FEW, Synthesized, few_and_others, light_app, read_assembly
 
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
@@ -31,7 +30,7 @@ def encrypted(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Encryp
     def of(name: str) -> Synthesized:
         if name not in made:
             together = [each for each in ENVIRONMENTS if (each in FEW) == (name in FEW)]
-            app = new_app(outdir=tmp_path_factory.mktemp("encrypted"))
+            app = light_app(tmp_path_factory.mktemp("encrypted"))
             environments = [changed(project / ENVIRONMENTS[each], with_everything) for each in together]
             for environment in environments:
                 add(app, environment, project)
@@ -51,7 +50,7 @@ def synthesized(request: pytest.FixtureRequest, encrypted: Encrypted) -> Synthes
 @pytest.fixture(scope="module")
 def named(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The environment that ships, with one key that stands and a bucket of somebody else's."""
-    app = new_app(outdir=tmp_path_factory.mktemp("named"))
+    app = light_app(tmp_path_factory.mktemp("named"))
     environment = changed(project / ENVIRONMENTS["prod"], with_named)
     add(app, environment, project)
     app.synth()

@@ -14,8 +14,8 @@ import yaml
 
 from hyperpod_cdk.catalog import kubernetes
 from hyperpod_cdk.config import Environment, load_environment
-from hyperpod_cdk_stacks.app import build, new_app
-from tests.support.assembly import Synthesized, read_assembly, synthesize_unchecked
+from hyperpod_cdk_stacks.app import build
+from tests.support.assembly import Synthesized, light_app, read_assembly, synthesize_unchecked
 
 FILE = "examples/existing-vpc-and-eks.yaml"
 NETWORK_KINDS = (
@@ -46,7 +46,7 @@ def shared(project: Path, no_chart: Path, tmp_path_factory: pytest.TempPathFacto
 def checked(text: str, root: Path, outdir: Path) -> Synthesized:
     loaded = load_environment(Path(FILE), text=text, today=kubernetes.AS_OF)
     assert loaded.warnings == ()
-    app = new_app(outdir=outdir)
+    app = light_app(outdir)
     build(app, [loaded], root=root)
     app.synth()
     return read_assembly(outdir, loaded.environment)

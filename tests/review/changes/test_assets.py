@@ -17,6 +17,8 @@ from hyperpod_cdk.review.pages.markdown import markdown
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, read_assembly
 
+pytestmark = pytest.mark.usefixtures("nag_here")
+
 ACCOUNT, REGION = "111122223333", "us-west-2"
 PLACE = {"bucketName": f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}", "region": REGION}
 REPOSITORY = f"cdk-hnb659fds-container-assets-{ACCOUNT}-{REGION}"
