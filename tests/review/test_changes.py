@@ -15,8 +15,8 @@ from hyperpod_cdk.review.changes import causes
 from hyperpod_cdk.review.model import Cause, Effect, Level, Report, Side
 from hyperpod_cdk.review.run import review
 from hyperpod_cdk.templates.assembly import Assembly, read_assembly
-from hyperpod_cdk_stacks.app import add_environment
-from tests.support.assembly import ENVIRONMENTS, PROJECT, light_app, shipped
+from hyperpod_cdk_stacks.app import add_environment, new_app
+from tests.support.assembly import ENVIRONMENTS, PROJECT, shipped
 
 pytestmark = pytest.mark.usefixtures("nag_here")
 
@@ -53,7 +53,7 @@ def edited(text: str, replacements: dict[str, str]) -> str:
 
 
 def synthesized(loaded: LoadedEnvironment, outdir: Path, scripts: Path | None) -> Assembly:
-    app = light_app(outdir)
+    app = new_app(outdir=outdir)
     add_environment(app, loaded, chart=HyperPodChart.placeholder(), lifecycle_scripts=scripts)
     app.synth()
     return read_assembly(outdir, loaded.environment.name)

@@ -127,7 +127,7 @@ def synthesized_once(folder: Path, key: str, loaded: LoadedEnvironment) -> Synth
             if not done.exists():
                 root = folder / "root"
                 root.mkdir(exist_ok=True)
-                app = light_app(target)
+                app = new_app(outdir=target)
                 build(app, [loaded], root=root)
                 app.synth()
                 done.touch()
@@ -141,7 +141,10 @@ def shipped(folder: Path, name: str) -> Synthesized:
 
 
 def light_app(outdir: Path | None) -> cdk.App:
-    """Give an app as ``new_app`` does that copies no assets, 57 MB for each environment: their hashes are the same."""
+    """Give an app as ``new_app`` does that copies no assets, 57 MB for each environment: their hashes are the same.
+
+    Not for assemblies that are reviewed or deployed: both read assets, and only those that lie in the assembly.
+    """
     app = new_app(outdir=outdir)
     app.node.set_context("aws:cdk:disable-asset-staging", value=True)
     return app

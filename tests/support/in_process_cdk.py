@@ -17,8 +17,7 @@ from botocore.exceptions import ClientError
 from hyperpod_cdk import HyperPodChart
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.cdk_cli import CdkFailedError
-from hyperpod_cdk_stacks.app import add_environment
-from tests.support.assembly import light_app
+from hyperpod_cdk_stacks.app import add_environment, new_app
 from tests.support.embedded import Embedded
 from tests.support.picomatch import matches
 
@@ -87,7 +86,7 @@ class InProcessCdk:
     @staticmethod
     def synth(environment_file: Path, assembly: Path) -> str:
         """Write the cloud assembly of one environment file, without the checks of templates."""
-        app = light_app(assembly)
+        app = new_app(outdir=assembly)
         loaded = load_environment(environment_file)
         add_environment(app, loaded, chart=HyperPodChart.placeholder(), lifecycle_scripts=None)
         app.synth()
