@@ -778,7 +778,7 @@ UPDATES = [
         "a quota that borrows too much",
         "platform",
         (put(501, QUOTA, "ComputeQuotaConfig", "ResourceSharingConfig", "BorrowLimit"),),
-        said("SageMaker", "BorrowLimit must be at most 500, got 501; set BorrowLimit: 500 or less"),
+        said("SageMaker", "BorrowLimit must be 1 to 500, got 501."),
         "TaskGovernanceQuotaresearchDFFF7E00",
     ),
 ]

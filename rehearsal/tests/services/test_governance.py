@@ -225,10 +225,7 @@ class TestComputeQuota:
         [
             (
                 {"InstanceType": "ml.p5.48xlarge", "Count": 1, "Accelerators": 2},
-                (
-                    "ml.p5.48xlarge: must state count without other amounts, got count beside accelerators; remove"
-                    " count, or remove accelerators"
-                ),
+                "ml.p5.48xlarge: Count cannot be stated together with Accelerators.",
             ),
             (
                 {"InstanceType": "ml.m5.2xlarge", "Accelerators": 1},

@@ -374,8 +374,8 @@ class TestOrchestrator:
         assert create_refused(world, refusal, eks=False) == (
             "ValidationException",
             (
-                f"The Amazon VPC CNI add-on of the EKS cluster {EKS_ARN} must be 1.18.3 or newer for HyperPod, got "
-                "v1.18.2-eksbuild.1; set vpc-cni: v1.18.3-eksbuild.1 or newer, or leave it out for EKS's default."
+                f"The Amazon VPC CNI add-on of the EKS cluster {EKS_ARN} has the version v1.18.2-eksbuild.1, and "
+                "HyperPod needs 1.18.3 or later."
             ),
         )
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from hyperpod_cdk.catalog import addons, governance
+from hyperpod_cdk.catalog import addons
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import task_governance
 from hyperpod_cdk_rehearsal.embedded.services import webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.eks import (
@@ -239,7 +240,7 @@ def _check_configuration(text: str) -> None:
 
 
 def _check_step(addon: Addon, version: str) -> None:
-    if addon.name == addons.TASK_GOVERNANCE and governance.update_problem(addon.version, version):
+    if addon.name == addons.TASK_GOVERNANCE and task_governance.skips_a_release(addon.version, version):
         raise ServiceError(
             "InvalidParameterException",
             f"Addon {addon.name} cannot be updated from {addon.version} to {version} directly",

@@ -12,6 +12,7 @@ from hyperpod_cdk.catalog import addons, governance, instance_types
 from hyperpod_cdk.catalog.instance_types import InstanceType
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError, operation
+from hyperpod_cdk_rehearsal.embedded.published import task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store, rules, webhooks
 from hyperpod_cdk_rehearsal.embedded.services.addon_health import addon_status
 from hyperpod_cdk_rehearsal.embedded.services.sagemaker import find_cluster, record_event, tag_map, unique_id
@@ -25,14 +26,6 @@ from hyperpod_cdk_rehearsal.embedded.services.stores import (
     scheduler_configs,
 )
 from hyperpod_cdk_rehearsal.embedded.services.timeline import GONE, Timeline, page
-
-AMOUNTS = {
-    "Count": "count",
-    "Accelerators": "accelerators",
-    "VCpu": "vcpu",
-    "MemoryInGiB": "memory_gib",
-    "AcceleratorPartition": "accelerator_partition",
-}
 
 SECONDS = 0.3
 DELETE_SECONDS = 0.2
@@ -321,9 +314,9 @@ def _check_quota(request: Mapping[str, Any]) -> None:
     config = request.get("ComputeQuotaConfig") or {}
     sharing = config.get("ResourceSharingConfig") or {}
     limit = sharing.get("BorrowLimit")
-    problem = None if limit is None else governance.BORROW_LIMIT_PERCENT.problem(limit, key="BorrowLimit")
-    if problem:
-        raise ServiceError("ValidationException", f"BorrowLimit {problem}")
+    percent = task_governance.BORROW_LIMIT_PERCENT
+    if limit is not None and limit not in percent:
+        raise ServiceError("ValidationException", f"BorrowLimit must be {percent.start} to {percent[-1]}, got {limit}.")
     for resource in (*config.get("ComputeQuotaResources", []), *sharing.get("AbsoluteBorrowLimits", [])):
         problem = _resource_problem(resource)
         if problem:
@@ -332,7 +325,7 @@ def _check_quota(request: Mapping[str, Any]) -> None:
 
 def _resource_problem(resource: Mapping[str, Any]) -> str | None:
     # that whole instances and parts of them exclude each other is the console's word; the API's is not known
-    problem = governance.amounts_problem([AMOUNTS[member] for member in resource if member in AMOUNTS])
+    problem = task_governance.amounts(resource)
     row = instance_types.get(resource["InstanceType"])
     if problem or row is None:
         return problem

@@ -18,7 +18,7 @@ from hyperpod_cdk.catalog import addons, hyperpod, instance_types, kubernetes, q
 from hyperpod_cdk_rehearsal.embedded.account import account_of
 from hyperpod_cdk_rehearsal.embedded.context import Context
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
-from hyperpod_cdk_rehearsal.embedded.published import lustre, node_images
+from hyperpod_cdk_rehearsal.embedded.published import lustre, node_images, task_governance
 from hyperpod_cdk_rehearsal.embedded.services import kubernetes_store
 from hyperpod_cdk_rehearsal.embedded.services.keys import find_key, key_problem
 from hyperpod_cdk_rehearsal.embedded.services.network import Network
@@ -393,7 +393,7 @@ def _check_dependencies(context: Context, eks: EksCluster) -> None:
             "before you create the cluster."
         )
     cni = eks.addons.get(addons.VPC_CNI)
-    problem = addons.version_problem(addons.VPC_CNI, cni.version) if cni else None
+    problem = task_governance.vpc_cni(cni.version) if cni else None
     if problem:
         raise _validation(f"The Amazon VPC CNI add-on of the EKS cluster {eks.arn} {problem}.")
 
