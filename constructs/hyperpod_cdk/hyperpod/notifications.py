@@ -20,7 +20,7 @@ from constructs import Construct
 from hyperpod_cdk.catalog import notifications as facts
 from hyperpod_cdk.catalog import regions
 from hyperpod_cdk.catalog.rules import repeated_problem
-from hyperpod_cdk.common.acknowledgments import RESOURCE, acknowledge, ignore_in_checkov
+from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
 from hyperpod_cdk.common.keys import TOPIC_ACTIONS, EncryptionKey
 from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
@@ -393,6 +393,9 @@ class Notifications(Construct):
             name = f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*"
             found = f"arn:<AWS::Partition>:logs:<AWS::Region>:<AWS::AccountId>:{name}"
             reasons[RESOURCE.format(found)] = "the cluster's own log group, which ends with its ID; it only reads"
+        if self._key is not None:
+            key = "SNS asks for both kinds of data keys of one key, the topic's, of whoever publishes"
+            reasons |= {ACTION.format(action): key for action in TOPIC_ACTIONS if action.endswith("*")}
         acknowledge(role, reasons)
 
     def _triggers(self, function: lambda_.CfnFunction) -> None:
