@@ -24,8 +24,8 @@ FAILED = "i-00000000000000003"
 RUNNING = "i-00000000000000005"
 DENIED: Any = Fails("AccessDeniedException", "no", 403)
 JOBS = (
-    "skipped jobs on the nodes: Kubernetes, which knows them, is not asked; 'kubectl get pods -A -o wide' shows the"
-    " pods of each node\n"
+    "skipped jobs on the nodes: no permission for eks:DescribeCluster; 'kubectl get pods -A -o wide' shows the pods of"
+    ' each node; AWS says: "no"\n'
 )
 LOST = (
     "Every volume of a replaced node is destroyed, root and secondary; file systems\n"
@@ -67,6 +67,7 @@ def script(*, continuous: bool = True, **more: Any) -> dict[str, Any]:
         del cluster["NodeProvisioningMode"]
     found["sagemaker:DescribeTrainingPlan"]["AvailableSpareInstanceCount"] = 1
     found["sagemaker:DescribeClusterNode"] = _described
+    found["eks:DescribeCluster"] = Fails("AccessDeniedException", "no", 403)
     found["sagemaker:BatchReplaceClusterNodes"] = lambda params: {"Successful": params["NodeIds"]}
     found["sagemaker:BatchRebootClusterNodes"] = lambda params: {"Successful": params["NodeIds"]}
     found["sagemaker:StartClusterHealthCheck"] = {"ClusterArn": ARN}

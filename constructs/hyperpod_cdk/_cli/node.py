@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.deployed import Api
 
 app = typer.Typer(
-    help="The nodes of a cluster: list, describe, logs, replace, reboot, check.",
+    help="The nodes of a cluster: list, describe, logs, replace, reboot, check, cordon, uncordon.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -224,6 +224,40 @@ def check(
     )
 
 
+@app.command()
+def cordon(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    nodes: NodesArgument,
+    *,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Let Kubernetes put no new pod on nodes; what runs there goes on, and HyperPod is told nothing.
+
+    Asks the API server of the EKS cluster with your AWS credentials, which its access entries have to admit; exit code
+    2 where it cannot be reached. Nobody is asked: nothing is interrupted, and 'node uncordon' takes it back.
+    """
+    _do(context, "cordon", environment, nodes, confirm=None, project=project, output=output)
+
+
+@app.command()
+def uncordon(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    nodes: NodesArgument,
+    *,
+    confirm: ConfirmOption = None,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Let Kubernetes put pods on nodes again, by the API server as 'node cordon' does.
+
+    Only where HyperPod cordoned a node itself, to patch it, what that delays is told first and the node typed.
+    """
+    _do(context, "uncordon", environment, nodes, confirm=confirm, project=project, output=output)
+
+
 def _do(
     context: typer.Context,
     action: Action,
@@ -240,7 +274,7 @@ def _do(
 
     named = [*nodes, *(of_groups or [])]
     flags = " ".join(f"--confirm {name}" for name in named)
-    if confirm is None and output is Format.JSON:
+    if confirm is None and output is Format.JSON and action not in ("cordon", "uncordon"):
         usage(f"--format json asks nobody; add {flags}")
     if confirm is not None and set(confirm) != set(named):
         usage(f"--confirm: must name the same as the command, {', '.join(named)}, got {', '.join(confirm)}")
@@ -256,7 +290,9 @@ def _do(
         if output is Format.TEXT:
             typer.echo(pages.proposed_text(work), nl=False)
             print_skipped(work.skipped)
-        if confirm is None and not _agreed(work, flags):
+        if confirm is None and node_work.interrupts(work) and output is Format.JSON:
+            usage(f"--format json asks nobody; add {flags}")
+        if confirm is None and node_work.interrupts(work) and not _agreed(work, flags):
             typer.echo("Nothing was done.")
             finish(passed=False, strict=False)
         done = node_work.perform(aws, work, checks=checks or [])

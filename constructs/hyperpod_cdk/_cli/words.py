@@ -75,6 +75,11 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "deploy": ("deploy prod", "deploy prod --yes --head cdk.out"),
     "status": ("status prod --strict --format json", "status prod --watch --every 30"),
     "drift": ("drift prod --strict --format json", "drift prod --adopt"),
+    "node cordon": ("node cordon prod i-0a1b2c3d4e5f67890", "node cordon prod i-0a1b2c3d4e5f67890 --format json"),
+    "node uncordon": (
+        "node uncordon prod i-0a1b2c3d4e5f67890",
+        "node uncordon prod hyperpod-i-0a1b2c3d4e5f67890 --format json",
+    ),
     "fleet validate": ("fleet validate", "fleet validate staging prod --format json"),
     "fleet preflight": ("fleet preflight --offline", "fleet preflight staging prod --strict"),
     "fleet review": (

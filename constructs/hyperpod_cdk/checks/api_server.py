@@ -1,4 +1,4 @@
-"""Reads from a Kubernetes API server over HTTPS with a bearer token. Standard library only."""
+"""Reads and patches what a Kubernetes API server has, over HTTPS with a bearer token. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote
 
-from hyperpod_cdk.checks.answers import EksClusterAnswer, NotAnswered
+from hyperpod_cdk.checks.answers import EksClusterAnswer, NotAnswered, Refused
 
 TIMEOUT_S = 5.0
 """An API server that can be reached answers these two reads in well under a second."""
@@ -28,27 +28,42 @@ def daemon_sets_path(namespace: str) -> str:
     return f"/apis/apps/v1/namespaces/{quote(namespace, safe='')}/daemonsets"
 
 
-def read(cluster: EksClusterAnswer, path: str, token: str, *, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any]:
-    """GET a path of the cluster's API server and give the JSON object that it answers.
+def read(
+    cluster: EksClusterAnswer,
+    path: str,
+    token: str,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    patch: Mapping[str, Any] | None = None,
+) -> Mapping[str, Any]:
+    """GET a path of the cluster's API server, or PATCH it by a strategic merge, and give the JSON object it answers.
 
     Trusts only the cluster's own certificate authority and follows no redirect, since both would take the token
     elsewhere. Uses a proxy where ``HTTPS_PROXY`` names one, as kubectl does, and no setting of the operating system.
 
-    Raises NotAnswered where the server is not reachable, does not admit the caller, or answers something else.
+    Raises NotAnswered where the server is not reachable or answers something else, Refused, whose code is the HTTP
+    status, where it does not admit the caller or has nothing there.
     """
     where = f"the API server of EKS cluster {cluster.name}"
     if not cluster.endpoint.startswith("https://"):
         raise NotAnswered(f"{where} has no HTTPS endpoint yet; the cluster is {cluster.status}")
     request = urllib.request.Request(  # noqa: S310 - the scheme is https, as held above
         cluster.endpoint.rstrip("/") + path,
-        headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+        data=None if patch is None else json.dumps(patch).encode(),
+        method="GET" if patch is None else "PATCH",
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/json",
+            **({} if patch is None else {"Content-Type": "application/strategic-merge-patch+json"}),
+        },
     )
     try:
         with _opener(cluster).open(request, timeout=timeout_s) as response:
             body = response.read(MOST_BYTES + 1)
     except urllib.error.HTTPError as error:
         error.close()
-        raise NotAnswered(_refusal(error.code, where, path)) from None
+        told = _refusal(error.code, where, path, is_write=patch is not None)
+        raise Refused(told, code=str(error.code)) from None
     except (OSError, ValueError, HTTPException) as error:
         raise NotAnswered(f"{where} is not reachable from here: {_cause(error, cluster)}") from None
     return _parsed(body, where)
@@ -92,9 +107,14 @@ def _context(certificate_authority: str) -> ssl.SSLContext:
     return context
 
 
-def _refusal(status: int, where: str, path: str) -> str:
+def _refusal(status: int, where: str, path: str, *, is_write: bool) -> str:
     if status == 401:
         return f"{where} does not know the caller; it needs an access entry"
+    if status == 403 and is_write:
+        return (
+            f"{where} does not let the caller change {path}; its access entry needs a policy such as"
+            " AmazonEKSClusterAdminPolicy"
+        )
     if status == 403:
         return (
             f"{where} does not let the caller read {path}; its access entry needs a policy such as AmazonEKSViewPolicy"

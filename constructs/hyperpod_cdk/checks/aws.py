@@ -596,6 +596,18 @@ class LiveAws:
         with _read(f"GET {path} of {cluster}"):
             return api_server.images(answer)
 
+    def kubernetes_read(self, cluster: str, path: str) -> Mapping[str, Any]:
+        """GET a path of the API server of an EKS cluster. Raises NotAnswered, Refused with the HTTP status as code."""
+        return self._from_api_server(cluster, path)
+
+    def kubernetes_patch(self, cluster: str, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """PATCH what stands under a path, by a strategic merge; once, since nobody knows what a lost answer did."""
+        found = self.eks_cluster(cluster)
+        if found is None:
+            raise NotAnswered(f"there is no EKS cluster {cluster}")
+        with self._recorded(f"kubernetes:PATCH {path}"):
+            return api_server.read(found, path, self._token(cluster), patch=body)
+
     def role(self, name: str) -> RoleAnswer | None:
         answer = self._found("iam", "get_role", {"RoleName": name}, _is_missing_from_iam)
         with _read("iam:GetRole"):

@@ -219,21 +219,28 @@ VERBS = (
     Verb(
         name="node replace",
         asks=(),
-        further=(*_NODE, "sagemaker:BatchReplaceClusterNodes", "sagemaker:DescribeTrainingPlan"),
+        further=(
+            *_NODE,
+            "eks:DescribeCluster",
+            "sagemaker:BatchReplaceClusterNodes",
+            "sagemaker:DescribeTrainingPlan",
+        ),
         when_unseen=_WORK,
     ),
     Verb(
         name="node reboot",
         asks=(),
-        further=(*_NODE, "sagemaker:BatchRebootClusterNodes"),
+        further=(*_NODE, "eks:DescribeCluster", "sagemaker:BatchRebootClusterNodes"),
         when_unseen=_WORK,
     ),
     Verb(
         name="node check",
         asks=(),
-        further=(*_NODE, "sagemaker:ListClusterNodes", "sagemaker:StartClusterHealthCheck"),
+        further=(*_NODE, "eks:DescribeCluster", "sagemaker:ListClusterNodes", "sagemaker:StartClusterHealthCheck"),
         when_unseen=_WORK,
     ),
+    Verb(name="node cordon", asks=(), further=(*_NODE, "eks:DescribeCluster"), when_unseen=_WORK),
+    Verb(name="node uncordon", asks=(), further=(*_NODE, "eks:DescribeCluster"), when_unseen=_WORK),
     Verb(
         name="plan",
         asks=(),

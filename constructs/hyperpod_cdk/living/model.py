@@ -230,7 +230,7 @@ class NodesDescribed(Model):
     skipped: tuple[Unread, ...] = ()
 
 
-Action = Literal["replace", "reboot", "check"]
+Action = Literal["replace", "reboot", "check", "cordon", "uncordon"]
 """What is done to nodes by hand."""
 
 
@@ -239,8 +239,12 @@ class Handled(Node):
 
     place: str = ""
     """What is known of a place for its replacement; empty where nothing is replaced or nothing is known."""
+    cordoned: bool | None = None
+    """Whether Kubernetes puts nothing new on it; null where that was not asked."""
+    jobs: tuple[str, ...] | None = None
+    """What runs on it beside DaemonSets, by its owner; null where Kubernetes was not asked, or did not answer."""
     accepted: bool | None = None
-    """Whether HyperPod has begun; null where it was not asked, or did not answer."""
+    """Whether HyperPod has begun, or Kubernetes has done it; null where it was not asked, or did not answer."""
     error_code: str = ""
     error: str = ""
     """Why it has not."""
@@ -255,7 +259,7 @@ class NodeWork(Model):
     verdict: str
     """One sentence."""
     passed: bool | None
-    """True where HyperPod has begun with every node, false where it refused one, null where it was not asked."""
+    """True where it is begun, or done, with every node, false where one was refused, null where nobody was asked."""
     nodes: tuple[Handled, ...]
     warnings: tuple[str, ...]
     """What is lost or interrupted."""

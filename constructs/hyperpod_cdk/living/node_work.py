@@ -16,6 +16,7 @@ from hyperpod_cdk.catalog.hyperpod import NODES_AT_ONCE, NODES_CHECKED_AT_ONCE
 from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living import kubernetes
 from hyperpod_cdk.living.look import reading
 from hyperpod_cdk.living.model import Action, Handled, NodeWork, Unread
 from hyperpod_cdk.living.nodes import NodeError, by_name, described, groups_of, known_cluster, node_of, rows_of_nodes
@@ -27,7 +28,13 @@ _OPERATIONS: Final[Mapping[Action, str]] = {
     "replace": "batch_replace_cluster_nodes",
     "reboot": "batch_reboot_cluster_nodes",
 }
-_DONE: Final[Mapping[Action, str]] = {"replace": "replaced", "reboot": "rebooted", "check": "checked"}
+_DONE: Final[Mapping[Action, str]] = {
+    "replace": "replaced",
+    "reboot": "rebooted",
+    "check": "checked",
+    "cordon": "cordoned",
+    "uncordon": "uncordoned",
+}
 
 _TAKES: Final[Mapping[Action, str]] = {
     "replace": "Every volume of a replaced node is destroyed, root and secondary; file systems and buckets stay. The"
@@ -36,9 +43,17 @@ _TAKES: Final[Mapping[Action, str]] = {
     "check": "Kubernetes puts nothing new on a node while it is checked, which takes {low} to {high}; one that fails is"
     " rebooted or replaced by HyperPod, and a replacement destroys its volumes.",
 }
+_CORDONS: Final[Mapping[Action, str]] = {
+    "cordon": "Kubernetes puts no new pod on the node; what runs there goes on. HyperPod is told nothing: its health"
+    " labels and taints stay, it still reboots or replaces the node where it fails, and a replacement comes without"
+    " the cordon.",
+    "uncordon": "Kubernetes may put pods on the node again, unless a taint of HyperPod or of its group forbids it.",
+}
+_OF_HYPERPOD: Final = "HyperPod cordoned {node} itself ({label}: {by}), to patch it when it is idle; pods that come now"
+_DELAY: Final = "keep it from being patched, or make the patch of its group fail."
 _KARPENTER: Final = "Karpenter scales this cluster: a new node comes only while pods are pending."
 _WHOLE_GROUP: Final = "That is every node of group {group} at once."
-_JOBS: Final = "Kubernetes, which knows them, is not asked; 'kubectl get pods -A -o wide' shows the pods of each node"
+_JOBS: Final = "'kubectl get pods -A -o wide' shows the pods of each node"
 _NO_PLAN: Final = "AWS does not tell beforehand whether there are instances outside of training plans"
 
 
@@ -63,11 +78,18 @@ def prepare(
     if not nodes:
         raise NodeError(f"{' and '.join(groups) or 'the cluster'} has no node")
     _refuse(action, nodes, is_continuous=found.get("NodeProvisioningMode") == "Continuous")
-    skipped = [Unread(what="jobs on the nodes", reason=_JOBS)]
+    skipped: list[Unread] = []
+    eks = kubernetes.eks_cluster(found)
+    warned: list[str] = []
+    if action in _CORDONS:
+        nodes, warned = _standing(aws, action, eks, nodes)
+    else:
+        nodes = _with_jobs(aws, eks, nodes, skipped)
     if action == "replace":
         places = dict(_places(aws, {node.group for node in nodes}, of_cluster, skipped))
         nodes = [node.model_copy(update={"place": places.get(node.group, "")}) for node in nodes]
-    told = [_TAKES[action].format(low=minutes(DEEP_HEALTH_CHECKS.low), high=minutes(DEEP_HEALTH_CHECKS.high))]
+    takes = _CORDONS.get(action) or _TAKES[action]
+    told = [takes.format(low=minutes(DEEP_HEALTH_CHECKS.low), high=minutes(DEEP_HEALTH_CHECKS.high)), *warned]
     if action == "replace" and found.get("AutoScaling", {}).get("Mode") == "Enable":
         told.append(_KARPENTER)
     for group, number in Counter(node.group for node in nodes).items():
@@ -88,13 +110,47 @@ def prepare(
 def _refuse(action: Action, nodes: Sequence[Handled], *, is_continuous: bool) -> None:
     for node in nodes:
         row = instance_types.get(node.instance_type)
-        if not node.id and (action == "check" or not is_continuous):
+        if not node.id and (action not in _OPERATIONS or not is_continuous):
             raise NodeError(f"node {node.name} has no instance yet (it is {node.status}); wait until it has one")
         if action == "check" and row is not None and not row.deep_health_check:
             raise NodeError(
                 f"node {node.name} cannot be checked: {node.instance_type} of group {node.group} has no accelerators;"
                 " leave it out"
             )
+
+
+def _with_jobs(aws: Api, eks: str, nodes: Sequence[Handled], skipped: list[Unread]) -> list[Handled]:
+    """Give the nodes with what runs on them; why Kubernetes does not tell is said once."""
+    found = []
+    missing: dict[str, list[tuple[str, NotAnswered]]] = {}
+    for node, jobs in zip(nodes, kubernetes.jobs_on(aws, eks, nodes), strict=True):
+        if isinstance(jobs, NotAnswered):
+            missing.setdefault(jobs.sentence, []).append((node.name, jobs))
+            found.append(node)
+        else:
+            found.append(node.model_copy(update={"jobs": jobs}))
+    for gaps in missing.values():
+        what = "jobs on the nodes" if len(gaps) == len(nodes) else f"jobs on {', '.join(name for name, _ in gaps)}"
+        _, why = gaps[0]
+        skipped.append(Unread(what=what, reason=f"{why.reason}; {_JOBS}", action=why.action, aws_said=why.said))
+    return found
+
+
+def _standing(aws: Api, action: Action, eks: str, nodes: Sequence[Handled]) -> tuple[list[Handled], list[str]]:
+    """Give the nodes with their cordons, and what HyperPod's own mean; raises NotAnswered, NodeError."""
+    found, warned = [], []
+    for node in nodes:
+        is_cordoned, by = kubernetes.standing(aws, eks, node)
+        found.append(node.model_copy(update={"cordoned": is_cordoned}))
+        if by and action == "uncordon":
+            label = kubernetes.CORDONED_BY
+            warned.append(f"{_OF_HYPERPOD.format(node=node.name, label=label, by=by)} {_DELAY}")
+    return found, warned
+
+
+def interrupts(work: NodeWork) -> bool:
+    """Whether somebody has to agree: a cordon takes nothing from anybody, unless it is one of HyperPod's own."""
+    return work.action not in _CORDONS or len(work.warnings) > 1
 
 
 def _places(
@@ -131,7 +187,9 @@ def perform(aws: Api, work: NodeWork, *, checks: Sequence[str] = ()) -> NodeWork
 
     ``checks`` are HyperPod's words for the deep health checks to run.
     """
-    if work.action == "check":
+    if work.action in _CORDONS:
+        nodes = _cordoned(aws, work)
+    elif work.action == "check":
         nodes = _checked(aws, work, checks)
     else:
         operation = _OPERATIONS[work.action]
@@ -151,7 +209,8 @@ def perform(aws: Api, work: NodeWork, *, checks: Sequence[str] = ()) -> NodeWork
         ]
     begun = sum(node.accepted is True for node in nodes)
     rest = len(nodes) - begun
-    verdict = f"{begun} of {count(len(nodes), 'node')} being {_DONE[work.action]}"
+    being = "" if work.action in _CORDONS else "being "
+    verdict = f"{begun} of {count(len(nodes), 'node')} {being}{_DONE[work.action]}"
     return work.model_copy(
         update={
             "nodes": tuple(nodes),
@@ -159,6 +218,24 @@ def perform(aws: Api, work: NodeWork, *, checks: Sequence[str] = ()) -> NodeWork
             "passed": not rest,
         }
     )
+
+
+def _cordoned(aws: Api, work: NodeWork) -> list[Handled]:
+    wanted = work.action == "cordon"
+    eks = kubernetes.eks_cluster(known_cluster(aws, work.cluster))
+    done = []
+    for node in work.nodes:
+        if node.cordoned is wanted:
+            done.append(node.model_copy(update={"accepted": True}))
+            continue
+        try:
+            kubernetes.cordon(aws, eks, node, is_cordoned=wanted)
+        except NotAnswered as missing:
+            accepted = False if isinstance(missing, Refused) else None
+            done.append(node.model_copy(update={"accepted": accepted, "error": missing.sentence}))
+        else:
+            done.append(node.model_copy(update={"accepted": True, "cordoned": wanted}))
+    return done
 
 
 _TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ThrottlingException")

@@ -30,7 +30,7 @@ RUNNING: Final = "Running"
 _INSTANCE_ID: Final = re.compile(r"i-[0-9a-f]{8}(?:[0-9a-f]{9})?")
 """botocore 1.44.5, ClusterNodeId."""
 
-_KUBERNETES: Final = "hyperpod-"
+KUBERNETES: Final = "hyperpod-"
 """What stands before the instance ID in the name of a node in Kubernetes."""
 
 
@@ -126,7 +126,7 @@ def known_cluster(aws: Api, name: str) -> Mapping[str, Any]:
 
 def by_name(names: Sequence[str]) -> tuple[str, ...]:
     """Give each name as HyperPod has it: what Kubernetes calls a node holds the instance ID. Raises NodeError."""
-    told = [name.removeprefix(_KUBERNETES) for name in names]
+    told = [name.removeprefix(KUBERNETES) for name in names]
     twice = next((name for name in told if told.count(name) > 1), None)
     if twice is not None:
         raise NodeError(f"node {twice} is named more than once; name it once")
@@ -218,7 +218,7 @@ def _details(row: Mapping[str, Any], cluster: str, arn: str) -> NodeDetails:
         **node,
         availability_zone_id=str(row.get("Placement", {}).get("AvailabilityZoneId", "")),
         address=str(row.get("PrivatePrimaryIp", "")),
-        kubernetes_name=f"{_KUBERNETES}{instance}" if instance else "",
+        kubernetes_name=f"{KUBERNETES}{instance}" if instance else "",
         capacity=str(row.get("CapacityType", "")),
         labels={str(key): str(value) for key, value in kubernetes.get("CurrentLabels", {}).items()},
         taints=tuple(taints),

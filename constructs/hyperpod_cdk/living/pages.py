@@ -203,22 +203,27 @@ def proposed_text(work: NodeWork) -> str:
     for node in work.nodes:
         lines += _wrapped(_named(node))
         lines += _wrapped(node.place, indent="  ", hanging="    ") if node.place else []
+        lines += ["  nothing runs on it but what comes back by itself"] if node.jobs == () else []
+        for job in node.jobs or ():
+            lines += _wrapped(f"runs {job}", indent="  ", hanging="    ")
     lines += [line for told in work.warnings for line in _wrapped(told)]
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
 def done_text(work: NodeWork) -> str:
     """Give what HyperPod answered for each node."""
-    lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node)}")]
+    done = {"cordon": "cordoned", "uncordon": "uncordoned"}.get(work.action, "begun")
+    lines = [line for node in work.nodes for line in _wrapped(f"{node.name}: {_answered(node, done)}")]
     lines += _wrapped(f"{work.environment}: {work.verdict}")
     return "\n".join(visible(line) for line in lines) + "\n"
 
 
-def _answered(node: Handled) -> str:
+def _answered(node: Handled, done: str) -> str:
     if node.accepted:
-        return "begun"
+        return done
     code = f"{node.error_code}: " if node.error_code else ""
-    return f"{'not begun' if node.accepted is False else 'not known whether it has begun'}, {code}{node.error}"
+    unknown = f"not known whether it {'has' if done == 'begun' else 'is'} {done}"
+    return f"{f'not {done}' if node.accepted is False else unknown}, {code}{node.error}"
 
 
 def logs_text(found: NodeLogs) -> str:
@@ -238,8 +243,8 @@ def nodes_described_schema_text() -> str:
 
 
 def node_work_schema_text() -> str:
-    """Give the JSON Schema (2020-12) of what ``node replace``, ``reboot`` and ``check`` write with --format json."""
-    return as_text(schema_of_report(NodeWork, title="hyperpod-cdk node replace, reboot, check"))
+    """Give the JSON Schema (2020-12) of what ``node replace``, ``reboot``, ``check`` and the cordons write as JSON."""
+    return as_text(schema_of_report(NodeWork, title="hyperpod-cdk node replace, reboot, check, cordon, uncordon"))
 
 
 def node_logs_schema_text() -> str:
