@@ -90,6 +90,7 @@ def script(**more: Any) -> dict[str, Any]:
         "sts:GetCallerIdentity": WHO,
         "sagemaker:DescribeTrainingPlan": plan,
         "sagemaker:SearchTrainingPlanOfferings": _offers,
+        "sagemaker:DescribeTrainingPlanExtensionHistory": {"TrainingPlanExtensions": []},
         "sagemaker:ExtendTrainingPlan": _extended,
     }
     return {**found, **{f"sagemaker:{name}": answer for name, answer in more.items()}}
@@ -103,6 +104,8 @@ class Runs:
     file: str = FILE
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     once: list[str] = field(default_factory=list)
+    then: dict[str, Any] | None = None
+    """What AWS answers when something is bought, where that is another answer by then."""
 
     def __call__(self, *words: str, aws: dict[str, Any] | None = None, typed: str = "") -> Result:
         (self.folder / "environments").mkdir(exist_ok=True)
@@ -111,7 +114,7 @@ class Runs:
 
         def once(region: str, _account: str) -> Any:
             self.once.append(region)
-            return opened(answers, self.asked)
+            return opened(self.then or answers, self.asked)
 
         way = Buying(open=lambda _region, _account: opened(answers, self.asked), once=once)
         line = ["plans", "extend", "dev", "--project", str(self.folder), *words]
@@ -231,7 +234,110 @@ def test_a_purchase_as_json(run: Runs) -> None:
     }
 
 
-@pytest.mark.parametrize("answer", [DENIED, Fails("InternalFailure", "oops", 500), Fails("ResourceNotFound", "gone")])
+BOUGHT = {
+    "TrainingPlanExtensionOfferingId": "tpeo-7",
+    "ExtendedAt": END - timedelta(days=3),
+    "DurationHours": 168,
+    "Status": "Scheduled",
+    "PaymentStatus": "Paid",
+}
+
+
+def _history(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {"TrainingPlanExtensions": list(rows)}
+
+
+def test_what_went_through_although_its_answer_was_lost_is_not_bought_again(run: Runs) -> None:
+    rows: list[dict[str, Any]] = []
+
+    def extend(_params: Any) -> Any:
+        rows.append(BOUGHT)
+        return Fails("InternalFailure", "no answer in time", 500)
+
+    aws = script(ExtendTrainingPlan=extend, DescribeTrainingPlanExtensionHistory=lambda _params: _history(*rows))
+    first = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
+    assert (first.exit_code, "is not known. Look before you try again" in first.stdout) == (1, True)
+    again = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
+    assert (again.exit_code, run.bought) == (0, ["tpeo-7"])
+    assert again.stdout.splitlines()[-1] == (
+        "dev: h100-april is extended by this offer already: Scheduled, payment Paid."
+    )
+    at = f"{END - timedelta(days=3):%Y-%m-%d %H:%M} UTC"
+    assert f"  was extended at {at} by 7 days (Scheduled, payment Paid)\n" in again.stdout
+
+
+def test_an_offer_that_is_gone_since_it_was_bought_is_told(run: Runs) -> None:
+    aws = script(SearchTrainingPlanOfferings=_gone, DescribeTrainingPlanExtensionHistory=_history(BOUGHT))
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
+    assert (done.exit_code, run.bought) == (0, [])
+    assert done.stdout.splitlines()[-1] == "dev: h100-april is extended by this offer already: Scheduled, payment Paid."
+
+
+def _dearer(params: Mapping[str, Any]) -> dict[str, Any]:
+    found = _offers(params)
+    for row in found["TrainingPlanExtensionOfferings"]:
+        row["UpfrontFee"] = "99999.00"
+    return found
+
+
+def _gone(_params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"TrainingPlanOfferings": [], "TrainingPlanExtensionOfferings": []}
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [
+        (
+            {"SearchTrainingPlanOfferings": _dearer},
+            "it costs 99999.00 USD now, and was shown for 24192.00 USD",
+        ),
+        ({"SearchTrainingPlanOfferings": _gone}, "it is not on offer any more"),
+        ({"SearchTrainingPlanOfferings": DENIED}, "what it was extended by and what it costs now is not known: "),
+        (
+            {"DescribeTrainingPlanExtensionHistory": DENIED},
+            "what it was extended by and what it costs now is not known: ",
+        ),
+        (
+            {
+                "DescribeTrainingPlanExtensionHistory": _history(
+                    {**BOUGHT, "TrainingPlanExtensionOfferingId": "tpeo-0", "PaymentStatus": "Pending"}
+                )
+            },
+            "an extension of it is not paid yet, and AWS sells no other before: tpeo-0 of ",
+        ),
+    ],
+)
+def test_what_changes_between_showing_and_buying_buys_nothing(run: Runs, then: dict[str, Any], said: str) -> None:
+    run.then = script(**then)
+    done = run("--buy", "tpeo-7", typed="h100-april\n")
+    assert (done.exit_code, run.bought) == (1, [])
+    *_, verdict, problem = done.stdout.splitlines()
+    assert verdict == "dev: h100-april is not extended: nothing was bought."
+    assert problem.startswith(said)
+
+
+def test_an_extension_that_failed_is_no_purchase(run: Runs) -> None:
+    aws = script(DescribeTrainingPlanExtensionHistory=_history({**BOUGHT, "Status": "Failed"}))
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=aws)
+    assert (done.exit_code, run.bought) == (0, ["tpeo-7"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        DENIED,
+        Fails("ResourceNotFound", "gone"),
+        Fails("ThrottlingException", "slow down"),
+        Fails("ValidationException", "the offering has expired"),
+    ],
+)
+def test_a_purchase_that_aws_turns_away_was_none(run: Runs, answer: Any) -> None:
+    done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=script(ExtendTrainingPlan=answer))
+    assert (done.exit_code, run.bought) == (1, ["tpeo-7"])
+    assert "dev: h100-april is not extended: nothing was bought.\n" in done.stdout
+
+
+@pytest.mark.parametrize("answer", [Fails("InternalFailure", "oops", 500), Fails("ServiceUnavailable", "later", 503)])
 def test_a_purchase_that_is_not_answered_is_not_made_again(run: Runs, answer: Any) -> None:
     done = run("--buy", "tpeo-7", "--confirm", "h100-april", aws=script(ExtendTrainingPlan=answer))
     assert (done.exit_code, run.bought) == (1, ["tpeo-7"])

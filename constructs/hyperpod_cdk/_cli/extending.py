@@ -25,7 +25,6 @@ from hyperpod_cdk._cli.review import Access, open_aws
 from hyperpod_cdk._cli.transitions import Terminal
 
 if TYPE_CHECKING:
-    from hyperpod_cdk.living.model import Extensions
     from hyperpod_cdk.review.deployed import Api
 
 
@@ -81,7 +80,10 @@ def extend(
         typer.echo(pages.extensions_text(found), nl=False)
         print_skipped(found.skipped)
     if buy:
-        name = _plan_of(found, buy)
+        try:
+            name = extending.plan_of(found, buy).name
+        except ValueError as error:
+            usage(f"--buy: {error}")
         if confirm and confirm != name:
             usage(f"--confirm: must name the plan that the extension is of, {name}, got {confirm}")
         question = f"The fee is charged at once and not refunded. Type {name} to buy it"
@@ -111,13 +113,6 @@ def _days(text: str) -> tuple[int, ...]:
             f" {unsold[0]}; take {near}"
         )
     return wanted
-
-
-def _plan_of(found: Extensions, offer: str) -> str:
-    name = next((plan.name for plan in found.plans for each in plan.extensions if each.id == offer), None)
-    if name is None:
-        usage(f"--buy: {offer} is none of the extensions that are on offer now; take one of the list")
-    return name
 
 
 def _open_once(region: str, account: str) -> Api:

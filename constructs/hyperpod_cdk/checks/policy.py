@@ -137,6 +137,7 @@ VERBS = (
         asks=(),
         further=(
             "sagemaker:DescribeTrainingPlan",
+            "sagemaker:DescribeTrainingPlanExtensionHistory",
             "sagemaker:ExtendTrainingPlan",
             "sagemaker:SearchTrainingPlanOfferings",
         ),

@@ -6,14 +6,14 @@ instances as their plan, and are found by the plan's ARN and a duration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 from hyperpod_cdk.catalog import instance_types
 from hyperpod_cdk.catalog.hyperpod import TRAINING_PLAN_DAYS
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.answers import NotAnswered, Refused
 from hyperpod_cdk.checks.plan_search import price_per_accelerator_hour
 from hyperpod_cdk.checks.side_by_side import together
 from hyperpod_cdk.config import Environment
@@ -21,7 +21,7 @@ from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
 from hyperpod_cdk.findings import passed
 from hyperpod_cdk.handlers.quota_gate.reading import NotFound
 from hyperpod_cdk.living.look import reading
-from hyperpod_cdk.living.model import Bought, Extension, Extensions, PlanToExtend, Unread
+from hyperpod_cdk.living.model import Bought, Extended, Extension, Extensions, PlanToExtend, Unread
 from hyperpod_cdk.living.nodes import moment
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.review.nouns import count
@@ -38,6 +38,9 @@ DAYS: Final = (*range(1, BY_DAY + 1), *range(BY_DAY + 7, TRAINING_PLAN_DAYS[-1] 
 USUAL_DAYS: Final = (1, 2, 3, 5, 7, 10, 14, 28, 56, 91, 182)
 """Those that are asked for unless somebody says others: each costs a call."""
 
+_MOST_PAGES: Final = 20
+"""Of a plan's history: it is extended for at most half a year, each time for a day at least."""
+
 _JOBS: Final = "Kubernetes, which knows them, is not asked"
 
 
@@ -52,29 +55,35 @@ def extensions(aws: Api, environment: Environment, *, days: Sequence[int], now: 
     if not arns:
         names = ", ".join(arn.rpartition("/")[2] for arn in stated)
         raise ValueError(f'the environment has no plan "{plan}"; it has {names}' if stated else "it names no plan")
-    asked = [(arn, number) for arn in arns for number in days]
+    asked = [(arn, number * 24) for arn in arns for number in days]
     described = together(lambda arn: _described(aws, arn), arns)
-    searched = together(lambda each: _offers(aws, *each), asked)
+    histories = together(lambda arn: _history(aws.call, arn), arns)
+    searched = together(lambda each: _offers(aws.call, *each), asked)
     skipped = [Unread(what="jobs on the nodes", reason=_JOBS)]
     unseen = 0
     plans: list[PlanToExtend] = []
-    for arn, found in zip(arns, described, strict=True):
+    for arn, found, history in zip(arns, described, histories, strict=True):
         name = arn.rpartition("/")[2]
         if isinstance(found, NotAnswered):
             unseen += 1
             skipped.append(_unread(f"plan {name}", found))
             continue
+        if isinstance(history, NotAnswered):
+            unseen += 1
+            skipped.append(_unread(f"what {name} was extended by", history))
         rows: dict[str, Mapping[str, Any]] = {}
         for (of, number), answer in zip(asked, searched, strict=True):
             if of != arn:
                 continue
             if isinstance(answer, NotAnswered):
                 unseen += 1
-                skipped.append(_unread(f"extensions of {name} by {count(number, 'day')}", answer))
+                skipped.append(_unread(f"extensions of {name} by {count(number // 24, 'day')}", answer))
             else:
                 rows |= {str(row["TrainingPlanExtensionOfferingId"]): row for row in answer}
         with reading("sagemaker:DescribeTrainingPlan"):
-            plans.append(_plan(environment, arn, found, list(rows.values()), now))
+            plan_found = _plan(environment, arn, found, list(rows.values()), now)
+        known = None if isinstance(history, NotAnswered) else history
+        plans.append(plan_found.model_copy(update={"history": known}))
     number = sum(len(each.extensions) for each in plans)
     return Extensions(
         environment=environment.name,
@@ -92,9 +101,40 @@ def _described(aws: Api, arn: str) -> Mapping[str, Any]:
         raise NotAnswered("AWS knows no such plan") from None
 
 
-def _offers(aws: Api, arn: str, days: int) -> list[Mapping[str, Any]]:
+Ask = Callable[..., Mapping[str, Any]]
+"""``Api.call``, which keeps answers, or ``Api.send``, which does not."""
+
+
+def _history(ask: Ask, arn: str) -> tuple[Extended, ...]:
+    rows: list[Mapping[str, Any]] = []
+    token: dict[str, str] = {}
+    for _ in range(_MOST_PAGES):
+        try:
+            answer = ask("sagemaker", "describe_training_plan_extension_history", TrainingPlanArn=arn, **token)
+        except NotFound:
+            raise NotAnswered("AWS knows no such plan") from None
+        with reading("sagemaker:DescribeTrainingPlanExtensionHistory"):
+            rows += answer["TrainingPlanExtensions"]
+            if not answer.get("NextToken"):
+                return tuple(_extended(row) for row in rows)
+            token = {"NextToken": answer["NextToken"]}
+    raise NotAnswered(f"it was extended on more than {_MOST_PAGES} pages")
+
+
+def _extended(row: Mapping[str, Any]) -> Extended:
+    hours, at = row.get("DurationHours"), row.get("ExtendedAt")
+    return Extended(
+        id=_id(row),
+        days=None if hours is None else round(hours / 24, 2),
+        at=moment(at) if isinstance(at, datetime) else "",
+        status=str(row.get("Status", "unknown")),
+        payment=str(row.get("PaymentStatus", "unknown")),
+    )
+
+
+def _offers(ask: Ask, arn: str, hours: int) -> list[Mapping[str, Any]]:
     try:
-        answer = aws.call("sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, DurationHours=days * 24)
+        answer = ask("sagemaker", "search_training_plan_offerings", TrainingPlanArn=arn, DurationHours=hours)
     except NotFound:
         raise NotAnswered("AWS knows no such plan") from None
     with reading("sagemaker:SearchTrainingPlanOfferings"):
@@ -156,16 +196,27 @@ def _extension(row: Mapping[str, Any], plan: Mapping[str, Any]) -> Extension:
 
 
 def buy(aws: Api, found: Extensions, offer: str) -> Extensions:
-    """Buy one of the extensions that were found, once; raises ValueError for another. What AWS answers is told."""
-    plan = next((each for each in found.plans if any(one.id == offer for one in each.extensions)), None)
-    if plan is None:
-        raise ValueError(f"{offer} is none of the extensions that are on offer now")
+    """Buy one of the extensions that were found, once; raises ValueError for another. What AWS answers is told.
+
+    Right before it, AWS is asked again what it costs and by what the plan was extended: what costs another amount by
+    now, is bought already, or cannot be told, is not bought. ``aws`` asks nothing twice by itself.
+    """
+    plan = plan_of(found, offer)
+    problem, before = _why_not(aws, plan, offer)
+    if before is not None:
+        bought = Bought(plan=plan.name, offer=offer, status=before.status, payment=before.payment)
+        verdict = f"{plan.name} is extended by this offer already: {before.status}, payment {before.payment}."
+        return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": before.status != _FAILED})
+    if problem:
+        return _not_bought(found, plan, offer, problem)
     try:
         answer = aws.send("sagemaker", "extend_training_plan", TrainingPlanExtensionOfferingId=offer)
         with reading("sagemaker:ExtendTrainingPlan"):
             row = next(each for each in answer["TrainingPlanExtensions"] if _id(each) == offer)
             status, payment = str(row.get("Status", "unknown")), str(row.get("PaymentStatus", "unknown"))
     except NotAnswered as missing:
+        if missing.action or (isinstance(missing, Refused) and missing.code in _TURNED_AWAY):
+            return _not_bought(found, plan, offer, missing.sentence)
         bought = Bought(plan=plan.name, offer=offer, problem=missing.sentence)
         verdict = (
             f"Whether {plan.name} is extended is not known. Look before you try again:"
@@ -176,7 +227,53 @@ def buy(aws: Api, found: Extensions, offer: str) -> Extensions:
         status = payment = "unknown"
     bought = Bought(plan=plan.name, offer=offer, status=status, payment=payment)
     verdict = f"{plan.name} is extended: {status}, payment {payment}."
-    return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": status != "Failed"})
+    return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": status != _FAILED})
+
+
+_FAILED: Final = "Failed"
+_PAID: Final = "paid"
+
+_TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ResourceLimitExceeded", "ThrottlingException")
+"""Errors of a purchase that was none."""
+
+
+def plan_of(found: Extensions, offer: str) -> PlanToExtend:
+    """Give the plan that an offer extends, or has extended already; raises ValueError for another offer."""
+    for plan in found.plans:
+        if offer in {each.id for each in (*plan.extensions, *(plan.history or ()))}:
+            return plan
+    raise ValueError(f"{offer} is none of the extensions that are on offer now; take one of the list")
+
+
+def _why_not(aws: Api, plan: PlanToExtend, offer: str) -> tuple[str, Extended | None]:
+    """Say what keeps an extension from being bought, empty where nothing does; or give the one that it made already."""
+    wanted = next((each for each in plan.extensions if each.id == offer), None)
+    try:
+        history = _history(aws.send, plan.arn)
+        offers = [] if wanted is None else _offers(aws.send, plan.arn, round((wanted.days or 0) * 24))
+    except NotAnswered as missing:
+        return f"what it was extended by and what it costs now is not known: {missing.sentence}", None
+    before = next((each for each in history if each.id == offer and each.status != _FAILED), None)
+    if before is not None:
+        return "", before
+    unpaid = [each for each in history if each.status != _FAILED and each.payment.lower() not in (_PAID, "unknown")]
+    if unpaid:
+        told = "; ".join(f"{each.id} of {each.at or 'an unknown time'} ({each.payment})" for each in unpaid)
+        return f"an extension of it is not paid yet, and AWS sells no other before: {told}", None
+    now = next((row for row in offers if _id(row) == offer), None)
+    if now is None or wanted is None:
+        return "it is not on offer any more", None
+    fee, currency = str(now.get("UpfrontFee", "")), str(now.get("CurrencyCode", ""))
+    if (fee, currency) != (wanted.fee, wanted.currency):
+        was = f"{wanted.fee or 'unknown'} {wanted.currency}".strip()
+        return f"it costs {fee or 'an unknown amount'} {currency} now, and was shown for {was}".replace("  ", " "), None
+    return "", None
+
+
+def _not_bought(found: Extensions, plan: PlanToExtend, offer: str, problem: str) -> Extensions:
+    bought = Bought(plan=plan.name, offer=offer, problem=problem)
+    verdict = f"{plan.name} is not extended: nothing was bought."
+    return found.model_copy(update={"bought": bought, "verdict": verdict, "passed": False})
 
 
 def _id(row: Mapping[str, Any]) -> str:

@@ -304,6 +304,18 @@ class Extension(Model):
     """The fee per accelerator and hour; null where it is not known."""
 
 
+class Extended(Model):
+    """An extension that a plan has already."""
+
+    id: str
+    """The offer that bought it."""
+    days: float | None
+    at: str
+    """When it was bought; empty where AWS does not tell."""
+    status: str
+    payment: str
+
+
 class PlanToExtend(Model):
     """A training plan of an environment, and what ends with it."""
 
@@ -320,6 +332,8 @@ class PlanToExtend(Model):
     """The groups that stand on it, with their nodes."""
     teams: tuple[str, ...]
     """The quotas of teams in its instance type: other groups may have such nodes, too."""
+    history: tuple[Extended, ...] | None = None
+    """By what it was extended, the first extension first; null where that could not be read."""
     extensions: tuple[Extension, ...] = ()
     """The cheapest per accelerator-hour first."""
 
@@ -332,7 +346,7 @@ class Bought(Model):
     status: str = ""
     payment: str = ""
     problem: str = ""
-    """Why it is not known whether it was bought."""
+    """Why it was not bought, or is not known to be."""
 
 
 class Extensions(Model):

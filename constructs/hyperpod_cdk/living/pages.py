@@ -260,6 +260,10 @@ def extensions_text(found: Extensions) -> str:
         lines += ["", *_wrapped(f"plan {plan.name} is {plan.status} and ends at {plan.ends or 'an unknown time'}")]
         lines += _wrapped(f"its nodes leave at {plan.nodes_leave}; {until}", indent="  ", hanging="  ")
         lines += _wrapped(f"with it end {'; '.join(plan.groups)}", indent="  ", hanging="  ")
+        for each in plan.history or ():
+            days = "an unknown time" if each.days is None else count_of_days(each.days)
+            said = f"was extended at {each.at or 'an unknown time'} by {days} ({each.status}, payment {each.payment})"
+            lines += _wrapped(said, indent="  ", hanging="  ")
         if plan.teams:
             lines += _wrapped(f"teams with quotas of its type: {'; '.join(plan.teams)}", indent="  ", hanging="  ")
         rows: list[tuple[str, ...]] = [("days", "per accelerator-hour", "fee", "then ends", "offer")]
@@ -277,6 +281,11 @@ def extensions_text(found: Extensions) -> str:
         told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         lines += told if plan.extensions else ["  no extension is on offer for these durations"]
     return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def count_of_days(days: float) -> str:
+    """Give ``1 day``, ``7 days``, ``1.5 days``."""
+    return f"{days:g} day{'' if days == 1 else 's'}"
 
 
 def extensions_schema_text() -> str:
