@@ -23,6 +23,7 @@ from hyperpod_cdk.config import environment_schema
 from hyperpod_cdk.config.fleet import fleet_schema_text
 from hyperpod_cdk.fleet.pages import report_schema_text as fleet_report_schema_text
 from hyperpod_cdk.fleet.pages import sums_schema_text as fleet_sums_schema_text
+from hyperpod_cdk.fleet.pages import teams_schema_text as teams_cost_schema_text
 from hyperpod_cdk.importing.model import schema_text as import_schema_text
 from hyperpod_cdk.living.observing.pages import schema_text as observation_schema_text
 from hyperpod_cdk.living.pages import (
@@ -99,6 +100,7 @@ def main() -> int:
         "schemas/drift.schema.json": drift_schema_text(),
         "schemas/fleet.schema.json": fleet_schema_text(),
         "schemas/fleet-report.schema.json": fleet_report_schema_text(),
+        "schemas/teams-cost.schema.json": teams_cost_schema_text(),
         "schemas/fleet-sums.schema.json": fleet_sums_schema_text(),
         "schemas/extensions.schema.json": extensions_schema_text(),
         "schemas/node-details.schema.json": nodes_described_schema_text(),

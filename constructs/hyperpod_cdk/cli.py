@@ -31,6 +31,7 @@ from hyperpod_cdk._cli import (
     quotas,
     recovery,
     review,
+    teams,
     templates,
     transitions,
     upgrade,
@@ -75,6 +76,7 @@ app.add_typer(plans.app, name="plans")
 plans.app.command()(extending.extend)
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
+app.add_typer(teams.app, name="teams")
 app.command()(templates.templates)
 app.command()(bootstrap_policy.bootstrap_policy)
 
@@ -212,6 +214,7 @@ class Page(StrEnum):
     REVIEW = "review"
     REVIEW_REPORT = "review-report"
     STATUS = "status"
+    TEAMS_COST = "teams-cost"
     UPGRADE = "upgrade"
 
 
@@ -255,6 +258,7 @@ _SCHEMAS = {
     Page.REVIEW: ("review.review_file", "rules_schema_text"),
     Page.REVIEW_REPORT: ("review.pages.schema", "report_schema_text"),
     Page.STATUS: ("living.pages", "status_schema_text"),
+    Page.TEAMS_COST: ("fleet.pages", "teams_schema_text"),
     Page.UPGRADE: ("transitions.pages", "upgrade_schema_text"),
 }
 """Module and function that give each schema: building the models takes most of the time."""

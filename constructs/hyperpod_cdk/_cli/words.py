@@ -26,6 +26,7 @@ ORDER: Final = (
         "observe",
         "node",
         "fleet",
+        "teams",
         "upgrade",
         "recover",
         "destroy",
@@ -80,6 +81,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
         "node uncordon prod i-0a1b2c3d4e5f67890",
         "node uncordon prod hyperpod-i-0a1b2c3d4e5f67890 --format json",
     ),
+    "teams cost": ("teams cost prod", "teams cost prod --usage usage-summary.csv --format json"),
     "fleet validate": ("fleet validate", "fleet validate staging prod --format json"),
     "fleet preflight": ("fleet preflight --offline", "fleet preflight staging prod --strict"),
     "fleet review": (

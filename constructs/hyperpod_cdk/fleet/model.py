@@ -148,3 +148,49 @@ class Sums(Model):
     findings: tuple[Told, ...] = ()
     """Of files that are refused: what they take is in no sum."""
     skipped: tuple[Unread, ...] = ()
+
+
+class TeamShare(Model):
+    """What one team carries of a pool of nodes."""
+
+    team: str
+    """Empty: nobody, that is nodes of which no team has a quota, and seats of a plan that no group takes."""
+    nodes: float | None
+    """Its quota in nodes; null where the quota cannot be counted in nodes, or the team has none in the file."""
+    by_quota: float | None
+    """US dollars; null where that is not known."""
+    used_hours: float | None = None
+    """Hours of accelerators, or of vCPU where there are none, that its tasks held; null where no report tells."""
+    by_use: float | None = None
+    """US dollars, in proportion to the hours of all; null where that is not known."""
+
+
+class Pool(Model):
+    """Nodes of one instance type that are paid in one way."""
+
+    instance_type: str
+    capacity: str
+    """``on demand``, ``spot``, ``training plan h100-april``."""
+    nodes: int
+    """Of the file's groups."""
+    cost: float | None
+    """US dollars: the plan's upfront fee, or nodes x 730 hours x the list price; null where that is not known."""
+    period: str
+    """What it pays for."""
+    why: str = ""
+    """Why the cost, or a share of it, is not known."""
+    shares: tuple[TeamShare, ...]
+    """They add up to the cost, to the cent."""
+
+
+class TeamsCost(Model):
+    """What nodes cost, and which team carries how much of it: by its quotas, and by its use where a report tells."""
+
+    environment: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """Null where something is not known."""
+    prices_as_of: str
+    pools: tuple[Pool, ...]
+    skipped: tuple[Unread, ...] = ()

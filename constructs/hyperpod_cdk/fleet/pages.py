@@ -6,8 +6,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, Told
+from hyperpod_cdk.fleet.model import FleetReport, Look, Share, Sums, TeamsCost, Told
+from hyperpod_cdk.fleet.teams import shares_of
 from hyperpod_cdk.json_schema import as_text, schema_of_report
+from hyperpod_cdk.review.nouns import count
 from hyperpod_cdk.review.pages.markdown import prose
 from hyperpod_cdk.review.pages.wording import visible
 
@@ -138,6 +140,39 @@ def _shares(shares: Sequence[Share], *, money: bool = False) -> str:
         return f"${amount:,.2f}" if money else f"{amount:g}"
 
     return ", ".join(f"{each.environment} {shown(each.amount)}" for each in shares)
+
+
+def teams_text(found: TeamsCost) -> str:
+    """Give what teams carry of each pool of nodes, and of all; what is not known is the caller's to add."""
+    lines = list(_wrapped(f"{found.environment}: {found.verdict}"))
+    header = ("team", "quota in nodes", "by quota", "hours used", "by use")
+    for pool in found.pools:
+        cost = "unknown" if pool.cost is None else f"${pool.cost:,.2f}"
+        said = f"{count(pool.nodes, 'node')} of {pool.instance_type}, {pool.capacity}: {cost} for {pool.period}"
+        lines += ["", *_wrapped(said)]
+        rows = [
+            (
+                each.team or "(nobody)",
+                "-" if each.nodes is None else f"{each.nodes:g}",
+                _dollars(each.by_quota),
+                "-" if each.used_hours is None else f"{each.used_hours:,.2f}",
+                _dollars(each.by_use),
+            )
+            for each in pool.shares
+        ]
+        lines += [f"  {line}" for line in _columns([header, *rows])]
+    totals = [(team or "(nobody)", _dollars(quota), _dollars(use)) for team, quota, use in shares_of(found)]
+    lines += ["", "all of them", *(f"  {line}" for line in _columns([("team", "by quota", "by use"), *totals]))]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def _dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"${amount:,.2f}"
+
+
+def teams_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``teams cost --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(TeamsCost, title="hyperpod-cdk teams cost"))
 
 
 def report_schema_text() -> str:
