@@ -32,6 +32,8 @@ from hyperpod_cdk_rehearsal.process import EmbeddedAws
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 from tests.support.largest import GROUPS, largest_environment  # noqa: E402 - a script finds its project by itself
+from tests.support.many_nodes import environment as many_nodes_environment  # noqa: E402 - as above
+from tests.support.many_nodes import many_nodes  # noqa: E402 - as above
 
 RUNS = 5
 EMPTY_APP = """
@@ -73,6 +75,7 @@ def main() -> None:
             _preflight_with_latency,
             _preflight_throttled,
             _preflight_offline_against_hyp,
+            _status_of_many_nodes,
             _review_of_largest,
             _plan_of_largest,
             _review_of_roles,
@@ -163,6 +166,18 @@ def _preflight(scratch: Path, changes: Mapping[str, object], *, note: str, at_mo
         ours = _measure(lambda: _run(command, cwd=ROOT, environment=aws.environment()), runs=RUNS)
     seen = f"{asked['calls']} calls, {asked['depth']} deep (at most 4), {note}"
     return (f"hyperpod-cdk preflight {file.stem}", f"{ours.median:.2f}", seen, "", "", at_most)
+
+
+def _status_of_many_nodes(scratch: Path) -> Sequence[str]:
+    """The state of 2,000 nodes on 500 pages, in 20 groups."""
+    file = scratch / "dev.yaml"
+    text = (ROOT / "environments" / "prod.yaml").read_text(encoding="utf-8")
+    file.write_text(text.replace("name: prod\n", "name: dev\n", 1), encoding="utf-8")
+    command = [_command(), "status", str(file), "--project", str(ROOT), "--strict", "--format", "json"]
+    with many_nodes(groups=20, nodes=2000, on_a_page=4, latency_s=LATENCY_MS / 1000) as (address, asked):
+        ours = _measure(lambda: _run(command, cwd=ROOT, environment=many_nodes_environment(address)), runs=RUNS)
+    seen = f"2,000 nodes on 500 pages, {len(asked) // RUNS} calls with {LATENCY_MS} ms each"
+    return ("hyperpod-cdk status", f"{ours.median:.2f}", seen, "", "", "10.00 s")
 
 
 def _preflight_offline_against_hyp(scratch: Path) -> Sequence[str]:

@@ -1,0 +1,94 @@
+"""A SageMaker on loopback with many nodes on many pages, each call as slow as one over a network."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+ACCOUNT, REGION = "111122223333", "us-east-1"
+_CALLER = (
+    '<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>'
+    f"<Arn>arn:aws:iam::{ACCOUNT}:user/dana</Arn><UserId>AIDA</UserId><Account>{ACCOUNT}</Account>"
+    "</GetCallerIdentityResult></GetCallerIdentityResponse>"
+)
+
+
+def environment(address: str) -> dict[str, str]:
+    """Give the variables with which a command asks this SageMaker."""
+    keys = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+    return {**keys, "AWS_ENDPOINT_URL": address, "AWS_DEFAULT_REGION": REGION, "no_proxy": "127.0.0.1"}
+
+
+@contextmanager
+def many_nodes(*, groups: int, nodes: int, on_a_page: int, latency_s: float) -> Iterator[tuple[str, list[str]]]:
+    """Give the address of one with so many running nodes in all, in so many groups, and the calls that it answers."""
+    names = [f"g{number:02}" for number in range(groups)]
+    rows = [_node(name, number) for number, name in enumerate(sorted(names * (nodes // groups)))]
+    asked: list[str] = []
+
+    def answer(operation: str, sent: dict[str, Any]) -> dict[str, Any]:
+        if operation == "DescribeCluster":
+            return _cluster(names, nodes // groups)
+        if operation == "ListClusterNodes":
+            found = [row for row in rows if sent.get("InstanceGroupNameContains", "") in row["InstanceGroupName"]]
+            first = int(sent.get("NextToken", 0))
+            more = {"NextToken": str(first + on_a_page)} if first + on_a_page < len(found) else {}
+            return {"ClusterNodeSummaries": found[first : first + on_a_page], **more}
+        return {"ListClusterEvents": {"Events": []}, "DescribeFileSystems": {"FileSystems": []}}[operation]
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            target = self.headers.get("X-Amz-Target")
+            operation = target.rpartition(".")[2] if target else "GetCallerIdentity"
+            asked.append(operation)
+            time.sleep(latency_s)
+            body = (json.dumps(answer(operation, json.loads(sent))) if target else _CALLER).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-amz-json-1.1" if target else "text/xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class names it
+            pass
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 128
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def _cluster(names: list[str], count: int) -> dict[str, Any]:
+    group = {"InstanceType": "ml.p5.48xlarge", "TargetCount": count, "CurrentCount": count, "Status": "InService"}
+    return {
+        "ClusterArn": f"arn:aws:sagemaker:{REGION}:{ACCOUNT}:cluster/abcdefabcdef",
+        "ClusterName": "dev",
+        "ClusterStatus": "InService",
+        "Orchestrator": {"Eks": {"ClusterArn": f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/dev-eks"}},
+        "InstanceGroups": [{"InstanceGroupName": name, **group} for name in names],
+    }
+
+
+def _node(group: str, number: int) -> dict[str, Any]:
+    return {
+        "InstanceGroupName": group,
+        "InstanceId": f"i-{number:017x}",
+        "InstanceType": "ml.p5.48xlarge",
+        "LaunchTime": 1_795_400_000,
+        "InstanceStatus": {"Status": "Running"},
+    }
