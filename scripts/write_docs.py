@@ -27,6 +27,7 @@ from hyperpod_cdk.fleet.pages import teams_schema_text as teams_cost_schema_text
 from hyperpod_cdk.importing.model import schema_text as import_schema_text
 from hyperpod_cdk.living.observing.pages import schema_text as observation_schema_text
 from hyperpod_cdk.living.pages import (
+    attachment_schema_text,
     drift_schema_text,
     extensions_schema_text,
     node_logs_schema_text,
@@ -97,6 +98,7 @@ def main() -> int:
         "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
         "schemas/review.schema.json": rules_schema_text(),
         "schemas/review-report.schema.json": report_schema_text(),
+        "schemas/attachment.schema.json": attachment_schema_text(),
         "schemas/drift.schema.json": drift_schema_text(),
         "schemas/fleet.schema.json": fleet_schema_text(),
         "schemas/fleet-report.schema.json": fleet_report_schema_text(),

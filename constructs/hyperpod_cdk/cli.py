@@ -74,6 +74,7 @@ app.add_typer(job.app, name="job")
 app.add_typer(node.app, name="node")
 app.add_typer(plans.app, name="plans")
 plans.app.command()(extending.extend)
+plans.app.command()(extending.attach)
 app.add_typer(prices.app, name="prices")
 app.add_typer(quotas.app, name="quotas")
 app.add_typer(teams.app, name="teams")
@@ -195,6 +196,7 @@ class Forge(StrEnum):
 class Page(StrEnum):
     """What has a JSON Schema."""
 
+    ATTACHMENT = "attachment"
     DRIFT = "drift"
     ENVIRONMENT = "environment"
     EXTENSIONS = "extensions"
@@ -239,6 +241,7 @@ def schema(
 
 
 _SCHEMAS = {
+    Page.ATTACHMENT: ("living.pages", "attachment_schema_text"),
     Page.DRIFT: ("living.pages", "drift_schema_text"),
     Page.ENVIRONMENT: ("config.schema", "schema_text"),
     Page.EXTENSIONS: ("living.pages", "extensions_schema_text"),

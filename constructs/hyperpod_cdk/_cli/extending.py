@@ -1,4 +1,4 @@
-"""The verb ``plans extend``: what extends the training plans of an environment, and the purchase of one extension."""
+"""The verbs ``plans extend`` and ``plans attach``: what extends training plans, and what one does to a group."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from hyperpod_cdk._cli.living import print_skipped, stated_of
 from hyperpod_cdk._cli.output import Format
 from hyperpod_cdk._cli.plans import numbers
 from hyperpod_cdk._cli.review import Access, open_aws
-from hyperpod_cdk._cli.transitions import Terminal
+from hyperpod_cdk._cli.transitions import Terminal, access_of
+from hyperpod_cdk._cli.words import groups
 
 if TYPE_CHECKING:
     from hyperpod_cdk.review.deployed import Api
@@ -98,6 +99,43 @@ def extend(
                 typer.echo(found.bought.problem)
     if output is Format.JSON:
         typer.echo(pages.as_json(found), nl=False)
+    finish(passed=found.passed, strict=strict)
+
+
+def attach(
+    context: typer.Context,
+    environment: EnvironmentArgument,
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=groups, help="Instance group of the file.")],
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="Name or ARN of a training plan.")],
+    *,
+    strict: StrictOption = False,
+    project: ProjectOption = None,
+    output: FormatOption = Format.TEXT,
+) -> None:
+    """Show what putting a training plan on an instance group does to its nodes, and what to write; changes nothing.
+
+    Exit code 1 where the plan does not fit the group: its status, end, type, zone or instances. What could not be read
+    is skipped: "passed" in JSON is then null, and with --strict the exit code is 1.
+    """
+    from datetime import UTC, datetime  # noqa: PLC0415 - as above
+
+    from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
+    from hyperpod_cdk.living import attaching, pages  # noqa: PLC0415 - as above
+
+    stated = stated_of(environment, project, output)
+    with aws_errors():
+        aws = access_of(context).open(stated.region, stated.account)
+    try:
+        found = attaching.attach(aws, stated, group=group, plan=plan, now=datetime.now(UTC))
+    except ValueError as error:
+        usage(f"{stated.name}: {error}")
+    except NotAnswered as missing:
+        usage(f"what plan {plan} is cannot be read: {missing.sentence}")
+    if output is Format.JSON:
+        typer.echo(pages.as_json(found), nl=False)
+    else:
+        typer.echo(pages.attachment_text(found), nl=False)
+        print_skipped(found.skipped)
     finish(passed=found.passed, strict=strict)
 
 

@@ -59,6 +59,7 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     ),
     "plans record": ("plans record prod", "plans record prod --format json"),
     "plans extend": ("plans extend prod --days 7..14", "plans extend prod --plan h100-april --format json"),
+    "plans attach": ("plans attach prod h100 h100-may", "plans attach prod h100 h100-may --format json"),
     "charts pull": ("charts pull", "charts pull --format json"),
     "charts images": ("charts images prod", "charts images prod --format json"),
     "bootstrap-policy": (

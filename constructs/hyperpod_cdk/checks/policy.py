@@ -144,6 +144,12 @@ VERBS = (
         when_unseen=f"{_NULL}; 1 always where it is not known whether it bought one",
     ),
     Verb(
+        name="plans attach",
+        asks=(),
+        further=("sagemaker:DescribeCluster", "sagemaker:DescribeTrainingPlan"),
+        when_unseen=f"{_NULL}; 2 always where it does not tell what the plan is",
+    ),
+    Verb(
         name="prices refresh",
         asks=(),
         further=("pricing:GetProducts",),

@@ -240,7 +240,7 @@ _TURNED_AWAY: Final = ("ValidationException", "ResourceNotFound", "ResourceLimit
 def plan_of(found: Extensions, offer: str) -> PlanToExtend:
     """Give the plan that an offer extends, or has extended already; raises ValueError for another offer."""
     for plan in found.plans:
-        if offer in {each.id for each in (*plan.extensions, *(plan.history or ()))}:
+        if offer in {*(each.id for each in plan.extensions), *(each.id for each in plan.history or ())}:
             return plan
     raise ValueError(f"{offer} is none of the extensions that are on offer now; take one of the list")
 

@@ -338,6 +338,32 @@ class PlanToExtend(Model):
     """The cheapest per accelerator-hour first."""
 
 
+class Attachment(Model):
+    """What putting a training plan on an instance group takes and does."""
+
+    environment: str
+    group: str
+    plan: str
+    arn: str
+    verdict: str
+    """One sentence."""
+    passed: bool | None
+    """False where the plan does not fit the group, null where something could not be looked at."""
+    before: str
+    """The plan that the file names now, else the group's capacity."""
+    nodes_standing: int | None
+    """Nodes that the group has now; null where that could not be read."""
+    nodes_wanted: int
+    """Nodes that the file wants."""
+    nodes_leave: str
+    """When HyperPod takes the plan's nodes; empty where AWS does not tell its end."""
+    problems: tuple[str, ...] = ()
+    """Why the plan does not fit."""
+    told: tuple[str, ...] = ()
+    """What becomes of the nodes, and what to write."""
+    skipped: tuple[Unread, ...] = ()
+
+
 class Bought(Model):
     """An extension that was asked for."""
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from hyperpod_cdk.json_schema import as_text, schema_of_report
 from hyperpod_cdk.living.model import (
+    Attachment,
     Difference,
     Drift,
     Event,
@@ -286,6 +287,22 @@ def extensions_text(found: Extensions) -> str:
 def count_of_days(days: float) -> str:
     """Give ``1 day``, ``7 days``, ``1.5 days``."""
     return f"{days:g} day{'' if days == 1 else 's'}"
+
+
+def attachment_text(found: Attachment) -> str:
+    """Give what a plan does to a group's nodes; what was not looked at is the caller's to add."""
+    nodes = "an unknown number of nodes" if found.nodes_standing is None else count(found.nodes_standing, "node")
+    now = f"{found.group} is on {found.before}, has {nodes} and wants {found.nodes_wanted}"
+    leave = f"the plan's nodes leave at {found.nodes_leave}" if found.nodes_leave else ""
+    lines = [*_wrapped(f"{found.environment}: {found.verdict}"), *_wrapped(f"{now}.")]
+    lines += _wrapped(f"{leave[0].upper()}{leave[1:]}.") if leave else []
+    lines += [line for each in found.told for line in _wrapped(each)]
+    return "\n".join(visible(line) for line in lines) + "\n"
+
+
+def attachment_schema_text() -> str:
+    """Give the JSON Schema (2020-12) of what ``plans attach --format json`` writes, as the text of its file."""
+    return as_text(schema_of_report(Attachment, title="hyperpod-cdk plans attach"))
 
 
 def extensions_schema_text() -> str:

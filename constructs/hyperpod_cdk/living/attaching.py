@@ -1,0 +1,135 @@
+"""What putting a training plan on an instance group takes and does, before anybody writes it into the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.checks.side_by_side import together
+from hyperpod_cdk.config import AnyGroup, Environment
+from hyperpod_cdk.config.recorded_plans import RECLAIM, groups_by_plan
+from hyperpod_cdk.config.source import DataPath, render_path
+from hyperpod_cdk.findings import passed
+from hyperpod_cdk.handlers.quota_gate.reading import NotFound
+from hyperpod_cdk.living.hyperpod import describe_cluster
+from hyperpod_cdk.living.look import reading
+from hyperpod_cdk.living.model import Attachment, Unread
+from hyperpod_cdk.living.nodes import groups_of, moment
+from hyperpod_cdk.review.deployed import Api
+from hyperpod_cdk.review.nouns import count
+
+_WORKS: Final = ("Active", "Scheduled")
+"""Statuses of a plan that a group may have (developer guide, "Utilize training plans for HyperPod clusters")."""
+
+_TARGET: Final = "hyperpod-cluster"
+
+_UNDOCUMENTED: Final = (
+    "UpdateCluster takes another plan for a group that stands; what becomes of the {nodes} that it has now AWS does not"
+    " document. Count on losing them with what they run and their volumes"
+)
+_SAFE: Final = (
+    "To keep them until the new ones run: add a group of another name with this plan, move the jobs, then take {group}"
+    " out; 'hyperpod-cdk plan {environment}' tells the steps."
+)
+_NONE_STAND: Final = "No node of {group} stands, so that none is lost; new ones come out of the plan once it has begun."
+_WRITE: Final = "In the file: capacity: training_plan and training_plan_arn: {arn} at {path}."
+
+
+def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: datetime) -> Attachment:
+    """Tell what putting ``plan``, a name or an ARN, on an instance group takes and does, reading only.
+
+    ``now`` is aware and in UTC. Raises ValueError where the environment has no such group, and NotAnswered where AWS
+    does not tell what the plan is.
+    """
+    placed = {each.name: (path, each) for path, each in environment.hyperpod.placed_groups}
+    if group not in placed:
+        raise ValueError(f"the environment has no group {group}; it has {', '.join(placed)}")
+    path, stated = placed[group]
+    described, cluster = together(
+        lambda ask: ask(), (lambda: _plan(aws, plan), lambda: describe_cluster(aws, environment.hyperpod_cluster_name))
+    )
+    if isinstance(described, NotAnswered):
+        raise described
+    skipped: list[Unread] = []
+    standing: int | None = None
+    if isinstance(cluster, NotAnswered):
+        skipped.append(
+            Unread(what=f"nodes of {group}", reason=cluster.reason, action=cluster.action, aws_said=cluster.said)
+        )
+    else:
+        rows = {str(row["InstanceGroupName"]): row for row in groups_of(cluster or {})}
+        standing = int(rows[group].get("CurrentCount", 0)) if group in rows else 0
+    with reading("sagemaker:DescribeTrainingPlan"):
+        return _attachment(environment, path, stated, described or {}, standing, skipped, now)
+
+
+def _plan(aws: Api, plan: str) -> Mapping[str, Any]:
+    try:
+        return aws.call("sagemaker", "describe_training_plan", TrainingPlanName=plan)
+    except NotFound:
+        raise NotAnswered("AWS knows no such plan") from None
+
+
+def _attachment(  # noqa: PLR0917 - what was read of each
+    environment: Environment,
+    path: DataPath,
+    group: AnyGroup,
+    plan: Mapping[str, Any],
+    standing: int | None,
+    skipped: Sequence[Unread],
+    now: datetime,
+) -> Attachment:
+    arn, end = str(plan["TrainingPlanArn"]), plan.get("EndTime")
+    problems = list(_problems(environment, group, plan, now))
+    is_there = group.training_plan_arn == arn
+    nodes = "nodes" if standing is None else count(standing, "node")
+    if is_there:
+        told = [f"{group.name} stands on this plan already."]
+    elif standing == 0:
+        told = [_NONE_STAND.format(group=group.name)]
+    else:
+        told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=environment.name)]
+    told += [] if is_there else [_WRITE.format(arn=arn, path=render_path(path))]
+    verdict = "; ".join(problems) if problems else f"{plan['TrainingPlanName']} fits {group.name}"
+    return Attachment(
+        environment=environment.name,
+        group=group.name,
+        plan=str(plan["TrainingPlanName"]),
+        arn=arn,
+        verdict=f"{verdict}.",
+        passed=passed(refuses=bool(problems), is_whole=not skipped),
+        before=(group.training_plan_arn or "").rpartition("/")[2] or str(group.capacity or "on_demand"),
+        nodes_standing=standing,
+        nodes_wanted=group.count,
+        nodes_leave=moment(end - RECLAIM) if isinstance(end, datetime) else "",
+        problems=tuple(problems),
+        told=tuple(told),
+        skipped=tuple(skipped),
+    )
+
+
+def _problems(environment: Environment, group: AnyGroup, plan: Mapping[str, Any], now: datetime) -> Iterator[str]:
+    name, blocks = str(plan["TrainingPlanName"]), plan.get("ReservedCapacitySummaries") or ()
+    if plan["Status"] not in _WORKS:
+        yield f"plan {name} is {plan['Status']}; a group takes one that is {' or '.join(_WORKS)}"
+    end = plan.get("EndTime")
+    if isinstance(end, datetime) and end - RECLAIM <= now:
+        yield f"its nodes leave at {moment(end - RECLAIM)}, which is over"
+    targets = plan.get("TargetResources")
+    if targets is not None and _TARGET not in targets:
+        yield f"plan {name} is for {', '.join(targets)}, not for {_TARGET}"
+    types = {str(block["InstanceType"]) for block in blocks}
+    if types and not types & set(group.all_instance_types):
+        yield f"plan {name} is of {', '.join(sorted(types))}, {group.name} of {', '.join(group.all_instance_types)}"
+    zones = {str(block["AvailabilityZoneId"]) for block in blocks if block.get("AvailabilityZoneId")}
+    if zones and len(zones) == len(blocks) and group.availability_zone_id not in zones:
+        yield f"plan {name} is in {', '.join(sorted(zones))}, {group.name} in {group.availability_zone_id}"
+    others = [each for _, each in groups_by_plan(environment).get(str(plan["TrainingPlanArn"]), ())]
+    wanted = group.count + sum(each.count for each in others if each.name != group.name)
+    total = plan.get("TotalInstanceCount")
+    if isinstance(total, int) and wanted > total:
+        told = ", ".join(f"{each.count} of {each.name}" for each in others if each.name != group.name)
+        beside = f" beside {told}" if told else ""
+        yield f"plan {name} has {count(total, 'instance')}, {group.name} wants {group.count}{beside}"
