@@ -93,7 +93,7 @@ def test_nodes_that_stand_are_not_promised(run: Run) -> None:
     leave = END - timedelta(hours=1)
     assert done.stdout == (
         "dev: h100-may fits h100.\n"
-        "h100 is on on_demand, has 4 nodes and wants 4.\n"
+        "h100 is paid by on_demand, has 4 nodes and wants 4.\n"
         f"The plan's nodes leave at {leave:%Y-%m-%d %H:%M} UTC.\n"
         "UpdateCluster takes another plan for a group that stands; what becomes of the 4\n"
         "  nodes that it has now AWS does not document. Count on losing them with what\n"
@@ -130,7 +130,7 @@ def test_a_plan_that_does_not_fit(run: Run, plan: dict[str, Any], said: str) -> 
     done = run("h100", "h100-may", "--format", "json", aws=script(plan))
     found = json.loads(done.stdout)
     jsonschema.validate(found, json.loads(attachment_schema_text()))
-    assert (done.exit_code, found["passed"], found["problems"]) == (1, False, [said])
+    assert (done.exit_code, found["passed"], found["problems"], found["told"]) == (1, False, [said], [])
 
 
 def test_one_that_is_over(run: Run) -> None:

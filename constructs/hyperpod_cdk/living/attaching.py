@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -47,9 +47,11 @@ def attach(aws: Api, environment: Environment, *, group: str, plan: str, now: da
     if group not in placed:
         raise ValueError(f"the environment has no group {group}; it has {', '.join(placed)}")
     path, stated = placed[group]
-    described, cluster = together(
-        lambda ask: ask(), (lambda: _plan(aws, plan), lambda: describe_cluster(aws, environment.hyperpod_cluster_name))
+    questions: tuple[Callable[[], Mapping[str, Any] | None], ...] = (
+        lambda: _plan(aws, plan),
+        lambda: describe_cluster(aws, environment.hyperpod_cluster_name),
     )
+    described, cluster = together(lambda ask: ask(), questions)
     if isinstance(described, NotAnswered):
         raise described
     skipped: list[Unread] = []
@@ -85,13 +87,17 @@ def _attachment(  # noqa: PLR0917 - what was read of each
     problems = list(_problems(environment, group, plan, now))
     is_there = group.training_plan_arn == arn
     nodes = "nodes" if standing is None else count(standing, "node")
+    told: list[str] = []
     if is_there:
         told = [f"{group.name} stands on this plan already."]
+    elif problems:
+        # nobody is told how to do what does not work
+        pass
     elif standing == 0:
         told = [_NONE_STAND.format(group=group.name)]
     else:
         told = [f"{_UNDOCUMENTED.format(nodes=nodes)}.", _SAFE.format(group=group.name, environment=environment.name)]
-    told += [] if is_there else [_WRITE.format(arn=arn, path=render_path(path))]
+    told += [] if is_there or problems else [_WRITE.format(arn=arn, path=render_path(path))]
     verdict = "; ".join(problems) if problems else f"{plan['TrainingPlanName']} fits {group.name}"
     return Attachment(
         environment=environment.name,

@@ -292,7 +292,7 @@ def count_of_days(days: float) -> str:
 def attachment_text(found: Attachment) -> str:
     """Give what a plan does to a group's nodes; what was not looked at is the caller's to add."""
     nodes = "an unknown number of nodes" if found.nodes_standing is None else count(found.nodes_standing, "node")
-    now = f"{found.group} is on {found.before}, has {nodes} and wants {found.nodes_wanted}"
+    now = f"{found.group} is paid by {found.before}, has {nodes} and wants {found.nodes_wanted}"
     leave = f"the plan's nodes leave at {found.nodes_leave}" if found.nodes_leave else ""
     lines = [*_wrapped(f"{found.environment}: {found.verdict}"), *_wrapped(f"{now}.")]
     lines += _wrapped(f"{leave[0].upper()}{leave[1:]}.") if leave else []
