@@ -23,6 +23,7 @@ PAGES = ROOT / "build" / "site-pages"
 SETTINGS = ROOT / "build" / "mkdocs.yml"
 TEMPLATE = ROOT / "site" / "mkdocs.yml"
 MKDOCS = ROOT / ".cache" / "site" / "bin" / "mkdocs"
+USES = "tests/strangers_app.py"
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -138,8 +139,31 @@ def api_page(root: Path) -> str:
         for statement in module.body
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__"
     ]
-    lines = ["# Constructs", "", "What `import hyperpod_cdk` gives. [A cluster of them](docs/library.md).", ""]
-    return "\n".join([*lines, *(f"::: hyperpod_cdk.{name}\n" for name in names)])
+    says = (
+        "What `import hyperpod_cdk` gives. [A cluster of them](docs/library.md). Beneath each construct stands how it"
+        f" is used by an app that a test synthesizes, `{USES}`; `hp` is `hyperpod_cdk`, `self` the stack."
+    )
+    lines, used = ["# Constructs", "", says, ""], uses(root)
+    for name in names:
+        lines += [f"::: hyperpod_cdk.{name}", ""]
+        if name in used:
+            lines += ["```python", used[name], "```", ""]
+    return "\n".join(lines)
+
+
+def uses(root: Path) -> dict[str, str]:
+    """Give the first use of each export, by its name, in the app that uses all constructs."""
+    text = (root / USES).read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("hp."):
+            # lines as they stand, the first one at the depth of the last
+            *lines, last = text.splitlines()[node.lineno - 1 : node.end_lineno]
+            depth = len(last) - len(last.lstrip())
+            first = (ast.get_source_segment(text, node) or "").splitlines()[0]
+            code = "\n".join([first, *(line[depth:] for line in [*lines[1:], *([last] if lines else [])])])
+            found.setdefault(ast.unparse(node.func).removeprefix("hp."), code)
+    return found
 
 
 def settings(template: str, names: list[str]) -> str:

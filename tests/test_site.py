@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 import typer.main
+from constructs import Construct
 
+import hyperpod_cdk
 from hyperpod_cdk.cli import app
-from scripts.build_site import PAGES, TEMPLATE, TOP, api_page, pages, pictures, settings, shown
+from scripts.build_site import PAGES, TEMPLATE, TOP, USES, api_page, pages, pictures, settings, shown, uses
 from tests.support.assembly import PROJECT
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
+ABSTRACT: set[str] = set()
 GROUP: Any = typer.main.get_command(app)
 
 
@@ -26,6 +29,11 @@ def root(tmp_path: Path) -> Path:
     package = tmp_path / "constructs" / "hyperpod_cdk"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text('__all__ = ["Network", "Spaces"]\n', encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / USES).write_text(
+        "def app(self):\n    if self:\n        hp.Network(\n            self,\n            'Net',\n        )\n",
+        encoding="utf-8",
+    )
     return tmp_path
 
 
@@ -79,6 +87,20 @@ def test_every_export_is_on_the_page_of_constructs(root: Path) -> None:
         "hyperpod_cdk.Network",
         "hyperpod_cdk.Spaces",
     ]
+
+
+def test_beneath_a_construct_stands_how_it_is_used(root: Path) -> None:
+    assert uses(root) == {"Network": "hp.Network(\n    self,\n    'Net',\n)"}
+    assert "::: hyperpod_cdk.Network\n\n```python\nhp.Network(\n    self,\n    'Net',\n)\n```\n" in api_page(root)
+
+
+def test_every_construct_has_an_example_that_a_test_synthesizes() -> None:
+    exported = {name: getattr(hyperpod_cdk, name) for name in hyperpod_cdk.__all__}
+    made = {name for name, each in exported.items() if isinstance(each, type) and issubclass(each, Construct)}
+    found = uses(PROJECT)
+    assert sorted(made - found.keys() - ABSTRACT) == []
+    for code in found.values():
+        compile(code, USES, "eval")
 
 
 def test_a_file_with_fences_of_its_own(tmp_path: Path) -> None:
