@@ -33,7 +33,7 @@ READ_OTHERWISE = {
     "templates/cdk_plugin.py": "what CDK has just written",
     "templates/deployment.py": "an assembly's regular files",
     "templates/template_yaml.py": "what this command has written",
-    "transitions/between.py": "an assembly's regular files",
+    "transitions/between.py": "an assembly that this command has just copied",
     "workloads/image.py": "what ships",
     "workloads/program.py": "a folder's regular files, whose sizes are looked at first",
 }

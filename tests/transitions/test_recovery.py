@@ -588,7 +588,10 @@ def test_a_stack_of_somebody_else_is_refused_whatever_its_state(place: Place) ->
     place.templates["storage"] = template(A=parameter("a"))
     done, person = place.recover()
     assert (done, person.shown[0].stacks, person.shown[0].verdict) == (False, (), "Refused; nothing is changed.")
-    assert "it is somebody else's, or of another app." in person.shown[0].refusals[0].why
+    assert (
+        "it is somebody else's, or of another app (SHA-256 of its template: f328fb0e3439)."
+        in person.shown[0].refusals[0].why
+    )
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
