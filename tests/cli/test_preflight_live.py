@@ -88,8 +88,11 @@ def test_what_no_verb_could_see_it_does_not_call_passed(
 def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
     """Those beside VERBS have tests of their own, in files named for them."""
     of_stacks = {"review --deployed", "drift", "observe", "status", "plan", "deploy", "destroy", "upgrade", "recover"}
-    of_nodes = {f"node {verb}" for verb in ("list", "describe", "logs", "replace", "reboot", "check")}
-    others = {"preflight", "import", "import --takeover", "prices refresh", "plans extend", *of_stacks, *of_nodes}
+    of_nodes = {
+        f"node {each}" for each in ("list", "describe", "logs", "replace", "reboot", "check", "cordon", "uncordon")
+    }
+    of_plans = {"plans attach", "plans extend"}
+    others = {"preflight", "import", "import --takeover", "prices refresh", *of_plans, *of_stacks, *of_nodes}
     tested = {*(" ".join(verb) for verb in VERBS), *others}
     assert {verb.name for verb in policy.VERBS} | {"preflight"} == tested
     strict = {
@@ -103,15 +106,17 @@ def test_every_verb_that_asks_aws_is_in_the_tables() -> None:
         "status",
         "node list",
         "node describe",
+        "plans attach",
         "plans extend",
     }
     # a fleet asks what the verbs of one environment ask
     fleet = {"fleet drift", "fleet preflight", "fleet status", "fleet sums"}
-    # a job's report is strict about logs
+    # a job's report is strict about logs, what a team costs about use and prices
     assert {name for name, options in options_of(get_command(cli.app)) if "--strict" in options} == {
         *strict,
         *fleet,
         "job report",
+        "teams cost",
     }
     for verb in policy.VERBS:
         assert all(action.partition(":")[2][0].isupper() for action in verb.actions)

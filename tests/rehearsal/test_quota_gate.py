@@ -21,6 +21,7 @@ from hyperpod_cdk import QuotaGate
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk.quotas.gate import Requirement
 from hyperpod_cdk_rehearsal.embedded.account import load_document
+from hyperpod_cdk_stacks.app import new_app
 from tests.support.assembly import ENVIRONMENTS, Synthesized, synthesize_unchecked
 from tests.support.embedded import ACCOUNT, REGION, Embedded, embedded
 
@@ -115,7 +116,8 @@ def foundation(project: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
     """The cloud assembly of environments/prod.yaml."""
     environment = load_environment(project / ENVIRONMENTS["prod"]).environment
     assembly = tmp_path_factory.mktemp("foundation")
-    return assembly, synthesize_unchecked(environment, project=project, outdir=assembly)
+    # with its assets, since it is deployed
+    return assembly, synthesize_unchecked(environment, project=project, app=new_app(outdir=assembly))
 
 
 @pytest.fixture(scope="module")

@@ -157,9 +157,14 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def synthesize_unchecked(environment: Environment, *, project: Path, outdir: Path | None = None) -> Synthesized:
-    """Synthesize one environment without the chart and without the checks of templates, which other tests make."""
-    app = light_app(outdir)
+def synthesize_unchecked(
+    environment: Environment, *, project: Path, outdir: Path | None = None, app: cdk.App | None = None
+) -> Synthesized:
+    """Synthesize one environment without the chart and without the checks of templates, which other tests make.
+
+    Without ``app`` into a light one, whose assembly is neither reviewed nor deployed.
+    """
+    app = app or light_app(outdir)
     HyperPodEnvironment(
         app,
         environment.name,
