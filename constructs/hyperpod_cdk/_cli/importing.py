@@ -140,7 +140,8 @@ def import_(
     ):
         if is_wrong:
             usage(said)
-    name = name or typer.prompt("Name")
+    if not name:
+        name = str(typer.prompt("Name"))
     if problem := ENVIRONMENT_NAME.problem(name, key="name"):
         usage(f"--name {problem}")
     root = root_of(project)

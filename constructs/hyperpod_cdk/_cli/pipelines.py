@@ -258,7 +258,7 @@ def _gitlab(fleet: Fleet | None, names: Sequence[str]) -> Iterator[str]:
     waves: Sequence[Wave] = fleet.waves if fleet else ()
     yield _GITLAB_ALL.format(name=".environments", environments=", ".join(names), needs="")
     first = waves[0] if waves else None
-    needs = _after(waves[0], "") if first and first.approval else ""
+    needs = _after(first, "") if first and first.approval else ""
     listed = first.environments if first else names
     yield "\n# the wave that waits for no other"
     yield _GITLAB_ALL.format(name=".first-wave", environments=", ".join(listed), needs=needs)

@@ -142,7 +142,7 @@ def _with_group(text: str, name: str, rows: Sequence[Mapping[str, Any]], *, is_r
     by_name = {str(row.get("InstanceGroupName")): row for row in rows}
     key = "restricted_instance_groups" if is_restricted else "instance_groups"
     groups = _child(_child(yaml.compose(text, Loader=yaml.SafeLoader), "hyperpod"), key)
-    items: Sequence[Any] = groups.value if isinstance(groups, yaml.SequenceNode) else ()
+    items: Sequence[Any] = groups.value if isinstance(groups, yaml.SequenceNode) else []
     mine = by_name.get(name)
     for item in items:
         other = getattr(_child(item, "name"), "value", "")

@@ -60,7 +60,8 @@ class VolumeClaims(Construct):
             spec = volume(volume_name)
             manifest = applied_manifest(
                 self,
-                f"Claim-{namespace}",
+                # under another name it is another claim, and the old one goes: an update would leave it behind
+                f"Claim-{namespace}-{claim_name}",
                 cluster=cluster,
                 objects=[
                     _volume(volume_name, claim, spec),

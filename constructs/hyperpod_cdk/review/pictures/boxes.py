@@ -165,12 +165,8 @@ class _Layout:
         import stretchable  # noqa: PLC0415
         from stretchable import style  # noqa: PLC0415
 
-        class Shown(stretchable.Node):  # type: ignore[misc]  # without types
-            """A node that is drawn, as all are: to ask each of all that it stands in takes longer than the layout."""
-
-            is_visible = True
-
-        self._node: Callable[..., Any] = Shown
+        # every node is drawn: to ask each of all that it stands in takes longer than the layout
+        self._node: Callable[..., Any] = type("Shown", (stretchable.Node,), {"is_visible": True})
         self._evolved: Callable[..., Any] = attrs.evolve
         self._auto = style.AUTO
         self._words: Mapping[str, Any] = {"flex_direction": style.FlexDirection, "align_items": style.AlignItems}
