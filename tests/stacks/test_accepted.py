@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Container
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from hyperpod_cdk.config import LoadedEnvironment
 from hyperpod_cdk_rehearsal.driver import deployment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
-from hyperpod_cdk_stacks.app import build
+from hyperpod_cdk_stacks.app import build, new_app
 from tests.support import legal
 from tests.support.assembly import PROJECT, light_app, read_assembly
 from tests.support.embedded import embedded
@@ -132,12 +133,12 @@ def problem_of(file: legal.File, judge: Callable[[LoadedEnvironment], None]) -> 
 def synthesizes(loaded: LoadedEnvironment) -> None:
     """Write the templates with everything that 'cdk synth' checks; a stack's errors are part of the failure."""
     with tempfile.TemporaryDirectory() as folder:
-        synthesized(loaded, Path(folder))
+        synthesized(loaded, light_app(Path(folder)))
 
 
-def synthesized(loaded: LoadedEnvironment, folder: Path) -> None:
-    """Write the cloud assembly into a folder, with cdk-nag and the checks of templates."""
-    app = light_app(folder)
+def synthesized(loaded: LoadedEnvironment, app: cdk.App) -> None:
+    """Write an app's cloud assembly, with cdk-nag and the checks of templates."""
+    folder = Path(app.outdir)
     build(app, [loaded], root=PROJECT)
     try:
         app.synth()
@@ -176,7 +177,7 @@ def deploys(loaded: LoadedEnvironment) -> None:
     environment = loaded.environment
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        synthesized(loaded, folder / "assembly")
+        synthesized(loaded, new_app(outdir=folder / "assembly"))
         account = satisfying(environment)
         with embedded(account, region=environment.region, account=environment.account, is_hurried=True) as there:
             aws = Aws(there, folder / "log")
