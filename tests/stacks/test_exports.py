@@ -21,11 +21,11 @@ from tests.support.assembly import ENVIRONMENTS, PROJECT, Synthesized, shipped, 
 Data = dict[str, Any]
 
 STEPS = {
-    "encryption.node_volumes goes": "Change or take away a key",
-    "encryption.logs goes": "Change or take away a key",
-    "encryption goes": "Change or take away a key",
-    "storage goes": "Take a file system out",
-    "network.availability_zones": "Take an availability zone out",
+    "encryption.node_volumes goes": "Change or remove a KMS key",
+    "encryption.logs goes": "Change or remove a KMS key",
+    "encryption goes": "Change or remove a KMS key",
+    "storage goes": "Remove a file system",
+    "network.availability_zones": "Remove an Availability Zone",
 }
 """Edits, by how they begin, that take what the stacks share away itself, and where their steps are written."""
 
