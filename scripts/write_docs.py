@@ -393,7 +393,7 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
         "What fails, what you see and what to do, with what was tried: deployments into the embedded AWS of the",
         "rehearsal, not into an account. `make faults` tries it again; `python scripts/faults.py --record` and",
         "`make docs` write this page. Why deploying again works:",
-        "[Change, redeploy and destroy an environment](lifecycle-of-an-environment.md#recover-from-a-failed-deployment).",
+        "[Recover from a failed deployment](lifecycle-of-an-environment.md#recover-from-a-failed-deployment).",
         "",
         "## Any resource",
         "",
