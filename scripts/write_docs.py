@@ -229,10 +229,18 @@ def environment_page(schema: dict[str, Any]) -> str:
         [
             "# The environment file",
             "",
-            "One YAML file describes one environment. Unknown keys are refused, every value is checked, and all",
-            "mistakes are reported at once, each with file, line, path and the smallest fix. Made by `make docs` from",
-            "the models; an editor reads the same from `schemas/environment.schema.json`. The examples are excerpts of",
-            "files that ship or are tested.",
+            "This page is the reference of all fields of an environment file, for everybody who writes one. One YAML",
+            "file describes one environment. The fields are grouped by section, in the order of the file; the heading",
+            "is the path of the section. To begin, copy an example from [examples/](../examples), or run",
+            "`hyperpod-cdk init`.",
+            "",
+            "- Unknown keys are refused, and every value is checked. All mistakes are reported at once, each with",
+            "  file, line, path and the smallest fix.",
+            "- An editor that supports YAML schemas shows the same descriptions, from",
+            "  `schemas/environment.schema.json`.",
+            "- The examples are excerpts from files that ship with the project or are tested.",
+            "",
+            "This page is generated from the models with `make docs`.",
         ],
         [
             ROOT / "environments" / "prod.yaml",
@@ -249,10 +257,14 @@ def job_page(schema: dict[str, Any]) -> str:
         [
             "# The job file",
             "",
-            "One YAML file describes one job; `hyperpod-cdk job render ENV --job FILE` makes its manifests, checked",
-            "against the environment: its groups, teams, quotas, priorities and claims. Options of the command win",
-            "over the file. [workloads.md](workloads.md) shows the way; [examples/jobs](../examples/jobs) holds some.",
-            "Made by `make docs` from the models; an editor reads the same from `schemas/job.schema.json`.",
+            "This page is the reference of all fields of a job file, for everybody who runs jobs on a cluster. One",
+            "YAML file describes one job. `hyperpod-cdk job render ENV --job FILE` writes its manifests and checks",
+            "them against the environment: its instance groups, teams, quotas, priorities and claims. Options of the",
+            "command override the file.",
+            "",
+            "[workloads.md](workloads.md) shows how to use job files, and [examples/jobs](../examples/jobs) contains",
+            "examples. An editor that supports YAML schemas reads `schemas/job.schema.json`. This page is generated",
+            "from the models with `make docs`.",
         ],
     )
 
@@ -269,7 +281,7 @@ def fields_page(schema: dict[str, Any], head: Sequence[str], files: Sequence[Pat
             _cell(section.get("description", "")),
             "",
         ]
-        lines += ["| field | value | default | |", "|---|---|---|---|"]
+        lines += ["| field | values | default | description |", "|---|---|---|---|"]
         required = section.get("required", [])
         for name, field in section["properties"].items():
             shown = "**required**" if name in required else _default(field)
@@ -672,7 +684,9 @@ def _description(schema: dict[str, Any], field: dict[str, Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("``", "`")
+    plain = text.replace("|", "\\|").replace("\n", " ").replace("``", "`")
+    # outside of code Markdown takes what stands between angle brackets for HTML
+    return re.sub(r"`[^`]*`|<", lambda found: "\\<" if found[0] == "<" else found[0], plain)
 
 
 if __name__ == "__main__":

@@ -59,14 +59,18 @@ from hyperpod_cdk._cli.output import Checked, Format, print_checked, print_json
 
 app: typer.Typer = typer.Typer(
     name="hyperpod-cdk",
-    help="SageMaker HyperPod clusters on EKS from one page of YAML per environment.",
+    help="Create and operate SageMaker HyperPod clusters on EKS, each described by one YAML file.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     cls=words.Verbs,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-charts: typer.Typer = typer.Typer(help="The HyperPod dependency chart.", no_args_is_help=True, rich_markup_mode=None)
+charts: typer.Typer = typer.Typer(
+    help="Fetch the HyperPod dependency chart and list its container images.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 app.add_typer(charts, name="charts")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(image.app, name="image")
@@ -155,13 +159,16 @@ def validate(
         typer.Argument(
             metavar="ENV",
             autocompletion=words.environments,
-            help="Names, files or folders. Default: all of environments/.",
+            help="Names, files or folders. Default: all in environments/.",
         ),
     ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Check environment files: exit code 0 where all pass, 1 where one is refused."""
+    """Check environment files.
+
+    Exit code 0 if all files are accepted, 1 if a file is refused.
+    """
     from hyperpod_cdk.config import UsageError, environment_files  # noqa: PLC0415 - 'schema --help' need not build the models
 
     root = root_of(project)
@@ -225,11 +232,16 @@ def schema(
     *,
     page: Annotated[
         Page,
-        typer.Option("--of", help="environment, job and review files for editors; reports as JSON for tools."),
+        typer.Option(
+            "--of",
+            help=(
+                "Which schema: environment, job and review are files for editors; the others are JSON output for tools."
+            ),
+        ),
     ] = Page.ENVIRONMENT,
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Default: standard output.")] = None,
 ) -> None:
-    """Write the JSON Schema of the environment file, for editors; or of another page."""
+    """Write the JSON Schema of the environment file, for editors, or another schema."""
     text = _schema_text(page)
     if out is None:
         sys.stdout.write(text)
@@ -279,36 +291,49 @@ def _schema_text(page: Page) -> str:
 
 ZoneOption = Annotated[
     list[str] | None,
-    typer.Option("--zone", help="AZ ID, at least two, that of the workers first. Default: the region's first two."),
+    typer.Option(
+        "--zone",
+        help=(
+            "Availability Zone ID; repeat the option for each zone. At least two, the workers' zone first."
+            " Default: the first two of the Region."
+        ),
+    ),
 ]
 InstanceTypeOption = Annotated[
-    str | None, typer.Option("--instance-type", help="Type of the workers. Default: a system group only.")
+    str | None,
+    typer.Option(
+        "--instance-type", help="Instance type of the worker group. Default: no worker group, only a system group."
+    ),
 ]
-CountOption = Annotated[int, typer.Option("--count", help="How many workers.")]
+CountOption = Annotated[int, typer.Option("--count", help="Number of nodes in the worker group.")]
 CapacityOption = Annotated[
-    str | None, typer.Option("--capacity", help="Of the workers: on_demand, spot or training_plan.")
+    str | None, typer.Option("--capacity", help="Capacity of the worker group: on_demand, spot or training_plan.")
 ]
-PlanOption = Annotated[str | None, typer.Option("--training-plan-arn", help="The plan, for capacity training_plan.")]
-TeamOption = Annotated[str | None, typer.Option("--team", help="A first team, which gets all the workers.")]
-LustreOption = Annotated[bool, typer.Option("--lustre/--no-lustre", help="An FSx for Lustre file system too.")]
+PlanOption = Annotated[
+    str | None, typer.Option("--training-plan-arn", help="ARN of the training plan, with --capacity training_plan.")
+]
+TeamOption = Annotated[
+    str | None, typer.Option("--team", help="Name of a team whose compute quota is the whole worker group.")
+]
+LustreOption = Annotated[bool, typer.Option("--lustre/--no-lustre", help="Also create an FSx for Lustre file system.")]
 AdminRoleOption = Annotated[
     list[str] | None,
-    typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster; may be given again."),
+    typer.Option("--admin-role", help="ARN of an IAM role that administers the cluster. Can be repeated."),
 ]
 
 
 @app.command()
 def new(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; it must be empty or not there.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create. It must be empty or not exist.")],
     *,
     forge: Annotated[
-        Forge | None, typer.Option("--with", help="Pipelines for pull requests and deployments too.")
+        Forge | None, typer.Option("--with", help="Also write pipelines for pull requests and deployments.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the first environment.")] = "prod",
     account: Annotated[
-        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: a sample's.")
+        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: a sample account.")
     ] = None,
-    region: Annotated[str | None, typer.Option("--region", help="AWS region. Default: a sample's.")] = None,
+    region: Annotated[str | None, typer.Option("--region", help="AWS Region. Default: a sample Region.")] = None,
     zone: ZoneOption = None,
     instance_type: InstanceTypeOption = None,
     count: CountOption = 2,
@@ -319,10 +344,10 @@ def new(
     admin_role: AdminRoleOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Start a project: a dozen files of your own, everything else comes with the installed package.
+    """Create a project of at most twelve files; everything else comes with the installed package.
 
-    Asks for account and region on a terminal. Without any answer the environment is the README's sample, which
-    validates and rehearses. Nothing is ever overwritten.
+    On a terminal, the command asks for the account and the Region. Without an answer, the environment is the sample
+    in the README, which passes 'validate' and 'rehearse'. Existing files are never overwritten.
     """
     from hyperpod_cdk._cli.project import SAMPLE, check_folder, write_project  # noqa: PLC0415 - as in validate
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError  # noqa: PLC0415 - as in validate
@@ -366,7 +391,7 @@ def new(
 def init(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     *,
-    region: Annotated[str, typer.Option("--region", help="AWS region.", prompt=True)],
+    region: Annotated[str, typer.Option("--region", help="AWS Region.", prompt=True)],
     account: Annotated[str, typer.Option("--account", help="AWS account ID, 12 digits.", prompt=True)],
     zone: ZoneOption = None,
     instance_type: InstanceTypeOption = None,
@@ -379,7 +404,10 @@ def init(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Write environments/NAME.yaml; the file passes 'validate', and an existing one is never overwritten."""
+    """Create environments/NAME.yaml.
+
+    The file passes 'validate'. An existing file is never overwritten.
+    """
     from hyperpod_cdk._cli.scaffold import Answers, ScaffoldError, write_environment  # noqa: PLC0415 - as in validate
 
     answers = Answers(
@@ -439,15 +467,20 @@ def rehearse(
     *,
     account_file: Annotated[
         Path | None,
-        typer.Option("--account-file", help="What the account owns: quotas, plans. Default: what it takes."),
+        typer.Option(
+            "--account-file",
+            help=(
+                "File with the quotas and training plans of the embedded account. Default: what the environment needs."
+            ),
+        ),
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the embedded AWS up for other clients until Enter.")
+        bool, typer.Option("--keep", help="Keep the embedded AWS running for other clients until you press Enter.")
     ] = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Deploy the environment for real, without an account: the CDK CLI against an AWS in this machine."""
+    """Deploy an environment without an AWS account: the real CDK CLI against an AWS on this machine."""
     from hyperpod_cdk.config import EnvironmentFileError  # noqa: PLC0415 - as in validate
 
     root = root_of(project)
@@ -483,11 +516,14 @@ def rehearse(
 @app.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 def cdk(
     context: typer.Context,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT", help="What 'cdk' takes.")] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="Arguments for the CDK CLI.")
+    ] = None,
 ) -> None:
-    """Run the CDK CLI of the version that this one is tested with: 'hyperpod-cdk cdk deploy' as 'cdk deploy'.
+    """Run the CDK CLI in the version that this hyperpod-cdk is tested with.
 
-    A project's own, in node_modules, comes first. Else it is installed once, into the cache folder of your user.
+    For example, 'hyperpod-cdk cdk deploy' runs 'cdk deploy'. If the project has its own CDK CLI in node_modules,
+    that one runs. Otherwise the CDK CLI is installed once, into the cache folder of your user.
     """
     from hyperpod_cdk.packaged_node import (  # noqa: PLC0415 - as in validate
         ToolMissingError,
@@ -520,7 +556,7 @@ def preflight(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", autocompletion=words.checks, help="Area or check to run; may be given again. Default: all."
+            "--only", autocompletion=words.checks, help="Area or check to run. Can be repeated. Default: all."
         ),
     ] = None,
     skip: Annotated[
@@ -528,24 +564,27 @@ def preflight(
         typer.Option(
             "--skip",
             autocompletion=words.checks,
-            help="Area or check to leave out; may be given again.",
+            help="Area or check to skip. Can be repeated.",
         ),
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask AWS nothing; what needs it is skipped.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not call AWS. Checks that need it are skipped.")
+    ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Every check on its own line, and what each of them saw.")
+        bool, typer.Option("--verbose", "-v", help="Show every check on its own line, with what it read.")
     ] = False,
     iam_policy: Annotated[
-        bool, typer.Option("--iam-policy", help="Only print the IAM policy that these checks need.")
+        bool, typer.Option("--iam-policy", help="Only print the IAM policy that these checks need, and exit.")
     ] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask AWS, reading only, whether the environment can be deployed: exit code 1 where something would fail.
+    """Compare the environment with the AWS account before a deployment. Read only.
 
-    What could not be asked is skipped: "passed" in JSON is then null, and with --strict the exit code is 1. A check
-    that cannot be made from where you are is left out by its name with --skip.
+    Exit code 1 if something would make the deployment fail. A check that could not read something is skipped:
+    "passed" in the JSON output is then null, and with --strict the exit code is 1. Use --skip with the name of a
+    check that cannot run from where you are.
     """
     from hyperpod_cdk._cli import preflight as verb  # noqa: PLC0415 - as in validate
     from hyperpod_cdk.checks.policy import policy  # noqa: PLC0415 - as in validate
@@ -583,9 +622,10 @@ app.command()(recovery.recover)
 def chart_images(
     environment: EnvironmentArgument, project: ProjectOption = None, output: FormatOption = Format.TEXT
 ) -> None:
-    """List the container images that nodes pull for the dependency chart, and which a closed network has to copy.
+    """List the container images of the dependency chart, and which ones a closed network must copy.
 
-    Read from the pulled chart, with the environment's values; without one from the catalog's dated table.
+    The list comes from the pulled chart, with the values of the environment. Without the chart, it comes from the
+    catalog's dated table.
     """
     from hyperpod_cdk._cli import charts as verb  # noqa: PLC0415
     from hyperpod_cdk.eks import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
@@ -616,16 +656,18 @@ def pull(
         list[str] | None,
         typer.Option(
             metavar="SHA256",
-            help="A digest that charts/charts.lock.yaml does not pin yet, as a refused pull has shown it; it is"
-            " recorded there with your name. Repeatable.",
+            help=(
+                "Accept a digest that is not in charts/charts.lock.yaml, as shown by a refused pull. It is"
+                " recorded there with your name. Can be repeated."
+            ),
         ),
     ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Fetch the HyperPod dependency chart at the commit of charts/charts.lock.yaml and verify it.
+    """Download the HyperPod dependency chart at the commit in charts/charts.lock.yaml, and verify it.
 
-    What the lock does not pin is refused, and its digest shown.
+    A file that is not pinned in the lock file is refused, and its digest is shown.
     """
     from hyperpod_cdk.eks import charts as chart_files  # noqa: PLC0415 - other verbs need no git and no helm
 

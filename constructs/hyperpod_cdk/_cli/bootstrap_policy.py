@@ -44,29 +44,31 @@ def bootstrap_policy(
         typer.Option(
             "--base",
             metavar="REF|DIR",
-            help="Git revision or cloud assembly that is deployed: also what removing its resources needs.",
+            help="Git revision or cloud assembly that is deployed. Adds the permissions to remove its resources.",
         ),
     ] = None,
     deployed: Annotated[
         bool,
-        typer.Option("--deployed", help="In place of --base: read the deployed templates. Needs credentials."),
+        typer.Option("--deployed", help="Instead of --base: read the deployed templates. Needs AWS credentials."),
     ] = False,
     head: HeadOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="Where to write the policy; where it takes several, FILE-1, FILE-2 and so on."
+            "--out",
+            metavar="FILE",
+            help="File to write the policy to. If one policy is too small: FILE-1, FILE-2 and so on.",
         ),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the IAM policy with which CloudFormation can deploy the environment, and nothing else.
+    """Write the IAM policy that CloudFormation needs to deploy the environment, and nothing else.
 
-    For 'cdk bootstrap --cloudformation-execution-policies'; the templates are synthesized to compute it. An update that
-    removes something needs rights that the new templates alone do not tell: write the policy with --base or --deployed
-    then, deploy, and write it without afterwards.
+    The policy is for 'cdk bootstrap --cloudformation-execution-policies'. It is computed from the synthesized
+    templates. An update that removes resources needs permissions that the new templates do not show: in that case,
+    write the policy with --base or --deployed, deploy, and afterwards write it again without that option.
     """
     from hyperpod_cdk.bootstrap_policy import BootstrapPolicyError, left_out, policies  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above

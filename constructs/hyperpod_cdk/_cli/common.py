@@ -47,17 +47,27 @@ USAGE = 2
 """Exit code of a verb that could not do its work: wrong words, no credentials, no such file."""
 
 StrictOption = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1, too, where something could not be looked at.")
+    bool, typer.Option("--strict", help="Also exit with code 1 if something was skipped, because it could not be read.")
 ]
-FormatOption = Annotated[Format, typer.Option("--format", help="How the answer is written.")]
+FormatOption = Annotated[Format, typer.Option("--format", help="Output format.")]
 ProjectOption = Annotated[
     Path | None,
-    typer.Option("--project", help="Root of the project. Default: the folder with environments/ above this one."),
+    typer.Option(
+        "--project",
+        help=(
+            "Root folder of the project. Default: the nearest folder with environments/, from the current"
+            " folder upwards."
+        ),
+    ),
 ]
 TrustedOption = Annotated[
     bool,
     typer.Option(
-        "--trusted", help="Run the app as your own program, with your home, files and network: only for code you trust."
+        "--trusted",
+        help=(
+            "Run the CDK app without isolation, with access to your home folder, files and network. Only for"
+            " code that you trust."
+        ),
     ),
 ]
 EnvironmentArgument = Annotated[

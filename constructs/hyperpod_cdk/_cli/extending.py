@@ -40,25 +40,34 @@ def extend(
     context: typer.Context,
     environment: EnvironmentArgument,
     *,
-    plan: Annotated[str, typer.Option("--plan", help="Name or ARN of one plan. Default: all that groups name.")] = "",
+    plan: Annotated[
+        str, typer.Option("--plan", help="Name or ARN of one training plan. Default: all training plans in the file.")
+    ] = "",
     days: Annotated[
-        str | None, typer.Option("--days", help="Durations: 14, 7..14 or 1,7,14. Default: eleven from 1 to 182.")
+        str | None,
+        typer.Option("--days", help="Durations in days: 14, 7..14 or 1,7,14. Default: eleven durations from 1 to 182."),
     ] = None,
     buy: Annotated[
-        str, typer.Option("--buy", metavar="OFFER", help="Buy this extension, after the name of its plan is typed.")
+        str,
+        typer.Option(
+            "--buy", metavar="OFFER", help="Buy this extension, after you type the name of its training plan."
+        ),
     ] = "",
     confirm: Annotated[
-        str, typer.Option("--confirm", metavar="PLAN", help="With --buy: the plan's name, in place of typing it.")
+        str,
+        typer.Option(
+            "--confirm", metavar="PLAN", help="With --buy: the name of the training plan, instead of typing it."
+        ),
     ] = "",
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what extends the environment's training plans, by price per accelerator-hour, and what ends without it.
+    """Show extensions of the training plans by price per accelerator-hour, and what ends without them.
 
-    Buys nothing without --buy: the fee is charged at once, and an extension cannot be cancelled. Exit code 1 where
-    nobody confirms or the purchase is not known to have worked. What AWS did not answer is skipped: "passed" in JSON
-    is then null, and with --strict the exit code is 1.
+    Nothing is bought without --buy. The fee is charged at once, and an extension cannot be cancelled. Exit code 1
+    if nobody confirms, or if it is not known whether the purchase succeeded. If AWS did not answer, that part is
+    skipped: "passed" in the JSON output is then null, and with --strict the exit code is 1.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - 'plans extend --help' need not load it
 
@@ -105,17 +114,18 @@ def extend(
 def attach(
     context: typer.Context,
     environment: EnvironmentArgument,
-    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=groups, help="Instance group of the file.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", autocompletion=groups, help="Instance group in the file.")],
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="Name or ARN of a training plan.")],
     *,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what putting a training plan on an instance group does to its nodes, and what to write; changes nothing.
+    """Show what attaching a training plan to an instance group does to its nodes. Changes nothing.
 
-    Exit code 1 where the plan does not fit the group: its status, end, type, zone or instances. What could not be read
-    is skipped: "passed" in JSON is then null, and with --strict the exit code is 1.
+    It also shows what to write into the file. Exit code 1 if the plan does not fit the group: its status, end,
+    instance type, zone or instances. What could not be read is skipped: "passed" in the JSON output is then null,
+    and with --strict the exit code is 1.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.model import Cost
 
 app = typer.Typer(
-    help="Several environments as one: what stands, what changes, what they take together, in waves.",
+    help="Run commands for several environments, in waves: status, changes, total use of quotas and cost.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -51,7 +51,7 @@ EnvironmentsArgument = Annotated[
     typer.Argument(
         metavar="ENV",
         autocompletion=environments,
-        help="Names, files or folders. Default: all of environments/, in the order of fleet.yaml where there is one.",
+        help="Names, files or folders. Default: all in environments/, in the order of fleet.yaml if it exists.",
     ),
 ]
 HeadsOption = Annotated[
@@ -59,7 +59,9 @@ HeadsOption = Annotated[
     typer.Option(
         "--heads",
         metavar="DIR",
-        help="Folder with a cloud assembly for each environment, by its name. Default: the files as they are.",
+        help=(
+            "Folder with one cloud assembly per environment, each named as its environment. Default: the working tree."
+        ),
     ),
 ]
 PAGES = (".md", ".json")
@@ -99,9 +101,10 @@ def validate(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Check the files of several environments, each alone and all together, and fleet.yaml: exit code as the worst.
+    """Check the files of several environments, each alone and all together, and fleet.yaml.
 
-    Told are also quotas and training plans that suffice for each environment and not for all of one account and region.
+    It also reports quotas and training plans that suffice for each environment alone, but not for all environments
+    of one account and Region. The exit code is that of the worst result.
     """
     looked = _Fleet.of(project, environments)
     rows = [_validated(each) for each in looked.members]
@@ -114,21 +117,23 @@ def preflight(
     *,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", autocompletion=checks, help="Area or check to run; may be given again. Default: all."),
+        typer.Option("--only", autocompletion=checks, help="Area or check to run. Can be repeated. Default: all."),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option("--skip", autocompletion=checks, help="Area or check to leave out; may be given again."),
+        typer.Option("--skip", autocompletion=checks, help="Area or check to skip. Can be repeated."),
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Ask AWS nothing; what needs it is skipped.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not call AWS. Checks that need it are skipped.")
+    ] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask AWS, reading only, whether each environment can be deployed, side by side: exit code as the worst.
+    """Compare several environments with AWS, in parallel. Read only.
 
-    Told are also quotas and plans that suffice for each environment and not for all of them. Exit code 2 where one
-    could not be asked about at all.
+    It also reports quotas and training plans that suffice for each environment alone, but not for all of them. The
+    exit code is that of the worst result, and 2 if an environment could not be checked at all.
     """
     from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as above
     from hyperpod_cdk.config import UsageError  # noqa: PLC0415 - as above
@@ -179,23 +184,25 @@ def review(
     *,
     base: Annotated[
         str | None,
-        typer.Option("--base", metavar="REF|DIR", help="Git revision to compare with, or a folder as --heads takes."),
+        typer.Option(
+            "--base", metavar="REF|DIR", help="Git revision to compare with, or a folder in the form of --heads."
+        ),
     ] = None,
     deployed: Annotated[
-        bool, typer.Option("--deployed", help="Compare with the deployed stacks, reading only. Needs credentials.")
+        bool, typer.Option("--deployed", help="Compare with the deployed stacks. Read only; needs AWS credentials.")
     ] = False,
     heads: HeadsOption = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", metavar="FILE", help="Report to write: .md or .json; may be given again."),
+        typer.Option("--out", metavar="FILE", help="Report file to write: .md or .json. Can be repeated."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell of each environment what the change does to it and who must approve it: exit code as the worst.
+    """Show what a change does to each environment, and who must approve it.
 
-    'hyperpod-cdk review' of one environment tells all.
+    'hyperpod-cdk review' shows all details of one environment. The exit code is that of the worst result.
     """
     for file in out or ():
         check_file(file, PAGES)
@@ -244,7 +251,10 @@ def status(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask what each cluster does now, side by side: exit code as the worst, 2 where one could not be asked at all."""
+    """Show the current state of several clusters, in parallel.
+
+    The exit code is that of the worst result, and 2 if a cluster could not be read at all.
+    """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
     looked = _Fleet.of(project, environments)
@@ -283,9 +293,10 @@ def drift(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Compare AWS with the last deployment of each environment, reading only: exit code as the worst.
+    """Compare AWS with the last deployment of several environments. Read only.
 
-    'hyperpod-cdk drift' of one environment tells each difference and what becomes of it; here JSON has them, too.
+    'hyperpod-cdk drift' shows all details of one environment; here, only the JSON output contains them. The exit
+    code is that of the worst result.
     """
     _check_heads(heads)
     looked = _Fleet.of(project, environments)
@@ -315,7 +326,11 @@ def sums(
     environments: EnvironmentsArgument = None,
     *,
     cost: Annotated[
-        bool, typer.Option("--cost/--no-cost", help="Also what each costs, for which its app is run: seconds each.")
+        bool,
+        typer.Option(
+            "--cost/--no-cost",
+            help="Also show the cost of each environment. This runs its app, which takes seconds per environment.",
+        ),
     ] = True,
     heads: HeadsOption = None,
     strict: StrictOption = False,
@@ -323,11 +338,11 @@ def sums(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Add up what all environments of each account and region take: quotas, training plans, dollars a month.
+    """Add up what all environments of each account and Region use: quotas, training plans, USD per month.
 
-    Without AWS: quotas and plans are those that 'quotas show --record' and 'plans record' wrote. Exit code 1 where
-    something does not suffice for all. AWS's defaults, by which nothing is refused, and what is not known count as
-    skipped.
+    Does not use AWS: quotas and plans come from the records that 'quotas show --record' and 'plans record' wrote.
+    Exit code 1 if something does not suffice for all environments. AWS's default quotas, which never cause a
+    refusal, and unknown values count as skipped.
     """
     from hyperpod_cdk._cli.living import print_skipped  # noqa: PLC0415 - as above
     from hyperpod_cdk.fleet import pages  # noqa: PLC0415 - as above
@@ -367,15 +382,21 @@ def hold(
     environments: EnvironmentsArgument = None,
     *,
     heads: Annotated[
-        Path, typer.Option("--heads", metavar="DIR", help="What was deployed: a cloud assembly for each, by its name.")
+        Path,
+        typer.Option(
+            "--heads",
+            metavar="DIR",
+            help="Folder with the deployed cloud assemblies, one per environment, each named as its environment.",
+        ),
     ],
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Say whether the next wave may begin, reading only: for pipelines. Exit code 0 where nothing holds it.
+    """Check whether the next wave can start. Read only; for pipelines.
 
-    What stands has to be what --heads was deployed from, and the checks of the environment's wave in fleet.yaml have to
-    pass ('status' without such a file). What could not be looked at holds, too.
+    Exit code 0 if nothing prevents it. The deployed stacks must be those of --heads, and the checks of the
+    environment's wave in fleet.yaml must pass ('status' without such a file). A check that could not run also
+    prevents the next wave.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
@@ -423,13 +444,17 @@ def hold(
 def pipelines(
     *,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 where a file is not as it would be written.")
+        bool,
+        typer.Option(
+            "--check", help="Do not write. Exit with code 1 if a file is different from what would be written."
+        ),
     ] = False,
     project: ProjectOption = None,
 ) -> None:
-    """Write the waves of fleet.yaml into the pipelines that are there: GitHub's deploy.yaml, .gitlab-ci.yml.
+    """Write the waves of fleet.yaml into the existing pipelines: GitHub's deploy.yaml, .gitlab-ci.yml.
 
-    Only what stands between the lines that mark the waves is written. Without fleet.yaml all environments are one wave.
+    Only the part between the lines that mark the waves is written. Without fleet.yaml, all environments are one
+    wave.
     """
     from hyperpod_cdk._cli.pipelines import GITHUB, GITLAB, PipelineError, written  # noqa: PLC0415 - as above
     from hyperpod_cdk.config import environment_names  # noqa: PLC0415 - as above

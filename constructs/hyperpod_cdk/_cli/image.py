@@ -25,7 +25,7 @@ from hyperpod_cdk._cli.words import environments, groups
 if TYPE_CHECKING:
     from hyperpod_cdk.catalog.instance_types import InstanceType
 
-app = typer.Typer(help="Container images for training.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Write Dockerfiles for training images.", no_args_is_help=True, rich_markup_mode=None)
 
 _TAG = "REPOSITORY:TAG"
 
@@ -40,7 +40,7 @@ def render(
     environment: Annotated[
         str | None,
         typer.Argument(
-            metavar="ENV", autocompletion=environments, help="Name or file of the environment, with --group."
+            metavar="ENV", autocompletion=environments, help="Name or file of the environment; with --group."
         ),
     ] = None,
     *,
@@ -49,40 +49,55 @@ def render(
         typer.Option(
             "--group",
             autocompletion=groups,
-            help="Instance group of ENV whose nodes the image is for.",
+            help="Instance group of ENV for whose nodes the image is built.",
         ),
     ] = None,
     accelerator: Annotated[
         list[str] | None,
         typer.Option(
-            "--accelerator", help="nvidia-h100 or the like, in place of ENV; may be given again. Default: all known."
+            "--accelerator",
+            help=(
+                "Accelerator, for example nvidia-h100, instead of ENV. Can be repeated. Default: all known"
+                " accelerators."
+            ),
         ),
     ] = None,
     architecture: Annotated[
-        str | None, typer.Option("--architecture", help="x86_64 or arm64. Default: x86_64; with --group the nodes'.")
+        str | None,
+        typer.Option(
+            "--architecture", help="x86_64 or arm64. Default: x86_64, or with --group the architecture of the nodes."
+        ),
     ] = None,
     cuda: Annotated[
-        str | None, typer.Option("--cuda", help="CUDA release of the table. Default: the newest that fits.")
+        str | None, typer.Option("--cuda", help="CUDA release from the table. Default: the newest compatible release.")
     ] = None,
     efa_installer: Annotated[
-        str | None, typer.Option("--efa-installer", help="EFA installer of the table. Default: that of the CUDA row.")
+        str | None,
+        typer.Option(
+            "--efa-installer", help="EFA installer version from the table. Default: the version for the CUDA release."
+        ),
     ] = None,
     base_image: Annotated[
-        str | None, typer.Option("--base-image", help="The same base image in a registry of yours, with tag or digest.")
+        str | None, typer.Option("--base-image", help="The same base image in your own registry, with tag or digest.")
     ] = None,
     program: Annotated[
         Path | None,
-        typer.Option("--program", metavar="DIR", help="Goes to /workspace. Default: the reference training program."),
+        typer.Option(
+            "--program",
+            metavar="DIR",
+            help="Folder that is copied to /workspace. Default: the reference training program.",
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write. Default: print the Dockerfile.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to. Default: print the Dockerfile.")
     ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Write a Dockerfile, and all that its build needs, for training with EFA: pinned and verified versions.
+    """Write a Dockerfile for training with EFA, and the other files of its build.
 
-    CUDA, PyTorch with its NCCL, the EFA installer with its libfabric and aws-ofi-nccl, nccl-tests, the elastic agent.
+    Versions are pinned and downloads are verified: CUDA, PyTorch with its NCCL, the EFA installer with its
+    libfabric and aws-ofi-nccl, nccl-tests, the elastic agent.
     """
     from hyperpod_cdk.workloads import image as images_  # noqa: PLC0415 - '--help' need not load the table
     from hyperpod_cdk.workloads.program import library_program, program_files  # noqa: PLC0415 - as above

@@ -52,59 +52,71 @@ def import_(
         Path | None,
         typer.Argument(
             metavar="SOURCE",
-            help="JSON for 'aws sagemaker create-cluster', parameters of AWS's set-up stack, tfvars or state of its"
-            " module. Left out with --cluster.",
+            help=(
+                "JSON file for 'aws sagemaker create-cluster', parameters of AWS's setup stack, or tfvars or"
+                " state of AWS's Terraform module. Omit with --cluster."
+            ),
         ),
     ] = None,
     *,
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", help="A HyperPod cluster that stands, by name: AWS is asked, and only read."),
+        typer.Option("--cluster", help="Name of an existing HyperPod cluster, which is read from AWS."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="Name of the environment. Default: it is asked.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the environment. Default: the command asks for it.")
+    ] = None,
     kind: Annotated[
-        From | None, typer.Option("--from", help="What the source is. Default: what its content tells.")
+        From | None, typer.Option("--from", help="Type of the source. Default: detected from its content.")
     ] = None,
     account: Annotated[
-        str | None, typer.Option("--account", help="AWS account ID, 12 digits. Default: that of the source's ARNs.")
+        str | None,
+        typer.Option("--account", help="AWS account ID, 12 digits. Default: the account in the ARNs of the source."),
     ] = None,
     region: Annotated[
         str | None,
         typer.Option(
             "--region",
-            help="AWS region. Default: that of the source's ARNs; with --cluster that of your AWS configuration.",
+            help=(
+                "AWS Region. Default: the Region in the ARNs of the source; with --cluster, the Region of your"
+                " AWS configuration."
+            ),
         ),
     ] = None,
-    vpc_id: Annotated[str | None, typer.Option("--vpc-id", help="The VPC that the source's subnets are of.")] = None,
+    vpc_id: Annotated[str | None, typer.Option("--vpc-id", help="ID of the VPC of the subnets in the source.")] = None,
     subnet: Annotated[
-        list[str] | None, typer.Option("--subnet", help="The AZ ID of a subnet of the source; may be given again.")
+        list[str] | None,
+        typer.Option("--subnet", help="Availability Zone ID of a subnet in the source. Can be repeated."),
     ] = None,
     zone: Annotated[
         list[str] | None,
-        typer.Option("--zone", help="AZ ID of a network to make, beside the source's; may be given again."),
+        typer.Option("--zone", help="Additional Availability Zone ID for a network that is created. Can be repeated."),
     ] = None,
     eks_security_group: Annotated[
-        str | None, typer.Option("--eks-security-group", help="The security group that EKS made for its cluster.")
+        str | None, typer.Option("--eks-security-group", help="ID of the cluster security group that EKS created.")
     ] = None,
     kubernetes_version: Annotated[
-        str | None, typer.Option("--kubernetes-version", help="Version of the existing EKS cluster.")
+        str | None, typer.Option("--kubernetes-version", help="Kubernetes version of the existing EKS cluster.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write. Default: environments/NAME.yaml of the project.")
+        Path | None, typer.Option("--out", help="File to write. Default: environments/NAME.yaml in the project.")
     ] = None,
     iam_policy: Annotated[
         bool,
-        typer.Option("--iam-policy", help="Only print the IAM policy that --cluster needs, which reads only."),
+        typer.Option("--iam-policy", help="Only print the read-only IAM policy that --cluster needs, and exit."),
     ] = False,
     takeover: Annotated[
         bool,
         typer.Option(
             "--takeover",
-            help="With --cluster: write a file that describes it; once that is there, bring it under its stacks.",
+            help=(
+                "With --cluster: write a file that describes the cluster; if the file exists, import the cluster"
+                " into CloudFormation."
+            ),
         ),
     ] = False,
     only_plan: Annotated[
-        bool, typer.Option("--plan", help="With --takeover: only tell what it would do; changes nothing.")
+        bool, typer.Option("--plan", help="With --takeover: only show what would be done, and change nothing.")
     ] = False,
     head: HeadOption = None,
     strict: StrictOption = False,
@@ -112,14 +124,18 @@ def import_(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Write an environment file from a cluster that exists: nothing is invented, and what is lost is named.
+    """Create an environment file from an existing cluster. Nothing is invented, and what is lost is listed.
 
-    From a file, or with --cluster from AWS. Existing networks, EKS clusters and file systems become 'existing'. Exit
-    code 1 where 'validate' does not accept the file yet: what is missing stands in its first lines, and so does what
-    AWS did not answer; "passed" in JSON is then null, and with --strict the exit code is 1. An existing file is never
-    overwritten. Nothing in AWS is changed, unless --takeover finds the file there: then CloudFormation imports the
-    cluster and its execution role, as they are, after a plan and the cluster's name typed; the next deployment changes
-    what the file says otherwise. Refused where that would replace anything. Interrupted, the same command goes on.
+    The source is a file, or AWS with --cluster. Existing networks, EKS clusters and file systems become 'existing'
+    in the environment file. An existing file is never overwritten.
+
+    Exit code 1 if 'validate' does not accept the file yet. The first lines of the file list what is missing, and
+    what AWS did not answer: "passed" in the JSON output is then null, and with --strict the exit code is 1.
+
+    Nothing in AWS is changed, with one exception: if the file already exists, --takeover imports the cluster and
+    its execution role unchanged into CloudFormation, after it shows a plan and you type the name of the cluster.
+    The next deployment then changes what is different in the file. --takeover is refused if that would replace
+    anything. If it was interrupted, run the same command again to continue.
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - 'import --help' need not load it
     from hyperpod_cdk.config.environment import ENVIRONMENT_NAME  # noqa: PLC0415 - as above

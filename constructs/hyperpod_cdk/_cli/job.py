@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from hyperpod_cdk.workloads.loading import LoadedJob
 
 app = typer.Typer(
-    help="Jobs for an instance group: manifests, admission, measurements.", no_args_is_help=True, rich_markup_mode=None
+    help="Create and check jobs for an instance group: manifests, admission, test results.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _STANDARD_INPUT = "-"
@@ -61,7 +63,7 @@ def render(
     *,
     job: Annotated[
         Path | None,
-        typer.Option("--job", metavar="FILE", help="Job file. Default: a test of the group, made of the options."),
+        typer.Option("--job", metavar="FILE", help="Job file. Default: a test of the group, from the options."),
     ] = None,
     group: Annotated[
         str | None,
@@ -72,30 +74,41 @@ def render(
         ),
     ] = None,
     kind: Annotated[
-        Kind | None, typer.Option("--kind", help="What to run; training kinds need a job file.", show_choices=True)
+        Kind | None, typer.Option("--kind", help="What to run. Training kinds need a job file.", show_choices=True)
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes. Default: all of the group.")] = None,
-    team: Annotated[str | None, typer.Option("--team", help="Team whose namespace, queue and quota it uses.")] = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", help="Namespace of a job without a team.")] = None,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help="Number of nodes. Default: all nodes of the group.")
+    ] = None,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Team whose namespace, queue and quota the job uses.")
+    ] = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", help="Namespace, for a job without a team.")] = None,
     priority: Annotated[str | None, typer.Option("--priority", help="Priority class of the environment.")] = None,
     image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
     collective: Annotated[
         list[str] | None,
-        typer.Option("--collective", help="What nccl and nccom measure: all_reduce ...; may be given again."),
+        typer.Option(
+            "--collective",
+            help="Collective operation that nccl and nccom measure, for example all_reduce. Can be repeated.",
+        ),
     ] = None,
     min_bytes: Annotated[
-        int | None, typer.Option("--min-bytes", help="Smallest message that nccl and nccom measure.")
+        int | None, typer.Option("--min-bytes", help="Smallest message size that nccl and nccom measure.")
     ] = None,
     max_bytes: Annotated[
-        int | None, typer.Option("--max-bytes", help="Largest message. Default: 16 GiB, less on GPUs of little memory.")
+        int | None,
+        typer.Option("--max-bytes", help="Largest message size. Default: 16 GiB, less on GPUs with little memory."),
     ] = None,
-    iterations: Annotated[int | None, typer.Option("--iterations", help="Repetitions of each size.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option("--iterations", help="Number of repetitions of each message size.")
+    ] = None,
     diagnostic_level: Annotated[
-        int | None, typer.Option("--diagnostic-level", help="Of kind dcgm, 1 to 4: seconds to hours.")
+        int | None,
+        typer.Option("--diagnostic-level", help="Diagnostic level for kind dcgm, 1 to 4; takes from seconds to hours."),
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="Measure nodes in pairs, which shows the one that is slow.")
+        bool, typer.Option("--pairs", help="Measure nodes in pairs, which shows which node is slow.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="YAML file to write. Default: standard output.")
@@ -103,9 +116,10 @@ def render(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Write manifests that fit the group's nodes, the team's queue and the environment's claims. Without a cluster.
+    """Write manifests for a job that fit the nodes, the team's queue and the claims. Needs no cluster.
 
-    Options win over the job file. Exit code 1 where the job cannot run on the group or would never be admitted.
+    Options of the command override the job file. Exit code 1 if the job cannot run on the group or would never be
+    admitted.
     """
     from hyperpod_cdk.workloads.manifests.manifest_yaml import to_yaml  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.workloads.manifests.render import manifests_of  # noqa: PLC0415 - as above
@@ -160,15 +174,16 @@ def render(
 def admit(
     environment: EnvironmentArgument,
     jobs: Annotated[
-        list[Path], typer.Argument(metavar="JOB", help="Job files, or YAML of manifests, in the order they come.")
+        list[Path], typer.Argument(metavar="JOB", help="Job files or YAML manifests, in the order of their submission.")
     ],
     *,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell what task governance would do with jobs that come one after the other to an idle cluster. Without a cluster.
+    """Simulate how task governance admits jobs that are submitted to an idle cluster. Needs no cluster.
 
-    A simulation of Kueue's rules with the quotas of the environment file. Exit code 1 where a job would never start.
+    The jobs are submitted one after the other. The simulation uses Kueue's rules and the quotas in the environment
+    file. Exit code 1 if a job would never start.
     """
     from hyperpod_cdk.workloads.admission.simulation import Admission, ClusterModel  # noqa: PLC0415 - as above
 
@@ -195,26 +210,28 @@ def admit(
 @app.command()
 def report(
     logs: Annotated[
-        list[Path] | None, typer.Argument(metavar="LOG", help="Logs of test jobs. Default: standard input.")
+        list[Path] | None, typer.Argument(metavar="LOG", help="Log files of test jobs. Default: standard input.")
     ] = None,
     *,
     instance_type: Annotated[
-        str | None, typer.Option("--instance-type", help="What it ran on. Default: as the log says.")
+        str | None, typer.Option("--instance-type", help="Instance type that the test ran on. Default: from the log.")
     ] = None,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, help="On how many nodes. Default: as the log says.")
+        int | None, typer.Option("--nodes", min=1, help="Number of nodes that the test ran on. Default: from the log.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 also where the log does not tell: for gates.")
+        bool,
+        typer.Option("--strict", help="Also exit with code 1 if the log does not show the result. For pipeline gates."),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="JSON file to write, with the evidence.")
+        Path | None, typer.Option("--out", metavar="FILE", help="JSON file to write, including the evidence.")
     ] = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Read the log of nccl-tests, fi_info, nccom-test or dcgmi: EFA or TCP, how fast, which pair is slow, pass or fail.
+    """Read the log of nccl-tests, fi_info, nccom-test or dcgmi, and show pass or fail.
 
-    Exit code 1 where a test fails, 2 where the log holds no test.
+    It shows whether EFA or TCP was used, the bandwidth, and which pair of nodes is slow. Exit code 1 if a test
+    fails, 2 if the log contains no test.
     """
     from hyperpod_cdk.workloads import report as reports  # noqa: PLC0415 - as above
 

@@ -44,23 +44,28 @@ def drift(
     *,
     head: HeadOption = None,
     iam_policy: Annotated[
-        bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
+        bool, typer.Option("--iam-policy", help="Only print the read-only IAM policy that the command needs, and exit.")
     ] = False,
     adopt: Annotated[
-        bool, typer.Option("--adopt", help="Then write what AWS has into the file, as far as the file can say it.")
+        bool,
+        typer.Option(
+            "--adopt", help="Write the current values from AWS into the file, if the file has a field for them."
+        ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write without asking first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --adopt: write without confirmation.")] = False,
     strict: StrictOption = False,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Compare AWS with the last deployment, reading only: what was changed beside the file, and what becomes of it.
+    """Compare AWS with the last deployment: what was changed outside the file. Read only.
 
-    Of each difference: what was deployed, what the file says, what AWS has, and what the next deployment does about
-    it. Exit code 1 where something differs. What could not be read is skipped: "passed" in JSON is then null, and with
-    --strict the exit code is 1. --adopt shows what it would change in the file, asks, and names what no file can say;
-    exit code 1 then where something of that is left, or nobody agrees.
+    For each difference, it shows what was deployed, what the file says, what AWS has, and what the next deployment
+    does about it. Exit code 1 if there is a difference. What could not be read is skipped: "passed" in the JSON
+    output is then null, and with --strict the exit code is 1.
+
+    --adopt shows the changes for the file, asks for confirmation, and lists differences for which the file has no
+    field. The exit code is then 1 if such differences remain, or nobody confirms.
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as below
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - 'drift --help' need not load it
@@ -149,21 +154,25 @@ def status(
     environment: EnvironmentArgument,
     *,
     iam_policy: Annotated[
-        bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
+        bool, typer.Option("--iam-policy", help="Only print the read-only IAM policy that the command needs, and exit.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Look again and again, until Ctrl-C: a screen, or a line of JSON each.")
+        bool,
+        typer.Option("--watch", help="Repeat until Ctrl-C: redraw the terminal, or write one line of JSON each time."),
     ] = False,
-    every: Annotated[int, typer.Option("--every", min=5, help="Seconds between two looks of --watch.")] = 60,
+    every: Annotated[int, typer.Option("--every", min=5, help="With --watch: seconds between two repetitions.")] = 60,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask what the cluster does now: nodes wanted, running, failing and why, plans, file systems, events of a day.
+    """Show the current state of the cluster: nodes, training plans, file systems, events of the last day.
 
-    Exit code 1 where something fails or has ended. What could not be read is skipped: "passed" in JSON is then null,
-    and with --strict the exit code is 1. --watch redraws a terminal, and writes a line of JSON for each look elsewhere;
-    Ctrl-C ends it with exit code 130.
+    It shows how many nodes are desired, running and failing, and why. Exit code 1 if something fails or has ended.
+    What could not be read is skipped: "passed" in the JSON output is then null, and with --strict the exit code is
+    1.
+
+    --watch redraws the screen on a terminal. Otherwise it writes one line of JSON each time. Ctrl-C ends it with
+    exit code 130.
     """
     from hyperpod_cdk.checks.policy import policy_of  # noqa: PLC0415 - as above
     from hyperpod_cdk.living import pages  # noqa: PLC0415 - as above

@@ -32,18 +32,20 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.deployed import Api
 
 app = typer.Typer(
-    help="The nodes of a cluster: list, describe, logs, replace, reboot, check, cordon, uncordon.",
+    help="List, describe, replace, reboot, check, cordon and uncordon nodes, and show their logs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 NodesArgument = Annotated[
     list[str],
-    typer.Argument(metavar="NODE", help="Instance ID, its name in Kubernetes, or HyperPod's logical ID."),
+    typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID."),
 ]
 ConfirmOption = Annotated[
     list[str] | None,
-    typer.Option("--confirm", metavar="NODE", help="Each node again, in place of typing it; may be repeated."),
+    typer.Option(
+        "--confirm", metavar="NODE", help="Confirm this node, instead of typing it. Repeat the option for each node."
+    ),
 ]
 
 
@@ -68,17 +70,17 @@ def list_nodes(
     environment: EnvironmentArgument,
     *,
     group: Annotated[
-        str, typer.Option("--group", autocompletion=groups, help="Only nodes of this instance group.")
+        str, typer.Option("--group", autocompletion=groups, help="Show only nodes of this instance group.")
     ] = "",
-    failing: Annotated[bool, typer.Option("--failing", help="Only nodes that fail.")] = False,
+    failing: Annotated[bool, typer.Option("--failing", help="Show only failing nodes.")] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """List the nodes with their status and why they fail; also those that are not launched yet.
+    """List the nodes with their status and why they fail, including nodes that are not launched yet.
 
-    Exit code 1 where a node fails. What could not be read is skipped: "passed" in JSON is then null, and with --strict
-    the exit code is 1.
+    Exit code 1 if a node fails. What could not be read is skipped: "passed" in the JSON output is then null, and
+    with --strict the exit code is 1.
     """
     from hyperpod_cdk.living import nodes, pages  # noqa: PLC0415 - 'node list --help' need not load it
 
@@ -100,10 +102,10 @@ def describe(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Describe nodes: where they stand, their names, labels and taints, logs, a shell, the events of a day.
+    """Show the details of nodes: placement, names, labels, taints, logs, shell command, events of the last day.
 
-    Exit code 1 where one of them fails. What could not be read is skipped: "passed" in JSON is then null, and with
-    --strict the exit code is 1.
+    Exit code 1 if one of them fails. What could not be read is skipped: "passed" in the JSON output is then null,
+    and with --strict the exit code is 1.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - as above
 
@@ -126,16 +128,26 @@ def describe(
 def logs(
     context: typer.Context,
     environment: EnvironmentArgument,
-    node: Annotated[str, typer.Argument(metavar="NODE", help="As in 'node describe'.")],
+    node: Annotated[
+        str, typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID.")
+    ],
     *,
     of: Annotated[
-        Log, typer.Option("--of", help="Lifecycle scripts, health-monitoring agent, or deep health checks.")
+        Log,
+        typer.Option(
+            "--of", help="Which logs: of the lifecycle scripts, the health monitoring agent, or the deep health checks."
+        ),
     ] = Log.LIFECYCLE,
-    lines: Annotated[int, typer.Option("--lines", min=1, max=10_000, help="How many of the newest lines.")] = 100,
+    lines: Annotated[
+        int, typer.Option("--lines", min=1, max=10_000, help="Number of lines to show, the newest ones.")
+    ] = 100,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the newest lines that HyperPod has in CloudWatch of a node; exit code 1 where they cannot be read."""
+    """Show the newest log lines of a node that HyperPod has written to CloudWatch.
+
+    Exit code 1 if they cannot be read.
+    """
     from hyperpod_cdk.living import node_logs, pages  # noqa: PLC0415 - as above
 
     with _cluster(context, environment, project, output) as (aws, stated):
@@ -161,9 +173,10 @@ def replace(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Replace nodes with new instances: what that destroys is told first, then the node typed.
+    """Replace nodes with new instances, after you type the ID of each node.
 
-    Every volume of the node is lost. Exit code 1 where nobody confirms, or HyperPod does not begin with every node.
+    The command first shows what will be destroyed. Every volume of the node is lost. Exit code 1 if nobody
+    confirms, or HyperPod does not start the action for every node.
     """
     _do(context, "replace", environment, nodes, confirm=confirm, project=project, output=output)
 
@@ -178,9 +191,10 @@ def reboot(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Reboot nodes: what that interrupts is told first, then the node typed.
+    """Reboot nodes, after you type the ID of each node.
 
-    Exit code 1 where nobody confirms, or HyperPod does not begin with every node.
+    The command first shows what will be interrupted. Exit code 1 if nobody confirms, or HyperPod does not start the
+    action for every node.
     """
     _do(context, "reboot", environment, nodes, confirm=confirm, project=project, output=output)
 
@@ -189,22 +203,28 @@ def reboot(
 def check(
     context: typer.Context,
     environment: EnvironmentArgument,
-    nodes: Annotated[list[str] | None, typer.Argument(metavar="NODE", help="As in 'node describe'.")] = None,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NODE", help="Instance ID, Kubernetes node name, or HyperPod's logical ID."),
+    ] = None,
     *,
     group: Annotated[
         list[str] | None,
-        typer.Option("--group", autocompletion=groups, help="Every node of this instance group; may be repeated."),
+        typer.Option(
+            "--group", autocompletion=groups, help="Check every node of this instance group. Can be repeated."
+        ),
     ] = None,
     only: Annotated[
-        list[Check] | None, typer.Option("--only", help="This check; may be repeated. Default: both.")
+        list[Check] | None, typer.Option("--only", help="Run only this check. Can be repeated. Default: both checks.")
     ] = None,
     confirm: ConfirmOption = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Run HyperPod's deep health checks on nodes with accelerators: what that keeps from work is told first.
+    """Run HyperPod's deep health checks on nodes with accelerators.
 
-    --confirm takes names of groups, too. Exit code 1 where nobody confirms, or HyperPod does not begin with every node.
+    The command first shows which nodes cannot run jobs during the checks, and asks for confirmation. --confirm also
+    accepts names of groups. Exit code 1 if nobody confirms, or HyperPod does not start the action for every node.
     """
     from hyperpod_cdk.catalog.hyperpod import DEEP_HEALTH_CHECKS  # noqa: PLC0415 - as above
 
@@ -233,10 +253,11 @@ def cordon(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Let Kubernetes put no new pod on nodes; what runs there goes on, and HyperPod is told nothing.
+    """Cordon nodes: Kubernetes schedules no new pods on them.
 
-    Asks the API server of the EKS cluster with your AWS credentials, which its access entries have to admit; exit code
-    2 where it cannot be reached. Nobody is asked: nothing is interrupted, and 'node uncordon' takes it back.
+    Running pods continue, and HyperPod is not informed. The command calls the API server of the EKS cluster with
+    your AWS credentials, which need an access entry; exit code 2 if the API server cannot be reached. It does not
+    ask for confirmation, because nothing is interrupted and 'node uncordon' reverses it.
     """
     _do(context, "cordon", environment, nodes, confirm=None, project=project, output=output)
 
@@ -251,9 +272,10 @@ def uncordon(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Let Kubernetes put pods on nodes again, by the API server as 'node cordon' does.
+    """Uncordon nodes: Kubernetes schedules pods on them again.
 
-    Only where HyperPod cordoned a node itself, to patch it, what that delays is told first and the node typed.
+    The command calls the API server as 'node cordon' does. It asks for confirmation only if HyperPod itself
+    cordoned the node to patch it: it then first shows what is delayed, and you type the ID of the node.
     """
     _do(context, "uncordon", environment, nodes, confirm=confirm, project=project, output=output)
 

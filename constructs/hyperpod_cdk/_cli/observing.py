@@ -27,23 +27,22 @@ def observe(
     context: typer.Context,
     environment: EnvironmentArgument,
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where to write the bundle, as JSON.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="JSON file to write the bundle to.")] = None,
     head: HeadOption = None,
     iam_policy: Annotated[
-        bool, typer.Option("--iam-policy", help="Only print the IAM policy that it needs, which reads only.")
+        bool, typer.Option("--iam-policy", help="Only print the read-only IAM policy that the command needs, and exit.")
     ] = False,
     strict: StrictOption = False,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Compare a deployed environment with what this project takes AWS to be, reading only.
+    """Compare a deployed environment with this project's assumptions about AWS. Read only.
 
-    How long resources took, which members and states AWS's answers have, what it fills in, what updates did, and how
-    it words failures. Names, IDs, ARNs, addresses and tags are no part of the bundle. Exit code 1 where something is
-    otherwise. What could not be read is skipped: "passed" in JSON is then null, and with --strict the exit code is 1.
+    The bundle contains how long resources took, which members and states AWS's answers have, which defaults AWS
+    fills in, what updates did, and how failures are worded. It does not contain names, IDs, ARNs, addresses or
+    tags. Exit code 1 if something is different. What could not be read is skipped: "passed" in the JSON output is
+    then null, and with --strict the exit code is 1.
     """
     from datetime import UTC, datetime  # noqa: PLC0415 - 'observe --help' need not load it
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.findings import Finding
 
 app = typer.Typer(
-    help="SageMaker training plans: what is on offer, and a record of those that were bought.",
+    help="Search, record, extend and attach SageMaker training plans.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -68,39 +68,43 @@ def search(  # noqa: PLR0917 - typer makes the command line from the signature
         typer.Argument(
             metavar="ENV",
             autocompletion=environments,
-            help="Environment whose groups on training plans give the defaults.",
+            help="Environment whose instance groups with training plans provide the defaults.",
         ),
     ] = None,
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", help="Instance type, such as ml.p5.48xlarge.")
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", help="Number of instances; plans are sold for powers of two.")
+        int | None, typer.Option("--count", help="Number of instances; AWS sells plans for powers of two.")
     ] = None,
     region: Annotated[
-        str | None, typer.Option("--region", help="AWS region. Default: the environment's, else AWS_REGION.")
+        str | None,
+        typer.Option("--region", help="AWS Region. Default: the Region of the environment, otherwise AWS_REGION."),
     ] = None,
     days: Annotated[
-        str | None, typer.Option("--days", help="Durations: 14, 7..14 or 1,7,14. Default: fifteen from 1 to 182.")
+        str | None,
+        typer.Option(
+            "--days", help="Durations in days: 14, 7..14 or 1,7,14. Default: fifteen durations from 1 to 182."
+        ),
     ] = None,
-    hours: Annotated[str | None, typer.Option("--hours", help="The same in hours, rounded up to whole days.")] = None,
+    hours: Annotated[str | None, typer.Option("--hours", help="Durations in hours, rounded up to whole days.")] = None,
     start_after: Annotated[
-        str | None, typer.Option("--start-after", help="Earliest start, as 2026-12-01 or 2026-12-01T11:30Z. UTC.")
+        str | None, typer.Option("--start-after", help="Earliest start in UTC: 2026-12-01 or 2026-12-01T11:30Z.")
     ] = None,
-    end_before: Annotated[str | None, typer.Option("--end-before", help="Latest end, written alike.")] = None,
+    end_before: Annotated[str | None, typer.Option("--end-before", help="Latest end, in the same format.")] = None,
     *,
     every_day: Annotated[
-        bool, typer.Option("--every-day", help="Ask for every duration that is sold, one call each.")
+        bool, typer.Option("--every-day", help="Search every duration that AWS sells, with one call each.")
     ] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Find training plans on offer, by price per accelerator-hour. Never buys.
+    """Search training plan offerings, sorted by price per accelerator-hour. Never buys one.
 
-    AWS finds plans of one duration at a time, so many durations are asked for side by side. Exit code 1 where nothing
-    was found because AWS did not answer or a quota refused. Where it did not answer for a duration or for the zones,
-    "passed" in JSON is null, and with --strict the exit code is 1.
+    AWS searches one duration at a time, so several durations are requested in parallel. Exit code 1 if nothing was
+    found because AWS did not answer or a quota is too low. If AWS did not answer for a duration or for the zones,
+    "passed" in the JSON output is null, and with --strict the exit code is 1.
     """
     access = _access(context)
     now = access.now()
@@ -148,10 +152,10 @@ def record(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Store what AWS says of the environment's training plans beside its file, for offline checks.
+    """Record the training plans of the environment next to its file, for checks without AWS.
 
-    The record is verified whenever the file is read: by validate, by synthesis, in a pull request. Exit code 1 where
-    a plan could not be described (then the old record stays) or where the record contradicts the environment.
+    The record is checked each time the file is read: by validate, by synthesis, in a pull request. Exit code 1 if a
+    plan could not be described (the old record is then retained) or if the record contradicts the environment.
     """
     access = _access(context)
     file = environment_file(environment, root_of(project))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk.review.figures.price_list import Fetched, Pages
 
 app = typer.Typer(
-    help="What AWS charges, as a dated file that 'review' counts with.", no_args_is_help=True, rich_markup_mode=None
+    help="Show and refresh the AWS prices that 'review' uses.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -44,22 +44,24 @@ def refresh(
     context: typer.Context,
     region: Annotated[
         list[str] | None,
-        typer.Option("--region", help="AWS region; may be given again. Default: those of environments/."),
+        typer.Option("--region", help="AWS Region. Can be repeated. Default: the Regions in environments/."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write. Default: prices.json in the project's root.")
+        Path | None,
+        typer.Option("--out", help="File to write. Default: prices.json in the root folder of the project."),
     ] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and write nothing.")] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Ask the AWS Pricing API and write the project's price file, which 'review' takes in place of the shipped one.
+    """Get prices from the AWS Pricing API and write the price file of the project.
 
-    Regions that were not asked for stay in the file as they were. Shows every price that changes. Exit code 1, with
-    nothing written, where AWS did not answer or no price was found. Where some price was not found or could not be
-    read, "passed" in JSON is null, and with --strict the exit code is 1, after writing the others.
+    'review' uses this file instead of the prices that ship with the package. Prices of other Regions in the file
+    are not changed. The command shows every price that changes. Exit code 1, and nothing is written, if AWS did not
+    answer or no price was found. If a price was not found or could not be read, "passed" in the JSON output is
+    null, and with --strict the exit code is 1, after the other prices are written.
     """
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - 'schema --help' need not read the tables
     from hyperpod_cdk.checks.answers import NotAnswered  # noqa: PLC0415 - as above
@@ -107,11 +109,13 @@ def refresh(
 
 @app.command()
 def show(
-    region: Annotated[str | None, typer.Option("--region", help="AWS region. Default: all that have prices.")] = None,
+    region: Annotated[
+        str | None, typer.Option("--region", help="AWS Region. Default: all Regions with prices.")
+    ] = None,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the prices that 'review' counts with, how old each is, and which are not confirmed."""
+    """Show the prices that 'review' uses, how old each one is, and which ones are not confirmed."""
     from hyperpod_cdk.catalog import prices  # noqa: PLC0415 - as in refresh
 
     if region:

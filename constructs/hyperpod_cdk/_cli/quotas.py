@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hyperpod_cdk._cli.quota_requests import Tools
 
 app = typer.Typer(
-    help="What the account's quotas allow, and requests for more.", no_args_is_help=True, rich_markup_mode=None
+    help="Show the quotas of the account, and request increases.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -35,16 +35,18 @@ def show(
     environment: EnvironmentArgument,
     *,
     record: Annotated[
-        bool, typer.Option("--record", help="Store the quotas beside ENV's file too, for reviews without AWS.")
+        bool,
+        typer.Option("--record", help="Also write the quotas to a file next to ENV's file, for reviews without AWS."),
     ] = False,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Show every quota that ENV takes of, what others use, and the largest cluster that today's quotas allow.
+    """Show the quotas that ENV needs, what others use of them, and the largest cluster that they allow today.
 
-    Exit code 1 where a quota does not suffice, or where --record could not read one (then the old record stays). Where
-    one could not be read, or not all of its use, "passed" in JSON is null, and with --strict the exit code is 1.
+    Exit code 1 if a quota is too low, or if --record could not read a quota (the old record is then retained). If a
+    quota or its usage could not be read completely, "passed" in the JSON output is null, and with --strict the exit
+    code is 1.
     """
     from hyperpod_cdk._cli import quota_record, quota_report  # noqa: PLC0415 - 'schema --help' needs no rich and no checks
 
@@ -63,14 +65,16 @@ def request(
     context: typer.Context,
     environment: EnvironmentArgument,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Request without asking first.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Send the requests without confirmation.")] = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Request the quotas that ENV lacks: what it needs, what others use and room for replacing nodes.
+    """Request increases of the quotas that are too low for ENV.
 
-    Shows the requests and asks before it sends them. A quota with an open request gets no second one: that one is
-    shown, with its age and its support case. Exit code 1 where a quota cannot be requested or could not be read.
+    The requested value is what ENV needs, what others use, and room for the replacement of nodes. The command shows
+    the requests and asks for confirmation before it sends them. A quota with an open request gets no second
+    request; the open one is shown, with its age and its support case. Exit code 1 if a quota cannot be requested or
+    could not be read.
     """
     from hyperpod_cdk._cli import quota_report, quota_requests  # noqa: PLC0415 - as in show
 

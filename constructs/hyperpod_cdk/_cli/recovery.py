@@ -26,21 +26,26 @@ def recover(
     environment: EnvironmentArgument,
     *,
     only_plan: Annotated[
-        bool, typer.Option("--plan", help="Only tell what stands, why, and the way out; changes nothing.")
+        bool,
+        typer.Option(
+            "--plan", help="Only show the state of the stacks, its cause and the solution, and change nothing."
+        ),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing, for pipelines: refused where a way needs a person.")
+        bool,
+        typer.Option("--yes", help="Do not ask for confirmation, for pipelines. Refused if a solution needs a person."),
     ] = False,
     head: HeadOption = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
-    output: Annotated[Format, typer.Option("--format", help="How --plan is written.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--format", help="Output format of --plan.")] = Format.TEXT,
 ) -> None:
-    """Bring the environment's stacks back into a state that takes a deployment, naming what failed first and where.
+    """Bring failed stacks back into a state that allows a deployment, and show what failed first.
 
-    Rolls back, continues a rollback, deletes to the end, and deletes change sets that nobody executed, each as it was
-    shown. What holds data or nodes goes only, and a resource is skipped or left behind only, with the environment's
-    name typed. Exit code 1 where nobody agrees, a way fails, none is known, or a stack is somebody else's.
+    The command rolls back, continues a rollback, finishes a deletion, and deletes change sets that nobody executed,
+    each exactly as shown. It deletes resources that hold data or nodes, and skips a resource or leaves it behind,
+    only after you type the name of the environment. Exit code 1 if nobody confirms, a solution fails or is not
+    known, or a stack belongs to somebody else.
     """
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - 'recover --help' need not load it
     from hyperpod_cdk.transitions.model import Way  # noqa: PLC0415 - as above

@@ -52,20 +52,24 @@ ReviewedArgument = Annotated[
 ]
 HeadOption = Annotated[
     str | None,
-    typer.Option("--head", metavar="REF|DIR", help="Git revision or cloud assembly. Default: the files as they are."),
+    typer.Option("--head", metavar="REF|DIR", help="Git revision or cloud assembly to use. Default: the working tree."),
 ]
 TemplateOption = Annotated[
-    Path | None, typer.Option("--template", metavar="FILE", help="One CloudFormation template in place of ENV.")
+    Path | None, typer.Option("--template", metavar="FILE", help="A CloudFormation template, instead of ENV.")
 ]
 TimeLimitOption = Annotated[
-    float | None, typer.Option("--time-limit", metavar="SECONDS", help="Time of each app. Default: 600.")
+    float | None,
+    typer.Option("--time-limit", metavar="SECONDS", help="Time limit of each app, in seconds. Default: 600."),
 ]
 MemoryLimitOption = Annotated[
     int | None,
-    typer.Option("--memory-limit", metavar="MIB", help="Memory of each app and its children, in MiB. Default: 4096."),
+    typer.Option(
+        "--memory-limit", metavar="MIB", help="Memory limit of each app and its child processes, in MiB. Default: 4096."
+    ),
 ]
 RegionOption = Annotated[
-    str | None, typer.Option("--region", help="Region of --template. Default: what differs between regions is unknown.")
+    str | None,
+    typer.Option("--region", help="Region of --template. Default: none; what differs between Regions is unknown."),
 ]
 
 
@@ -85,27 +89,35 @@ def review(
         typer.Option(
             "--base",
             metavar="REF|DIR|FILE",
-            help="What to compare with: git revision, cloud assembly, or virtual environment, whose version of the "
-            "library then synthesizes your files; with --template a template.",
+            help=(
+                "What to compare with: a Git revision, a cloud assembly, or a virtual environment, whose version"
+                " of the library then synthesizes your files. With --template: a template."
+            ),
         ),
     ] = None,
     head: HeadOption = None,
     deployed: Annotated[
-        bool, typer.Option("--deployed", help="Compare with the deployed stacks, reading only. Needs credentials.")
+        bool, typer.Option("--deployed", help="Compare with the deployed stacks. Read only; needs AWS credentials.")
     ] = False,
     head_revision: Annotated[
         str | None,
         typer.Option(
             "--head-revision",
             metavar="REF",
-            help="Git revision that the assembly --head was made from: its environment file explains changes.",
+            help=(
+                "Git revision from which the assembly in --head was synthesized. Its environment file is used to"
+                " name the causes of changes."
+            ),
         ),
     ] = None,
     change_set: Annotated[
         bool,
         typer.Option(
             "--change-set",
-            help="With --deployed: let CloudFormation say what it replaces, by change sets that are deleted again.",
+            help=(
+                "With --deployed: also create change sets, which show what CloudFormation replaces, and delete"
+                " them again."
+            ),
         ),
     ] = False,
     still: Annotated[
@@ -113,8 +125,10 @@ def review(
         typer.Option(
             "--still",
             metavar="REPORT",
-            help="With --deployed: only check that this report (.json) still holds; exit code 1 where what is "
-            "deployed or the head is another by now.",
+            help=(
+                "With --deployed: only check that this report (.json) is still valid. Exit with code 1 if the"
+                " deployed stacks or the head have changed since."
+            ),
         ),
     ] = None,
     template: TemplateOption = None,
@@ -124,13 +138,15 @@ def review(
         typer.Option(
             "--out",
             metavar="FILE",
-            help="Report to write: .md, .html or .json, or the picture: .svg or .png; may be given again.",
+            help="Report file to write: .md, .html or .json; or the diagram: .svg or .png. Can be repeated.",
         ),
     ] = None,
     on: Annotated[
         str | None,
         typer.Option(
-            "--date", metavar="DAY", help="Day on which exceptions of review.yaml are judged. Default: today, UTC."
+            "--date",
+            metavar="DAY",
+            help="Date on which the exceptions in review.yaml must be valid. Default: today, UTC.",
         ),
     ] = None,
     time_limit: TimeLimitOption = None,
@@ -139,11 +155,12 @@ def review(
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell what a change does to running nodes, money, quotas and access, without AWS.
+    """Show what a change does to running nodes, cost, quotas and access.
 
-    Compares the project as it lies there, or --head, with --base or with what is deployed; each side is synthesized
-    with its own app, without your files, variables and network. The first line says who must approve it, by the base's
-    review.yaml. Exit code 1 where the service refuses the change, the fast network is broken or a policy fails.
+    Compares the working tree, or --head, with --base or with the deployed stacks. Only --deployed uses AWS. Each
+    side is synthesized with its own app, without your files, environment variables and network. The first line of
+    the report says who must approve the change, according to the review.yaml of the base. Exit code 1 if the
+    service refuses the change, the EFA or Lustre network is broken or a policy fails.
     """
     for file in out or ():
         check_file(file, REPORTS)
@@ -192,7 +209,7 @@ def diagram(
         typer.Option(
             "--base",
             metavar="REF|DIR|FILE",
-            help="Mark what changes from this git revision or cloud assembly, with --template from a template.",
+            help=("Mark the changes since this Git revision or cloud assembly. With --template: since this template."),
         ),
     ] = None,
     head: HeadOption = None,
@@ -200,14 +217,14 @@ def diagram(
     region: RegionOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help=".svg or .png file to write. Default: SVG to standard output."),
+        typer.Option("--out", metavar="FILE", help="File to write: .svg or .png. Default: SVG to standard output."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
 ) -> None:
-    """Draw the environment as SVG: zones, blocks with their addresses, groups, file systems, endpoints, teams.
+    """Draw the environment as SVG: zones, CIDR blocks with addresses, groups, file systems, endpoints, teams.
 
-    Without AWS. --head with a cloud assembly that is there already draws it without synthesizing.
+    Does not use AWS. With an existing cloud assembly in --head, it draws without synthesizing.
     """
     if out is not None:
         check_file(out, PICTURES)

@@ -21,7 +21,7 @@ from hyperpod_cdk._cli.common import (
 from hyperpod_cdk._cli.living import print_skipped
 from hyperpod_cdk._cli.output import Format
 
-app = typer.Typer(help="The teams of task governance.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show the cost of the teams in task governance.", no_args_is_help=True, rich_markup_mode=None)
 
 _LONGEST = 50_000_000
 
@@ -37,17 +37,18 @@ def cost(
     *,
     used: Annotated[
         Path | None,
-        typer.Option("--usage", metavar="FILE", help="Summary of HyperPod's usage report, as CSV."),
+        typer.Option("--usage", metavar="FILE", help="Summary of HyperPod's usage report, a CSV file."),
     ] = None,
     strict: StrictOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Divide what the nodes cost among the teams, by their quotas and by what they used; without AWS.
+    """Divide the cost of the nodes among the teams, by quota and by usage. Does not use AWS.
 
-    A training plan costs its upfront fee, as 'plans record' wrote it; other nodes a month at list prices. The shares of
-    each pool of nodes add up to it, with what nobody has a quota of. What teams used is skipped without --usage, and
-    what has no known price stays unknown: "passed" in JSON is then null, and with --strict the exit code is 1.
+    A training plan costs its upfront fee, as recorded by 'plans record'; other nodes cost their list price per
+    month. The shares of each pool of nodes add up to its cost, including the share that is in nobody's quota.
+    Without --usage, the usage of the teams is skipped. A cost without a known price remains unknown: "passed" in
+    the JSON output is then null, and with --strict the exit code is 1.
     """
     from hyperpod_cdk.catalog.prices import PricesError, of_project  # noqa: PLC0415 - 'teams cost --help' need not load it
     from hyperpod_cdk.file_reading import read_text  # noqa: PLC0415 - as above

@@ -33,28 +33,33 @@ def templates(
     environments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="ENV", autocompletion=environments, help="Names or files. Default: all of environments/."
+            metavar="ENV", autocompletion=environments, help="Names or files. Default: all in environments/."
         ),
     ] = None,
     *,
     head: Annotated[
         str | None,
         typer.Option(
-            "--head", metavar="REF|DIR", help="Git revision or cloud assembly. Default: the files as they are."
+            "--head", metavar="REF|DIR", help="Git revision or cloud assembly to use. Default: the working tree."
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 where a file is not what the environment makes.")
+        bool,
+        typer.Option(
+            "--check", help="Do not write. Exit with code 1 if a file differs from what the environment produces."
+        ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help=f"Where to write. Default: {FOLDER}/ in the project.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help=f"Folder to write to. Default: {FOLDER}/ in the project."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
 ) -> None:
-    """Write each stack's template as YAML, and the diagram, to synthesized/ENV/, where pull requests show differences.
+    """Write the template of each stack as YAML, and the diagram, to synthesized/ENV/.
 
-    With the placeholder chart, whatever lies in the project: the chart's version stands in charts/charts.lock.yaml.
+    Commit these files, so that pull requests show the differences. The templates always use the placeholder chart;
+    the version of the chart is in charts/charts.lock.yaml.
     """
     from hyperpod_cdk.config import environment_files  # noqa: PLC0415 - '--help' need not build the models
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - as above

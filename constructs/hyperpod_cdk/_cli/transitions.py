@@ -51,22 +51,22 @@ def plan(
         typer.Option(
             "--base",
             metavar="REF|DIR",
-            help="Plan from a git revision or cloud assembly, without AWS. Default: what is deployed.",
+            help="Git revision or cloud assembly to start from, without AWS. Default: the deployed stacks.",
         ),
     ] = None,
     head: HeadOption = None,
     out: Annotated[
         list[Path] | None,
-        typer.Option("--out", metavar="FILE", help="Plan to write: .md or .json; may be given again."),
+        typer.Option("--out", metavar="FILE", help="Plan file to write: .md or .json. Can be repeated."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell the steps from what is deployed to what the file says, reading only; most changes need one.
+    """Show the steps from the deployed stacks to the environment file. Read only.
 
-    Of each step: what it does, interrupts and loses, how long it lasts, how to go back, and what a person does before
-    it. Exit code 1 where no order of steps works.
+    Most changes need one step. For each step, the plan shows what it does, interrupts and loses, how long it takes,
+    how to go back, and what a person must do before it. Exit code 1 if no order of steps works.
     """
     from hyperpod_cdk.review.isolation import Limits  # noqa: PLC0415 - 'plan --help' need not load it
 
@@ -120,24 +120,27 @@ def deploy(
     environment: EnvironmentArgument,
     *,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing, for pipelines: refused where a step needs a person.")
+        bool,
+        typer.Option("--yes", help="Do not ask for confirmation, for pipelines. Refused if a step needs a person."),
     ] = False,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="How many stacks go side by side.")] = 3,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", min=1, help="Number of stacks to deploy in parallel.")
+    ] = 3,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="DIR", help="Cloud assembly to deploy. Default: the files as they are."),
+        typer.Option("--head", metavar="DIR", help="Cloud assembly to deploy. Default: the working tree."),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option("--skip", autocompletion=checks, help="Area or check of preflight to leave out; may be repeated."),
+        typer.Option("--skip", autocompletion=checks, help="Area or check of preflight to skip. Can be repeated."),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
 ) -> None:
-    """Deploy the environment in as many steps as it takes: preflight, plan, confirmation, then the CDK CLI.
+    """Deploy the environment in the necessary steps: preflight, plan, confirmation, then the CDK CLI.
 
-    Interrupted or failed, the next deployment goes on from what CloudFormation has. Exit code 1 where preflight or the
-    plan refuses, nobody agrees, or a step fails.
+    If a deployment was interrupted or failed, run the command again: it continues from the state in CloudFormation.
+    Exit code 1 if preflight or the plan refuses, nobody confirms, or a step fails.
     """
     from hyperpod_cdk._cli import preflight  # noqa: PLC0415 - as above
     from hyperpod_cdk.checks.run import select  # noqa: PLC0415 - as above
@@ -196,20 +199,25 @@ def destroy(
     environment: EnvironmentArgument,
     *,
     only_plan: Annotated[
-        bool, typer.Option("--plan", help="Only tell what goes and what stays; changes nothing.")
+        bool, typer.Option("--plan", help="Only show what is deleted and what is retained, and change nothing.")
     ] = False,
     head: Annotated[
         str | None,
-        typer.Option("--head", metavar="REF|DIR", help="Where the file is that says which environment it is."),
+        typer.Option(
+            "--head",
+            metavar="REF|DIR",
+            help="Git revision or cloud assembly with the environment file. Default: the working tree.",
+        ),
     ] = None,
     trusted: TrustedOption = False,
     project: ProjectOption = None,
-    output: Annotated[Format, typer.Option("--format", help="How --plan is written.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--format", help="Output format of --plan.")] = Format.TEXT,
 ) -> None:
-    """Destroy the environment: what goes, what stays and costs, then its name typed, then its stacks in order.
+    """Destroy the environment, after it shows what is deleted and retained and you type the name.
 
-    Termination protection is lifted stack by stack, each right before its deletion. What is retained stays. Failed or
-    interrupted, the next one goes on from what stands. Exit code 1 where something is in the way or nobody confirms.
+    It also shows what the retained resources cost. The stacks are deleted in order; termination protection of each
+    stack is disabled immediately before its deletion. Retained resources remain. If the command failed or was
+    interrupted, run it again to continue. Exit code 1 if something prevents the deletion or nobody confirms.
     """
     from hyperpod_cdk.transitions import pages  # noqa: PLC0415 - as above
     from hyperpod_cdk.transitions.run import Destruction  # noqa: PLC0415 - as above

@@ -44,25 +44,37 @@ def upgrade(
             "--kubernetes",
             metavar="VERSION",
             autocompletion=kubernetes_versions,
-            help="Kubernetes version to arrive at, one minor after another, with add-ons that fit, then the AMIs.",
+            help=(
+                "Kubernetes version to upgrade to, one minor version at a time, with compatible add-ons, and then"
+                " the AMIs."
+            ),
         ),
     ] = None,
-    ami: Annotated[bool, typer.Option("--ami", help="The newest AMI for each group.")] = False,
-    addons: Annotated[bool, typer.Option("--addons", help="EKS's default versions of the add-ons, if newer.")] = False,
-    chart: Annotated[bool, typer.Option("--chart", help="The dependency chart of this hyperpod-cdk.")] = False,
-    library: Annotated[bool, typer.Option("--library", help="The newest hyperpod-cdk, reviewed first.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Write the files of the first step without asking.")] = False,
+    ami: Annotated[bool, typer.Option("--ami", help="Upgrade each instance group to the newest AMI.")] = False,
+    addons: Annotated[
+        bool, typer.Option("--addons", help="Upgrade the add-ons to EKS's default versions, if they are newer.")
+    ] = False,
+    chart: Annotated[
+        bool, typer.Option("--chart", help="Upgrade to the dependency chart of this hyperpod-cdk version.")
+    ] = False,
+    library: Annotated[
+        bool, typer.Option("--library", help="Upgrade to the newest hyperpod-cdk, with a review first.")
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the files of the first step without confirmation.")
+    ] = False,
     offline: Annotated[
-        bool, typer.Option("--offline", help="Ask AWS nothing: the file's versions count as what stands.")
+        bool, typer.Option("--offline", help="Do not call AWS; use the versions in the file as the deployed versions.")
     ] = False,
     project: ProjectOption = None,
     output: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell what is old and until when AWS supports it, and take the next step to a newer version.
+    """Show what is outdated and until when AWS supports it, and take the next step to a newer version.
 
-    Without an option that names something it only tells. With one it shows all steps, what each interrupts and until
-    when there is a way back, and writes into the file what the first one changes, once you agree or with --write.
-    'plan' and 'deploy' do the rest; the same command then tells the next step. Exit code 1 where it is refused.
+    Without an option that names what to upgrade, the command only shows. With such an option, it shows all steps,
+    what each one interrupts, and until when you can go back. After you confirm, or with --write, it writes the
+    changes of the first step into the file. Use 'plan' and 'deploy' to deploy them; then run the same command again
+    for the next step. Exit code 1 if the upgrade is refused.
     """
     from hyperpod_cdk.catalog.kubernetes import version_problem  # noqa: PLC0415 - 'upgrade --help' need not load it
     from hyperpod_cdk.config.documents import decoded, shown  # noqa: PLC0415 - as above

@@ -57,49 +57,60 @@ Place = Annotated[
 
 
 class CheckpointAccount(Section):
-    """A Kubernetes service account whose pods write checkpoints to S3, by EKS pod identity."""
+    """A Kubernetes service account whose pods write checkpoints to S3 with EKS Pod Identity."""
 
     namespace: Annotated[str, like(DNS_LABEL)] = Field(
-        description="Namespace of the jobs; that of a team is hyperpod-ns-<team>. It need not exist yet.",
+        description=(
+            "Namespace of the jobs; the namespace of a team is hyperpod-ns-<team>. It does not have to exist yet."
+        ),
         examples=["hyperpod-ns-research"],
     )
     name: Annotated[str, like(SERVICE_ACCOUNT_NAME)] = Field(
-        description="Service account that the pods name. Whoever owns the namespace makes it; default is always there.",
+        description=(
+            "Service account of the pods. The owner of the namespace creates it; the service account default"
+            " always exists."
+        ),
         examples=["trainer"],
     )
     buckets: Annotated[tuple[Place, ...], Strict(strict=False), filled("bucket or prefix")] = Field(
         description=(
-            "Buckets, or prefixes of buckets, for checkpoints. Whoever may write there runs code in the training pods,"
-            " since checkpoints are pickles. The policy of another account's bucket has to admit the role too."
+            "Buckets, or prefixes of buckets, for checkpoints. Checkpoints are pickle files: whoever can"
+            " write to these buckets can run code in the training pods. If a bucket is in another account,"
+            " its bucket policy must allow the role too."
         ),
         examples=[["s3://my-checkpoints/llama-70b"]],
     )
     kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
         default=(),
-        description="KMS keys of the buckets. Default: none, for buckets under S3's or the account's own AWS key.",
+        description=(
+            "KMS keys of the buckets. Default: none, for buckets that use S3's key or the AWS managed key of"
+            " the account."
+        ),
         examples=[[KEY_ARN.example]],
     )
 
 
 class TieredCheckpointing(Section):
-    """Managed tiered checkpointing: checkpoints in the memory of the nodes, now and then in S3."""
+    """Managed tiered checkpointing: checkpoints are written to the memory of the nodes, and less often to S3."""
 
     enabled: bool = Field(
         default=True,
         description=(
-            "false turns it off on a cluster that has it; without the section AWS is told nothing, and may leave it as"
-            " it is. Service accounts keep their rights either way."
+            "false: disables it on a cluster that has it. Without this section, no setting is sent to AWS,"
+            " which may then leave the current setting. Service accounts keep their permissions in both"
+            " cases."
         ),
     )
     memory_percent: Annotated[int, within(hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT)] = Field(
         default=hyperpod.TIERED_CHECKPOINTING_MEMORY_PERCENT.minimum or 0,
-        description="Percent of each node's memory kept for checkpoints.",
+        description="Percentage of the memory of each node that is reserved for checkpoints.",
     )
     service_accounts: Annotated[tuple[CheckpointAccount, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "Service accounts whose pods may read and write checkpoints in S3 and send logs and metrics to CloudWatch."
-            " Default: none; checkpoints then stay in memory, unless the pods have rights from elsewhere."
+            "Service accounts whose pods can read and write checkpoints in S3 and send logs and metrics to"
+            " CloudWatch. Default: none; checkpoints then remain in memory, unless the pods get permissions"
+            " in another way."
         ),
         examples=[[{"namespace": "hyperpod-ns-research", "name": "trainer", "buckets": ["my-checkpoints"]}]],
     )

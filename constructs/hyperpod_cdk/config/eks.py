@@ -152,7 +152,7 @@ ScalingTier = Literal["standard", "tier-xl", "tier-2xl", "tier-4xl", "tier-8xl",
 
 
 class ExistingEks(Section):
-    """An EKS cluster of somebody else's, which HyperPod joins; it stays when the environment goes."""
+    """An existing EKS cluster for the HyperPod cluster. It is not deleted with the environment."""
 
     cluster_name: Annotated[str, like(CLUSTER_NAME)] = Field(
         description="Name of the cluster; its authentication mode must be API or API_AND_CONFIG_MAP.",
@@ -160,34 +160,36 @@ class ExistingEks(Section):
     )
     security_group_id: SecurityGroupId = Field(
         description=(
-            "The cluster security group that EKS made, or another that the control plane carries and whose members may"
-            " talk to each other. Nodes carry it beside their own group, and the function that runs kubectl carries it."
+            "The cluster security group that EKS created, or another security group of the control plane that"
+            " allows traffic between its members. The nodes use it in addition to their own security group,"
+            " and the function that runs kubectl uses it."
         ),
         examples=[SECURITY_GROUP_ID],
     )
     oidc_provider_arn: Annotated[str, like(OIDC_PROVIDER_ARN)] | None = Field(
         default=None,
         description=(
-            "The cluster's OIDC provider in IAM, for roles that service accounts take by web identity (IRSA), as those"
-            " of the inference operator do. Other add-ons use pod identity."
+            "The cluster's OIDC provider in IAM, for IAM roles for service accounts (IRSA), such as the roles"
+            " of the inference operator. Other add-ons use EKS Pod Identity."
         ),
         examples=[OIDC_PROVIDER_ARN.example],
     )
     kubectl_role_arn: RoleArn | None = Field(
         default=None,
         description=(
-            "Role as which the function that runs kubectl and helm works: trusts lambda.amazonaws.com, may write logs"
-            " and make network interfaces (AWSLambdaVPCAccessExecutionRole), is an administrator of the cluster. The"
-            " stack adds a policy to it that lets it read the cluster and the chart. Default: a role is made, with an"
-            " access entry of its own."
+            "Role of the function that runs kubectl and helm. The role must trust lambda.amazonaws.com, have"
+            " permission to write logs and create network interfaces (AWSLambdaVPCAccessExecutionRole), and"
+            " be an administrator of the cluster. The stack adds a policy to it with read access to the"
+            " cluster and the chart. Default: a role is created, with an access entry."
         ),
         examples=["arn:aws:iam::111122223333:role/kubectl"],
     )
     installed_addons: Annotated[tuple[OwnAddon, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "Add-ons of the environment that stand on the cluster already and are used as they are, since EKS refuses"
-            f" to install one twice. {', '.join(OWNERS_ADDONS)} are always the cluster owner's."
+            "Add-ons of the environment that are already installed on the cluster and are used unchanged,"
+            f" because EKS does not allow an add-on to be installed twice. {', '.join(OWNERS_ADDONS)} always"
+            " belong to the owner of the cluster."
         ),
         examples=[[addons.CERT_MANAGER]],
     )
@@ -199,72 +201,74 @@ class Eks(Section):
     kubernetes_version: KubernetesVersion = Field(
         default=kubernetes.DEFAULT,
         description=(
-            "Kubernetes minor version, in quotes: without them YAML reads 1.30 as 1.3. HyperPod accepts fewer"
-            " versions than EKS does. With existing: the version that cluster has, which kubectl has to match; it must"
-            " then be stated."
+            "Kubernetes minor version, in quotes; without quotes, YAML reads 1.30 as 1.3. HyperPod supports"
+            " fewer versions than EKS. With existing, the field is required: set the version of the existing"
+            " cluster, which kubectl must match."
         ),
         examples=[kubernetes.DEFAULT],
     )
     endpoint_access: Literal["public_and_private", "private"] = Field(
         default="public_and_private",
-        description="Where the API server answers; with private it answers inside the VPC only.",
+        description="Where the API server can be reached; with private, only inside the VPC.",
     )
     public_access_cidrs: Annotated[
         tuple[PublicCidr, ...], Strict(strict=False), counted(network_rules.PUBLIC_ACCESS_CIDRS, "blocks")
     ] = Field(
         default=(),
         description=(
-            "CIDR blocks of the internet from which the public endpoint answers. Default: as EKS has it, everywhere,"
-            " and validate warns; [0.0.0.0/0] says that it is meant."
+            "CIDR blocks from which the public endpoint can be reached. Default: EKS's default, the whole"
+            " internet, and validate warns; set [0.0.0.0/0] if that is intended."
         ),
         examples=[["0.0.0.0/0"]],
     )
     service_ipv4_cidr: ServiceCidr | None = Field(
         default=None,
         description=(
-            "CIDR block of Kubernetes services, which overlaps no block of the VPC nor of networks that are connected"
-            " with it. EKS takes it when the cluster is made; a change replaces the cluster. Default: EKS's own,"
-            " 10.100.0.0/16 or 172.20.0.0/16."
+            "CIDR block for Kubernetes services. It must not overlap with the blocks of the VPC or of"
+            " connected networks. It can be set only when the cluster is created; a change replaces the"
+            " cluster. Default: EKS's default, 10.100.0.0/16 or 172.20.0.0/16."
         ),
         examples=["172.20.0.0/16"],
     )
     support_type: SupportType = Field(
         default="extended",
         description=(
-            "What happens when standard support of the Kubernetes version ends: with standard EKS upgrades the cluster"
-            " by itself, with extended it stays and costs more for each hour. Default: as EKS has it, extended."
+            "What happens when the standard support of the Kubernetes version ends. standard: EKS upgrades"
+            " the cluster automatically. extended: the version remains, and the cluster costs more per hour."
+            " Default: EKS's default, extended."
         ),
         examples=["standard"],
     )
     scaling_tier: ScalingTier = Field(
         default="standard",
         description=(
-            "Size of the control plane: standard grows with the load, the others are provisioned and cost more for each"
-            " hour, as clusters of thousands of pods may need. Default: as EKS has it, standard."
+            "Size of the control plane. standard: scales with the load. Other tiers: provisioned, for example"
+            " for clusters with thousands of pods; they cost more per hour. Default: EKS's default, standard."
         ),
         examples=["tier-xl"],
     )
     zonal_shift: bool = Field(
         default=False,
         description=(
-            "Whether Application Recovery Controller may move traffic of the cluster away from an availability zone."
-            " Default: as EKS has it, no."
+            "Whether Application Recovery Controller can shift traffic of the cluster away from an"
+            " Availability Zone. Default: EKS's default, false."
         ),
         examples=[True],
     )
     admin_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "IAM roles that administer the cluster, each with an access entry of its own. Nobody else gets in, whoever"
-            " deploys it neither; left out, validate warns. With existing, roles that have no entry yet."
+            "IAM roles that administer the cluster; an access entry is created for each. No other identity"
+            " has access, not even the one that deploys; without this field, validate warns. With existing:"
+            " roles that do not have an access entry yet."
         ),
         examples=[[ROLE_ARN.example]],
     )
     addon_versions: dict[str, AddonVersion] = Field(
         default_factory=dict,
         description=(
-            "Add-on name -> version, for add-ons that the file asks for. Default: for each add-on EKS's default for the"
-            " Kubernetes version."
+            "Map from add-on name to version, for add-ons that the environment installs. Default: for each"
+            " add-on, EKS's default version for the Kubernetes version."
         ),
         examples=[{addons.VPC_CNI: addons.VERSION.example}],
         json_schema_extra={"propertyNames": {"enum": list(ADDONS)}},
@@ -272,25 +276,27 @@ class Eks(Section):
     oidc_provider: bool = Field(
         default=False,
         description=(
-            "Whether IAM gets an OIDC provider for the cluster, for roles that service accounts take by web identity"
-            " (IRSA), as those of the inference operator do; with existing, state its oidc_provider_arn instead. It"
-            " may be turned off together with the operator that uses it."
+            "Whether to create an OIDC provider for the cluster in IAM, for IAM roles for service accounts"
+            " (IRSA), such as the roles of the inference operator; with existing, set its oidc_provider_arn"
+            " instead. You can disable it together with the operator that uses it."
         ),
     )
     image_registry: Annotated[str, like(IMAGE_REGISTRY)] | None = Field(
         default=None,
         description=(
-            "Registry, with a path if it has one, to which you have copied the images that the HyperPod dependency"
-            " chart takes from public registries, each under its upstream name: nvcr.io/nvidia/k8s-device-plugin is"
-            " then <image_registry>/nvidia/k8s-device-plugin. Needed in a closed network. Default: public registries."
+            "Registry, with an optional path, to which you have copied the images that the HyperPod"
+            " dependency chart pulls from public registries. Keep the upstream name of each image:"
+            " nvcr.io/nvidia/k8s-device-plugin becomes <image_registry>/nvidia/k8s-device-plugin. Required in"
+            " a closed network. Default: public registries."
         ),
         examples=[IMAGE_REGISTRY.example],
     )
     existing: ExistingEks | None = Field(
         default=None,
         description=(
-            "A cluster that exists, in the VPC of network.existing, in place of endpoint_access, public_access_cidrs"
-            " and whatever else its owner decides. Default: the environment makes one."
+            "An existing EKS cluster in the VPC of network.existing, instead of endpoint_access,"
+            " public_access_cidrs and other settings that its owner decides. Default: the environment creates"
+            " a cluster."
         ),
         examples=[{"cluster_name": CLUSTER_NAME.example, "security_group_id": SECURITY_GROUP_ID}],
     )

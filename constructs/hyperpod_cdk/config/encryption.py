@@ -39,51 +39,63 @@ EncryptionKey = Annotated[
 
 
 class Encryption(Section):
-    """Customer-managed KMS keys, each ``create`` or the ARN of one; without, AWS's own keys encrypt.
+    """Customer managed KMS keys, each ``create`` or the ARN of a key. Without, AWS's own keys are used.
 
-    A key that is made rotates yearly and is kept when its stack goes. Of one that is named nothing is changed: its
-    policy must let the service use it, which preflight compares.
+    A key that is created rotates every year and is retained when its stack is deleted. A key that you name is not
+    changed: its key policy must allow the service to use it, which preflight checks.
     """
 
     eks_secrets: EncryptionKey | None = Field(
         default=None,
-        description="Key of the Kubernetes secrets. Chosen when the EKS cluster is made: a change would replace the"
-        " cluster, which CloudFormation refuses for its name."
-        " Default: create.",
+        description=(
+            "Key for Kubernetes secrets. Can be set only when the EKS cluster is created: a change would"
+            " replace the cluster, which CloudFormation refuses because the cluster has a fixed name."
+            " Default: create."
+        ),
         examples=[CREATE],
     )
     node_volumes: EncryptionKey | None = Field(
         default=None,
-        description="Key of both EBS volumes of every node. Needs continuous provisioning. HyperPod never changes the"
-        " key of an instance group: for another key, rename the group, which makes its nodes anew. A group without one"
-        " should take one, for new nodes (unsure: only an example of the developer guide shows it). Default:"
-        " AWS's own key.",
+        description=(
+            "Key for both EBS volumes of every node. Needs continuous provisioning. HyperPod never changes"
+            " the key of an instance group: for another key, rename the group, which replaces its nodes. A"
+            " group without a key should accept one, for new nodes (unsure: only an example of the developer"
+            " guide shows it). Default: AWS's own key."
+        ),
         examples=[CREATE],
     )
     lifecycle_bucket: EncryptionKey | None = Field(
         default=None,
-        description="Key of the bucket of lifecycle scripts. A change reaches what is uploaded from then on."
-        " Default: S3's own key.",
+        description=(
+            "Key for the bucket of the lifecycle scripts. A change applies to later uploads. Default: S3's own key."
+        ),
         examples=[CREATE],
     )
     file_systems: EncryptionKey | None = Field(
         default=None,
-        description="Key of every file system that the environment makes. A change makes new, empty file systems and"
-        " leaves the old ones behind with their data; CloudFormation refuses it while a claim uses one, or notify"
-        " watches one (file_system_full). Default: AWS's own key.",
+        description=(
+            "Key for every file system that the environment creates. A change creates new, empty file systems"
+            " and leaves the old ones with their data; CloudFormation refuses the change while a claim uses a"
+            " file system, or notify watches it (file_system_full). Default: AWS's own key."
+        ),
         examples=[CREATE],
     )
     logs: EncryptionKey | None = Field(
         default=None,
-        description="Key of every log group that the environment makes. Not of those that AWS makes itself: HyperPod's"
-        " own /aws/sagemaker/Clusters/..., where the scripts of nodes log. A key that is made stands in the foundation"
-        " stack, which can drop it only after the other stacks: 'cdk deploy --exclusively'. Default: AWS's own key.",
+        description=(
+            "Key for every log group that the environment creates, not for log groups that AWS creates, such"
+            " as HyperPod's /aws/sagemaker/Clusters/..., which contains the logs of the lifecycle scripts. A"
+            " key that is created is in the foundation stack and can be removed from it only after the other"
+            " stacks were updated with 'cdk deploy --exclusively'. Default: AWS's own key."
+        ),
         examples=[CREATE],
     )
     notifications: EncryptionKey | None = Field(
         default=None,
-        description="Key of the SNS topic that notify makes. A change reaches messages from then on. Default: none:"
-        " SNS's own key takes no alarm.",
+        description=(
+            "Key for the SNS topic that notify creates. A change applies to later messages. Default: none,"
+            " because alarms cannot publish to a topic with SNS's own key."
+        ),
         examples=[CREATE],
     )
 

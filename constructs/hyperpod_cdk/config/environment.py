@@ -153,28 +153,34 @@ class Environment(Section):
     """One environment: a SageMaker HyperPod cluster on EKS with network, storage and governance."""
 
     name: Annotated[str, like(ENVIRONMENT_NAME)] = Field(
-        description="Name of the environment, the beginning of every stack and physical name; a change"
-        " replaces them all.",
+        description=(
+            "Name of the environment. Every stack name and physical name begins with it; a change replaces all of them."
+        ),
         examples=["prod"],
     )
     account: Annotated[str, like(ACCOUNT_ID)] = Field(
-        description="AWS account ID, in quotes: without them YAML reads a number.", examples=["111122223333"]
+        description="AWS account ID, in quotes; without quotes, YAML reads a number.", examples=["111122223333"]
     )
-    region: Region = Field(description="AWS region, one where HyperPod runs.", examples=["us-east-1"])
+    region: Region = Field(description="AWS Region; one in which HyperPod is available.", examples=["us-east-1"])
     tags: Annotated[dict[TagKey, TagValue], entries(TAGS, "tags")] = Field(
-        default_factory=dict, description="Tags of every resource.", examples=[{"cost-center": "ml-platform"}]
+        default_factory=dict, description="Tags for every resource.", examples=[{"cost-center": "ml-platform"}]
     )
     permissions_boundary: PermissionsBoundary | None = Field(
         default=None,
-        description="IAM policy, by name or ARN, that bounds every role of the environment. Default: none.",
+        description=(
+            "IAM policy, by name or ARN, that is set as the permissions boundary of every role of the"
+            " environment. Default: none."
+        ),
     )
     deletion_protection: bool = Field(
         default=True,
-        description="Whether the stacks and the EKS cluster, once they stand, refuse to be deleted until this is false"
-        " and deployed.",
+        description=(
+            "Whether the stacks and the EKS cluster have deletion protection after they were created. To"
+            " delete them, set this to false and deploy first."
+        ),
     )
     network: Network = Field(
-        description="VPC, availability zones and address blocks.",
+        description="VPC, Availability Zones and CIDR blocks.",
         examples=[{"availability_zones": {"use1-az5": {}, "use1-az4": {}}}],
     )
     eks: Eks = Field(default_factory=Eks, description="The EKS cluster that orchestrates the nodes.")
@@ -182,28 +188,35 @@ class Environment(Section):
         description="The HyperPod cluster and its instance groups.", examples=[{"instance_groups": []}]
     )
     encryption: Encryption = Field(
-        default_factory=Encryption, description="Customer-managed KMS keys. Default: AWS's own, but for secrets."
+        default_factory=Encryption,
+        description="Customer managed KMS keys. Default: AWS's own keys, except for Kubernetes secrets.",
     )
-    storage: Storage = Field(default_factory=Storage, description="File systems beside the nodes.")
+    storage: Storage = Field(default_factory=Storage, description="File systems and buckets that pods mount.")
     operators: Operators = Field(default_factory=Operators, description="Add-ons that run workloads.")
     notify: Notify | None = Field(
         default=None,
-        description="Who is told what happens to the cluster, by e-mail, SNS, Slack or EventBridge. Default: nobody.",
+        description=(
+            "Who is notified about events of the cluster, by email, SNS, Slack or EventBridge. Default: nobody."
+        ),
         examples=[{"emails": ["ml-on-call@example.com"]}],
     )
     task_governance: TaskGovernance | None = Field(
-        default=None, description="Quotas and priorities of teams. Default: off.", examples=[{"teams": []}]
+        default=None, description="Quotas and priorities of teams. Default: disabled.", examples=[{"teams": []}]
     )
     quota_check: QuotaCheck = Field(
         default="enforce",
-        description="What the quota gate in the foundation stack does before anything is created that takes long or"
-        " costs: fail where the account's quotas do not suffice, only report it, or not be there. It is asked when that"
-        " stack is made, or anew after its creation failed, and when the groups change; not when a deployment is"
-        " repeated after a later stack failed, which 'hyperpod-cdk preflight --only quotas' is for.",
+        description=(
+            "What the quota gate of the foundation stack does before the deployment creates anything that"
+            " takes long or costs money. enforce: the deployment fails if the account's quotas are too low."
+            " warn: it only reports them. off: there is no quota gate. The gate runs when the foundation"
+            " stack is created, or created again after a failed creation, and when the instance groups"
+            " change. It does not run when you deploy again because a later stack failed; use 'hyperpod-cdk"
+            " preflight --only quotas' then."
+        ),
     )
     instance_types: dict[str, StatedInstanceType] = Field(
         default_factory=dict,
-        description="Numbers of instance types that this version does not know, by name.",
+        description="Properties of instance types that this version does not know, by name.",
         examples=[{"ml.p7.48xlarge": {"vcpu": 192, "memory_gib": 4096}}],
         json_schema_extra={"propertyNames": {"pattern": r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"}},
     )

@@ -49,34 +49,46 @@ Check = Literal["status", "drift"]
 
 
 class Wave(Section):
-    """Environments that are deployed side by side, once the wave before them is done and its checks passed."""
+    """Environments that are deployed in parallel, after the previous wave is complete and its checks have passed."""
 
     name: Annotated[str, like(WAVE_NAME)] = Field(description="Name of the wave.", examples=["staging"])
     environments: Annotated[
         tuple[Annotated[str, like(ENVIRONMENT_NAME)], ...], Strict(strict=False), filled("environment")
-    ] = Field(description="Names of its environments: files of environments/ without .yaml.", examples=[["staging"]])
+    ] = Field(
+        description="Names of the environments in the wave: files in environments/, without .yaml.",
+        examples=[["staging"]],
+    )
     approval: bool = Field(
         default=False,
-        description="Whether a person has to let the wave begin, whatever the reviews of its environments say: who"
-        " may, the forge knows (GitHub: required reviewers of the environment wave-NAME).",
+        description=(
+            "Whether a person must approve the start of the wave, independent of the reviews of its"
+            " environments. Who can approve is configured in GitHub or GitLab (GitHub: required reviewers of"
+            " the environment wave-NAME)."
+        ),
     )
     soak_minutes: Annotated[int, within(SOAK_MINUTES)] = Field(
         default=0,
-        description="Minutes between the end of the wave's last deployment and its checks, which hold the next wave.",
+        description=(
+            "Minutes to wait after the last deployment of the wave before its checks run. The next wave"
+            " starts after the checks."
+        ),
         examples=[60],
     )
     checks: Annotated[tuple[Check, ...], Strict(strict=False)] = Field(
         default=("status",),
-        description="What has to pass of each of its environments, after the soak, before the next wave begins:"
-        " 'status' (no node fails), 'drift' (nothing was changed by hand). What could not be looked at holds, too.",
+        description=(
+            "What must pass in each environment of the wave, after the wait, before the next wave starts:"
+            " 'status' (no node fails), 'drift' (nothing was changed by hand). A check that could not run"
+            " also stops the next wave."
+        ),
     )
 
 
 class Fleet(Section):
-    """Every environment of a project, in the order in which they are deployed."""
+    """All environments of a project, in the order in which they are deployed."""
 
     waves: Annotated[tuple[Wave, ...], Strict(strict=False), filled("wave")] = Field(
-        description="The waves, first to last. Every environment of environments/ stands in one of them."
+        description="The waves, from first to last. Every environment in environments/ must be in one of them."
     )
 
     @property

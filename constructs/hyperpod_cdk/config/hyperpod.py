@@ -23,7 +23,9 @@ _GROUP_COUNT = Check(
 
 
 class KarpenterPool(Section):
-    """A Karpenter NodePool with its HyperpodNodeClass: groups that Karpenter chooses among for the same pods."""
+    """A Karpenter NodePool with its HyperpodNodeClass: the instance groups that Karpenter can choose from for the same
+    pods.
+    """
 
     name: Annotated[str, like(hyperpod.KARPENTER_POOL_NAME)] = Field(
         description="Name of the NodePool and of its HyperpodNodeClass.", examples=["gpu"]
@@ -34,13 +36,13 @@ class KarpenterPool(Section):
     consolidation: Literal["when_empty", "when_empty_or_underutilized"] = Field(
         default="when_empty",
         description=(
-            "Which nodes Karpenter gives back: empty ones only, or also those whose pods fit elsewhere, which are"
-            " evicted for it."
+            "Which nodes Karpenter removes. when_empty: only empty nodes. when_empty_or_underutilized: also"
+            " nodes whose pods fit on other nodes; these pods are evicted."
         ),
     )
     consolidate_after_seconds: Annotated[int, within(hyperpod.KARPENTER_CONSOLIDATE_AFTER_SECONDS)] = Field(
         default=hyperpod.KARPENTER_DEFAULT_CONSOLIDATE_AFTER_SECONDS,
-        description="How long a node stays in that state before it goes, in seconds.",
+        description="How long a node must be in that state before Karpenter removes it, in seconds.",
     )
 
 
@@ -52,51 +54,55 @@ class HyperPod(Section):
 
     cluster_name: Annotated[str, like(hyperpod.CLUSTER_NAME)] | None = Field(
         default=None,
-        description="Name of the HyperPod cluster; a change replaces it. Default: the environment's name.",
+        description=(
+            "Name of the HyperPod cluster; a change replaces the cluster. Default: the name of the environment."
+        ),
         examples=["prod"],
     )
     node_recovery: Literal["automatic", "none"] = Field(
-        default="automatic", description="Whether HyperPod reboots or replaces faulty nodes by itself."
+        default="automatic", description="Whether HyperPod automatically reboots or replaces faulty nodes."
     )
     provisioning: Literal["continuous", "all_or_nothing"] = Field(
         default="continuous",
         description=(
-            "continuous: nodes join as capacity comes, failures are events. all_or_nothing: one node that cannot be"
-            " had rolls the whole cluster back."
+            "continuous: nodes join as capacity becomes available, and failures are reported as events."
+            " all_or_nothing: if one node cannot be created, the whole cluster is rolled back."
         ),
     )
     autoscaling: Literal["none", "karpenter", "disabled"] = Field(
         default="none",
         description=(
-            "karpenter: HyperPod's own Karpenter adds and removes the nodes of every group with count: 0 as pods come"
-            " and go; groups above 0 keep their count. disabled: turns it off on a cluster that has it; none says"
-            " nothing of it, and AWS may then leave it as it is. Deploy without the groups of count 0 first: see"
+            "karpenter: HyperPod's managed Karpenter adds and removes the nodes of every group with count: 0"
+            " as pods need them; groups with a higher count keep their count. disabled: disables Karpenter on"
+            " a cluster that has it. none: sends no setting to AWS, which may then leave the current setting."
+            " Before you disable it, deploy without the groups of count 0: see"
             " docs/lifecycle-of-an-environment.md."
         ),
     )
     karpenter_pools: Annotated[tuple[KarpenterPool, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "Which groups Karpenter chooses among, and when it gives nodes back. With autoscaling: karpenter. Default:"
-            f" one pool named {DEFAULT_KARPENTER_POOL} of all groups with count: 0."
+            "Which instance groups Karpenter can choose from, and when it removes nodes. Only with"
+            f" autoscaling: karpenter. Default: one pool named {DEFAULT_KARPENTER_POOL} with all groups with"
+            " count: 0."
         ),
         examples=[[{"name": "gpu", "instance_groups": ["gpu-spot", "gpu-on-demand"]}]],
     )
     tiered_checkpointing: TieredCheckpointing | None = Field(
         default=None,
-        description="Checkpoints in the memory of the nodes. Default: off.",
+        description="Checkpoints in the memory of the nodes. Default: disabled.",
         examples=[{"memory_percent": 20}],
     )
     node_wait_minutes: Annotated[int, within(hyperpod.NODE_WAIT_MINUTES)] | None = Field(
         default=None,
         description=(
-            "How long add-ons wait for the first node that can run them, in minutes; then the deployment fails and says"
-            f" why no node came. Default: {hyperpod.NODE_WAIT_DEFAULT_MINUTES}, or"
-            f" {hyperpod.NODE_WAIT_LONGEST_MINUTES} where every such group has accelerators."
+            "How long add-ons wait for the first node that can run them, in minutes. After that, the"
+            f" deployment fails and says why no node joined. Default: {hyperpod.NODE_WAIT_DEFAULT_MINUTES}, or"
+            f" {hyperpod.NODE_WAIT_LONGEST_MINUTES} if every such group has accelerators."
         ),
         examples=[45],
     )
-    lifecycle: Lifecycle = Field(default_factory=Lifecycle, description="Where the lifecycle scripts are kept.")
+    lifecycle: Lifecycle = Field(default_factory=Lifecycle, description="Where the lifecycle scripts are stored.")
     instance_groups: Annotated[
         tuple[InstanceGroup, ...],
         Strict(strict=False),
@@ -104,8 +110,8 @@ class HyperPod(Section):
     ] = Field(
         default=(),
         description=(
-            "The node groups. One small group without accelerators should carry add-ons and controllers. Only a cluster"
-            " with restricted_instance_groups may have none."
+            "The instance groups. Add one small group without accelerators for add-ons and controllers."
+            " Required, except for a cluster with restricted_instance_groups."
         ),
         examples=[
             [{"name": "system", "instance_type": "ml.m5.2xlarge", "count": 2, "availability_zone_id": "use1-az4"}]
@@ -114,8 +120,8 @@ class HyperPod(Section):
     restricted_instance_groups: Annotated[tuple[RestrictedGroup, ...], Strict(strict=False), _GROUP_COUNT] = Field(
         default=(),
         description=(
-            "Node groups for the customisation of Amazon Nova models: no lifecycle scripts, no internet, no logging in."
-            " With restricted_dependencies. Default: none."
+            "Instance groups for the customization of Amazon Nova models: without lifecycle scripts, internet"
+            " access or login. Only with restricted_dependencies. Default: none."
         ),
         examples=[
             [
@@ -133,15 +139,15 @@ class HyperPod(Section):
     restricted_dependencies: Literal["installed"] | None = Field(
         default=None,
         description=(
-            "installed: HyperPod's install_rig_dependencies.sh was run on the EKS cluster, which restricted groups"
-            " need before the HyperPod cluster is made and no stack does: docs/restricted-groups.md. Default: it was"
-            " not, and restricted_instance_groups are refused."
+            "installed: you have run HyperPod's install_rig_dependencies.sh on the EKS cluster. Restricted"
+            " groups need it before the HyperPod cluster is created, and no stack runs it: see"
+            " docs/restricted-groups.md. Default: it was not run, and restricted_instance_groups are refused."
         ),
         examples=["installed"],
     )
     restricted_environment: RestrictedEnvironment | None = Field(
         default=None,
-        description="What the restricted groups share. Default: nothing, each has a file system of its own.",
+        description="What the restricted groups share. Default: nothing; each group has its own file system.",
         examples=[{"lustre": {"capacity_gib": 9600, "throughput_mbps_per_tib": 250}}],
     )
 

@@ -68,11 +68,11 @@ class Taint(Section):
 
 
 class Image(Section):
-    """What the nodes boot from."""
+    """The AMI of the nodes."""
 
     ami_id: Annotated[str, like(hyperpod.AMI_ID)] | None = Field(
         default=None,
-        description="Custom AMI, built on the public HyperPod AMI. Default: HyperPod's own, the newest one.",
+        description="Custom AMI, based on the public HyperPod AMI. Default: the newest HyperPod AMI.",
     )
     release_version: Annotated[str, like(hyperpod.RELEASE_VERSION)] | None = Field(
         default=None,
@@ -81,34 +81,34 @@ class Image(Section):
 
 
 class Batch(Section):
-    """How many nodes at once: a number of instances or a percentage of the group, not both."""
+    """How many nodes at the same time: a number of instances or a percentage of the group, not both."""
 
     instances: Annotated[int, within(hyperpod.PATCHING_BATCH)] | None = Field(
-        default=None, description="Nodes at once."
+        default=None, description="Number of nodes at the same time."
     )
     percent: Annotated[int, within(hyperpod.PATCHING_BATCH_PERCENT)] | None = Field(
-        default=None, description="Percent of the group at once."
+        default=None, description="Percentage of the group at the same time."
     )
 
 
 class Patching(Section):
     """When HyperPod updates the software of the group: by ``schedule`` or by ``strategy``, not both.
 
-    The rest says how, for both; AWS documents it for rolling updates, so beside a strategy it may have no effect.
+    The other fields say how. AWS documents them for rolling updates; with ``strategy`` they may have no effect.
     """
 
     schedule: Annotated[str, like(hyperpod.CRON)] | None = Field(
-        default=None, description="When to start, as cron(minute hour day month weekday year) in UTC."
+        default=None, description="When updates start, as cron(minute hour day month weekday year) in UTC."
     )
     max_batch: Batch | None = Field(
         default=None,
-        description="How many nodes are updated at once. Default: HyperPod's own choice.",
+        description="How many nodes are updated at the same time. Default: chosen by HyperPod.",
     )
     rollback_batch: Batch | None = Field(
-        default=None, description="How many nodes are rolled back at once. Default: all. With max_batch."
+        default=None, description="How many nodes are rolled back at the same time. Only with max_batch. Default: all."
     )
     wait_seconds: Annotated[int, within(hyperpod.PATCHING_WAIT_SECONDS)] = Field(
-        default=0, description="Pause between two batches in seconds, in which alarms may fire."
+        default=0, description="Time between two batches, in seconds, during which alarms can be triggered."
     )
     rollback_alarms: Annotated[
         tuple[Annotated[str, like(hyperpod.ALARM_NAME)], ...],
@@ -118,22 +118,25 @@ class Patching(Section):
             "count",
             {"maxItems": hyperpod.ROLLBACK_ALARMS.maximum},
         ),
-    ] = Field(default=(), description="CloudWatch alarms, by name, that roll the update back.")
+    ] = Field(default=(), description="Names of the CloudWatch alarms that roll the update back.")
     strategy: Literal["when_idle", "when_all_idle"] | None = Field(
-        default=None, description="Patch a node when it is idle, or all of them once the whole group is."
+        default=None, description="Update each node when it is idle, or all nodes when the whole group is idle."
     )
 
 
 class InstanceGroup(Section):
-    """A set of like nodes in one availability zone."""
+    """Nodes with the same configuration in one Availability Zone."""
 
     name: Annotated[str, like(hyperpod.INSTANCE_GROUP_NAME)] = Field(
-        description="Name of the group. HyperPod takes a new name for a new group: the old one goes, with its nodes.",
+        description=(
+            "Name of the group. If you change it, HyperPod creates a new group and deletes the old group with"
+            " its nodes."
+        ),
         examples=["h100"],
     )
     instance_type: InstanceTypeName | None = Field(
         default=None,
-        description="Instance type of every node, ml. included. Either this or instance_types.",
+        description="Instance type of all nodes, with the prefix ml. Use either this or instance_types.",
         examples=["ml.p5.48xlarge"],
     )
     instance_types: Annotated[
@@ -148,20 +151,22 @@ class InstanceGroup(Section):
         ),
     ] = Field(
         default=(),
-        description="Instance types of a flexible group, the preferred first. Either this or instance_type.",
+        description="Instance types of a flexible group, in order of preference. Use either this or instance_type.",
         examples=[["ml.g6e.12xlarge", "ml.g5.12xlarge"]],
     )
-    count: Annotated[int, within(hyperpod.INSTANCE_COUNT)] = Field(description="Nodes in the group.", examples=[2])
+    count: Annotated[int, within(hyperpod.INSTANCE_COUNT)] = Field(
+        description="Number of nodes in the group.", examples=[2]
+    )
     min_count: Annotated[int, within(hyperpod.MIN_INSTANCE_COUNT)] | None = Field(
         default=None,
         description=(
-            "Nodes without which the group counts as failed and is rolled back after 3 hours. Needs continuous"
-            " provisioning. Default: any number will do."
+            "Minimum number of nodes. If the group has fewer after 3 hours, it counts as failed and is rolled"
+            " back. Needs continuous provisioning. Default: no minimum."
         ),
     )
     availability_zone_id: AvailabilityZoneId = Field(
         description=(
-            "Availability zone ID of the group's nodes; one of network.availability_zones, or of"
+            "Availability Zone ID of the nodes; one of network.availability_zones or of"
             " network.existing.node_subnet_ids."
         ),
         examples=["use1-az5"],
@@ -169,13 +174,13 @@ class InstanceGroup(Section):
     capacity: Literal["on_demand", "spot", "training_plan"] | None = Field(
         default=None,
         description=(
-            "Where the nodes come from. Types with accelerators must say: their on-demand capacity is scarce and"
-            " expensive. Default for other types: on_demand."
+            "Source of the capacity. Required for instance types with accelerators, because their On-Demand"
+            " capacity is scarce and expensive. Default for other types: on_demand."
         ),
     )
     training_plan_arn: Annotated[str, like(hyperpod.TRAINING_PLAN_ARN)] | None = Field(
         default=None,
-        description="The training plan that owns the capacity. With capacity: training_plan, and only then.",
+        description="ARN of the training plan. Required with capacity: training_plan, and refused without it.",
         examples=["arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"],
     )
     deep_health_checks: Annotated[
@@ -183,28 +188,31 @@ class InstanceGroup(Section):
     ] = Field(
         default=(),
         description=(
-            "Checks of every new node before it takes work, about two hours. Types with accelerators only, and not"
-            " with taints. Default: none."
+            "Checks that run on every new node before it accepts jobs; they take about two hours. Only for"
+            " instance types with accelerators, and not with taints. Default: none."
         ),
         examples=[["instance_stress", "instance_connectivity"]],
     )
     threads_per_core: Annotated[int, within(hyperpod.THREADS_PER_CORE)] | None = Field(
         default=None,
-        description="Threads of one core. Default: 2 where the type has SMT, else 1; HyperPod's own default"
-        " halves the vCPUs.",
+        description=(
+            "Threads per CPU core. Default: 2 if the instance type has SMT, otherwise 1. HyperPod's own"
+            " default uses half of the vCPUs."
+        ),
     )
     network_interface: Literal["efa", "efa_only"] | None = Field(
         default=None,
         description=(
-            "Network interfaces of types with EFA. efa: each carries IP traffic too, for TCP over all cards. efa_only:"
-            " EFA without IP, which takes no addresses. Default: HyperPod's own choice."
+            "Type of the network interfaces, for instance types with EFA. efa: each interface also carries IP"
+            " traffic, so TCP can use all network cards. efa_only: EFA without IP, which needs no IP"
+            " addresses. Default: chosen by HyperPod."
         ),
         examples=["efa_only"],
     )
     volume_gib: Annotated[int, within(hyperpod.VOLUME_GIB)] | None = Field(
         default=DEFAULT_VOLUME_GIB,
         description=(
-            "Size of the second EBS volume in GiB; container images and data go there. null: no second volume."
+            "Size of the second EBS volume in GiB, which stores container images and data. null: no second volume."
         ),
     )
     labels: Annotated[
@@ -216,23 +224,23 @@ class InstanceGroup(Section):
         description="Kubernetes taints of the nodes.",
         examples=[[{"key": "dedicated", "value": "training", "effect": "NoSchedule"}]],
     )
-    image: Image = Field(default_factory=Image, description="What the nodes boot from.")
+    image: Image = Field(default_factory=Image, description="The AMI of the nodes.")
     patching: Patching | None = Field(
-        default=None, description="When HyperPod updates the software of the nodes. Default: only when asked."
+        default=None, description="When HyperPod updates the software of the nodes. Default: only when you request it."
     )
     on_create: LifecycleScript | None = Field(
         default=None,
         description=(
-            "Lifecycle script that runs on each new node and sets it up; a file of lifecycle_scripts/. Default:"
-            f" {DEFAULT_SCRIPT}, unless on_init_complete is given."
+            "Lifecycle script that runs on each new node and configures it; a file in lifecycle_scripts/."
+            f" Default: {DEFAULT_SCRIPT}, unless on_init_complete is set."
         ),
         examples=[DEFAULT_SCRIPT],
     )
     on_init_complete: LifecycleScript | None = Field(
         default=None,
         description=(
-            "Script that runs after HyperPod itself has set up the node, in place of on_create; a file of"
-            " lifecycle_scripts/. Default: none."
+            "Lifecycle script that runs after HyperPod has configured the node, instead of on_create; a file"
+            " in lifecycle_scripts/. Default: none."
         ),
         examples=["on_init_complete.sh"],
     )

@@ -23,30 +23,35 @@ _Positive = Annotated[int, within(Bound(minimum=1))]
 
 
 class StatedInstanceType(Section):
-    """The numbers of one instance type, as the EC2 guide prints them."""
+    """The properties of one instance type, as listed in the EC2 user guide."""
 
-    vcpu: _Positive = Field(description="Virtual CPUs.", examples=[192])
-    memory_gib: _Positive = Field(description="Memory of the machine in GiB.", examples=[2048])
+    vcpu: _Positive = Field(description="Number of vCPUs.", examples=[192])
+    memory_gib: _Positive = Field(description="Memory of the instance in GiB.", examples=[2048])
     architecture: Literal["x86_64", "arm64"] = Field(default="x86_64", description="Processor architecture.")
     accelerator_kind: Annotated[str, like(ACCELERATOR_KIND)] | None = Field(
-        default=None, description="Maker and model of the accelerators. Default: the type has none."
+        default=None, description="Manufacturer and model of the accelerators. Default: the type has no accelerators."
     )
-    accelerator_count: _Count = Field(default=0, description="Accelerators in one machine.")
+    accelerator_count: _Count = Field(default=0, description="Number of accelerators per instance.")
     accelerator_memory_gib: _Positive | None = Field(default=None, description="Memory of one accelerator in GiB.")
-    efa_count: _Count = Field(default=0, description="EFA interfaces of one machine; 0 where the type has no EFA.")
-    rdma: bool = Field(default=False, description="Whether EFA does RDMA read and write on it (Nitro v4 and later).")
-    network_cards: _Positive = Field(default=1, description="Network cards of one machine.")
+    efa_count: _Count = Field(
+        default=0, description="Number of EFA interfaces per instance; 0 if the type does not support EFA."
+    )
+    rdma: bool = Field(
+        default=False, description="Whether EFA supports RDMA read and write on this type (Nitro v4 and later)."
+    )
+    network_cards: _Positive = Field(default=1, description="Number of network cards per instance.")
     ips_per_node: _Positive | None = Field(
         default=None,
         description=(
-            "Addresses that one node takes from its subnet: those of the primary interface (at most 50) and one for"
-            " each further network card. Default: unknown, and the node block's size is not checked."
+            "Number of IP addresses that one node uses in its subnet: those of the primary interface (at most"
+            " 50) and one for each other network card. Default: unknown; the size of the node CIDR block is"
+            " then not checked."
         ),
     )
     threads_per_core: Annotated[int, within(hyperpod.THREADS_PER_CORE)] = Field(
-        default=2, description="Threads of one core: 2 where the type has SMT, else 1."
+        default=2, description="Threads per CPU core: 2 if the type has SMT, otherwise 1."
     )
-    training_plan_supported: bool = Field(default=False, description="Whether training plans are sold for the type.")
+    training_plan_supported: bool = Field(default=False, description="Whether AWS sells training plans for this type.")
 
     def as_catalog_row(self, name: str) -> InstanceType:
         """Give the numbers in the catalog's own shape, so that every rule reads them alike."""

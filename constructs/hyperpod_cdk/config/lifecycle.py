@@ -34,31 +34,35 @@ BUCKET_PREFIX = Pattern(
 
 
 class ExistingBucket(Section):
-    """A bucket of somebody else's that the scripts are uploaded to. Nothing of the bucket itself is changed."""
+    """An existing bucket for the lifecycle scripts. The bucket itself is not changed."""
 
     name: Annotated[str, like(BUCKET_NAME)] = Field(
-        description="Name of the bucket, in the account and region of the environment. It begins with sagemaker-.",
+        description="Name of the bucket, in the account and Region of the environment. It must begin with sagemaker-.",
         examples=["sagemaker-lifecycle-scripts"],
     )
     prefix: Annotated[str, like(BUCKET_PREFIX)] | None = Field(
         default=None,
-        description="Folder in the bucket; below it each version of the scripts has one of its own, and older ones"
-        " stay. Default: none.",
+        description=(
+            "Prefix in the bucket. Each version of the scripts is stored in its own folder below it, and"
+            " older versions are retained. Default: none."
+        ),
         examples=["hyperpod/prod"],
     )
     kms_key_arn: Annotated[str, like(KMS_KEY_ARN)] | None = Field(
         default=None,
-        description="The KMS key that encrypts the bucket: uploads and nodes get the right to use it. Default: S3's"
-        " own key.",
+        description=(
+            "The KMS key that encrypts the bucket. The upload function and the nodes get permission to use"
+            " it. Default: S3's own key."
+        ),
         examples=["arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"],
     )
 
 
 class Lifecycle(Section):
-    """Where the lifecycle scripts are kept."""
+    """Where the lifecycle scripts are stored."""
 
     existing_bucket: ExistingBucket | None = Field(
         default=None,
-        description="A bucket that stands already. Default: a bucket is made.",
+        description="An existing bucket. Default: a bucket is created.",
         examples=[{"name": "sagemaker-lifecycle-scripts", "prefix": "hyperpod/prod"}],
     )

@@ -68,14 +68,15 @@ def _empty_for_nothing(value: Any) -> Any:
 
 
 class AvailabilityZone(Section):
-    """What one availability zone needs of the network. ``use1-az5:`` with nothing after it means the defaults."""
+    """Network settings of one Availability Zone. ``use1-az5:`` with nothing after it uses the defaults."""
 
     node_cidr: CidrBlock | None = Field(
         default=None,
         description=(
-            "CIDR block of the zone's node subnet, added to the VPC as a secondary block. Must hold every node with"
-            " the addresses its instance type takes (81 for ml.p5.48xlarge) and cannot be resized later. Default: a"
-            " free /16 that follows from the AZ ID alone, 10.5.0.0/16 for use1-az5."
+            "CIDR block of the node subnet in this zone, added to the VPC as a secondary block. It must be"
+            " large enough for the IP addresses of all nodes (81 per ml.p5.48xlarge node) and cannot be"
+            " resized later. Default: a free /16 block that depends only on the Availability Zone ID,"
+            " 10.5.0.0/16 for use1-az5."
         ),
         examples=["10.1.0.0/16"],
     )
@@ -93,13 +94,14 @@ _CLUSTER_SUBNETS = 16
 
 
 class ExistingNetwork(Section):
-    """A VPC of somebody else's, in which the environment makes no subnet, route or gateway."""
+    """An existing VPC. The environment creates no subnet, route or gateway in it."""
 
     vpc_id: VpcId = Field(description="ID of the VPC.", examples=[VPC_ID])
     node_subnet_ids: Annotated[dict[str, SubnetId], _ONE_OR_MORE_SUBNETS] = Field(
         description=(
-            "Availability zone ID -> subnet of the nodes and file systems there: private, in that zone, with a way to"
-            " S3, ECR and the API server. The first zone is the cluster's own."
+            "Map from Availability Zone ID to the subnet for nodes and file systems in that zone. The subnet"
+            " must be private and have a route to S3, ECR and the API server. The first zone is the zone of"
+            " the cluster itself."
         ),
         examples=[{"use1-az5": SUBNET_ID}],
         json_schema_extra=_AZ_ID_KEYS,
@@ -107,17 +109,17 @@ class ExistingNetwork(Section):
     control_plane_subnet_ids: Annotated[tuple[SubnetId, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "Private subnets for the interfaces of the EKS control plane and for the function that runs kubectl: at"
-            " least two, in different zones. With eks.existing only the function stands there. Default with"
-            " eks.existing: the node subnets."
+            "Private subnets for the network interfaces of the EKS control plane and for the function that"
+            " runs kubectl: at least two, in different zones. With eks.existing, only the function uses them."
+            " Default with eks.existing: the node subnets."
         ),
         examples=[[SUBNET_ID, "subnet-0b2c3d4e5f678901a"]],
     )
     security_group_id: SecurityGroupId | None = Field(
         default=None,
         description=(
-            "Security group of the nodes, which must let everything from itself in and everything to itself out, by its"
-            " own ID in both rules (EFA). Nothing is added to it. Default: one is made."
+            "Security group of the nodes. It must allow all traffic from itself and to itself, with its own"
+            " ID in both rules (for EFA). No rules are added to it. Default: a security group is created."
         ),
         examples=[SECURITY_GROUP_ID],
     )
@@ -126,17 +128,18 @@ class ExistingNetwork(Section):
     ] = Field(
         default=(),
         description=(
-            "Subnets of the HyperPod cluster itself, which HyperPod never lets change: those of a cluster that is taken"
-            " over, in their order. Each group has the subnet of its zone besides; another list replaces the cluster."
-            " Default: the node subnet of the first zone."
+            "Subnets of the HyperPod cluster itself, which HyperPod does not allow to change. Use it to adopt"
+            " an existing cluster: list the subnets of that cluster, in their order. Each group also has the"
+            " subnet of its zone; another list replaces the cluster. Default: the node subnet of the first"
+            " zone."
         ),
         examples=[[SUBNET_ID, "subnet-0b2c3d4e5f678901a"]],
     )
     vpc_cidrs: Annotated[tuple[CidrBlock, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "IPv4 blocks of the VPC, the primary one first; no resource is made from them. They document the"
-            " network and are compared with it by 'hyperpod-cdk preflight'."
+            "IPv4 CIDR blocks of the VPC, the primary block first. No resource is created from them. They"
+            " document the network, and 'hyperpod-cdk preflight' compares them with it."
         ),
         examples=[["10.0.0.0/16", "100.64.0.0/16"]],
     )
@@ -173,13 +176,16 @@ _MOST_ENDPOINTS = 100
 
 
 class InterfaceEndpoints(Section):
-    """The interface endpoints of a closed network that is made; those that the environment needs come by themselves."""
+    """The interface endpoints of a closed network that the environment creates. The endpoints that the environment
+    itself needs are always created.
+    """
 
     zones: Annotated[tuple[str, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "IDs of the availability zones in which endpoints have an interface, billed by the hour for each endpoint"
-            " and zone; nodes of the other zones go through these. Default: every zone of availability_zones."
+            "IDs of the Availability Zones in which the endpoints have a network interface. AWS bills each"
+            " endpoint per hour and zone; nodes in the other zones use the interfaces in these zones."
+            " Default: every zone in availability_zones."
         ),
         examples=[["use1-az5", "use1-az4"]],
     )
@@ -188,8 +194,8 @@ class InterfaceEndpoints(Section):
     ] = Field(
         default=(),
         description=(
-            "Services that jobs call beside those that the environment needs, each by the end of its endpoint's name:"
-            " what follows the region in com.amazonaws.us-east-1.secretsmanager."
+            "Additional services that jobs call. Each is the last part of the endpoint's service name, after"
+            " the Region in com.amazonaws.us-east-1.secretsmanager."
         ),
         examples=[["secretsmanager"]],
     )
@@ -205,8 +211,8 @@ class Network(Section):
     vpc_cidr: CidrBlock = Field(
         default=DEFAULT_VPC_CIDR,
         description=(
-            "Primary CIDR block of the VPC, for the EKS control plane's interfaces and the NAT gateways; nodes get"
-            " blocks of their own."
+            "Primary CIDR block of the VPC, for the network interfaces of the EKS control plane and the NAT"
+            " gateways. Nodes get separate blocks."
         ),
         examples=[DEFAULT_VPC_CIDR],
     )
@@ -216,9 +222,9 @@ class Network(Section):
     ] = Field(
         default_factory=dict,
         description=(
-            "Availability zones by ID (use1-az5), never by name (us-east-1a means another zone in each account). At"
-            " least two: the first two carry the EKS control plane, the first is the cluster's own. Required without"
-            " existing."
+            "Availability Zones by ID (use1-az5), never by name (us-east-1a is a different zone in each"
+            " account). At least two: the EKS control plane uses the first two, and the first is the zone of"
+            " the HyperPod cluster itself. Required without existing."
         ),
         examples=[{"use1-az5": {"node_cidr": "10.1.0.0/16"}, "use1-az4": {"node_cidr": "10.2.0.0/16"}}],
         json_schema_extra=_AZ_ID_KEYS,
@@ -226,38 +232,44 @@ class Network(Section):
     nat_gateways: Annotated[int, within(Bound(minimum=1))] = Field(
         default=1,
         description=(
-            "How many NAT gateways to make, one in each of the first zones; zones without one share the first"
-            " zone's. At most one for each zone."
+            "How many NAT gateways to create, one in each of the first zones, and at most one per zone. Zones"
+            " without one use the NAT gateway of the first zone."
         ),
     )
     egress: Literal["nat", "closed"] = Field(
         default="nat",
         description=(
-            "How the private subnets reach AWS: nat, through NAT gateways, which lead to everywhere; or closed, with no"
-            " internet gateway, public subnet, NAT gateway or default route, through an S3 gateway endpoint and"
-            " interface endpoints of the services that nodes and kubectl call. Container images then come from ECR"
-            " only: see eks.image_registry. With existing nothing is made; preflight then asks for the endpoints."
+            "How the private subnets reach AWS. nat: through NAT gateways, which also reach the internet."
+            " closed: without an internet gateway, public subnets, NAT gateways or default routes; through an"
+            " S3 gateway endpoint and interface endpoints of the services that nodes and kubectl call."
+            " Container images then come only from ECR: see eks.image_registry. With existing, no endpoint is"
+            " created; preflight then checks that the endpoints exist."
         ),
     )
     endpoints: InterfaceEndpoints | None = Field(
         default=None,
-        description="Where interface endpoints stand, and further ones. Default: those that are needed, everywhere.",
+        description=(
+            "In which zones interface endpoints are created, and additional endpoints. Default: the endpoints"
+            " that the environment needs, in every zone."
+        ),
         examples=[{"additional": ["secretsmanager"]}],
     )
     retain: bool = Field(
         default=False,
         description=(
-            "Whether the VPC, the node subnets and their blocks stay when the foundation stack goes. Set it when a file"
-            " system leaves the file: FSx keeps the file system, whose network interfaces stand in the subnet, and EC2"
-            " deletes neither subnet nor VPC before it is deleted. They stay in any case while storage.lustre names a"
-            " file system that is made, in its zone. They cost nothing; the VPC counts against its quota."
+            "Whether the VPC, the node subnets and their CIDR blocks are retained when the foundation stack"
+            " is deleted. Set it when you remove a file system from the file: the file system is retained,"
+            " its network interfaces use the subnet, and EC2 cannot delete the subnet or the VPC before the"
+            " file system is deleted. While storage.lustre contains a file system that the environment"
+            " creates, they are always retained in its zone. They cost nothing; the VPC counts against the"
+            " quota of VPCs."
         ),
     )
     existing: ExistingNetwork | None = Field(
         default=None,
         description=(
-            "A VPC that exists, in place of vpc_cidr, availability_zones and nat_gateways. Default: the environment"
-            " makes one."
+            "An existing VPC, instead of vpc_cidr, availability_zones and nat_gateways. Default: the"
+            " environment creates a VPC."
         ),
         examples=[{"vpc_id": VPC_ID, "node_subnet_ids": {"use1-az5": SUBNET_ID}}],
     )

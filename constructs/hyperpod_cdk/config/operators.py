@@ -31,13 +31,13 @@ class TrainingOperator(Section):
     """The HyperPod training operator: HyperPodPyTorchJob, with elastic training."""
 
     enabled: bool = Field(
-        default=False, description="Whether to install the operator with cert-manager, which it needs."
+        default=False, description="Whether to install the operator and cert-manager, which it needs."
     )
     elastic: bool = Field(
         default=True,
         description=(
-            "Whether jobs may be elastic, which the operator does from 1.2.0 on, but not on Spot capacity nor with"
-            " tiered checkpointing. With false these are not reported."
+            "Whether jobs can be elastic. The operator supports this from version 1.2.0, but not on Spot"
+            " capacity and not with tiered checkpointing. With false, these conflicts are not reported."
         ),
     )
 
@@ -48,45 +48,48 @@ class InferenceOperator(Section):
     enabled: bool = Field(
         default=False,
         description=(
-            "Whether to install the operator with what it needs: cert-manager, metrics-server, the CSI drivers of FSx"
-            " and S3, an OIDC provider of the cluster, and a bucket for the certificates of endpoints, which is kept."
+            "Whether to install the operator and what it needs: cert-manager, metrics-server, the CSI drivers"
+            " of FSx and S3, an OIDC provider for the cluster, and a bucket for the certificates of"
+            " endpoints, which is retained."
         ),
     )
     model_buckets: Annotated[tuple[Annotated[str, like(BUCKET)], ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "S3 buckets with models, which the S3 CSI driver may list and read. Default: none, models then come from"
-            " JumpStart or FSx."
+            "S3 buckets with models, which the S3 CSI driver can list and read. Default: none; models then"
+            " come from JumpStart or FSx."
         ),
         examples=[["my-models"]],
     )
     gated_models: bool = Field(
         default=False,
-        description="Whether endpoints may load JumpStart models whose license was accepted; makes a role for it.",
+        description=(
+            "Whether endpoints can load gated JumpStart models whose license was accepted; creates a role for it."
+        ),
     )
     load_balancer_controller: bool = Field(
         default=True,
         description=(
-            "Whether the add-on brings the AWS Load Balancer Controller, which a cluster can hold once; false where one"
-            " runs already."
+            "Whether the add-on installs the AWS Load Balancer Controller. A cluster can have only one: set"
+            " false if it already has one."
         ),
     )
     keda: bool = Field(
         default=True,
-        description="Whether the add-on brings KEDA for autoscaling; false where KEDA runs already.",
+        description="Whether the add-on installs KEDA for autoscaling. Set false if KEDA already runs.",
     )
 
 
 class Metrics(Section):
-    """How much the observability add-on collects; a category left out stays at the add-on's own level."""
+    """How many metrics the observability add-on collects. A category that is not set keeps the add-on's own level."""
 
     training: Literal["basic", "advanced"] | None = Field(
-        default=None, description="Duration, type and faults of jobs; advanced: performance by event."
+        default=None, description="Duration, type and faults of jobs; advanced: also performance by event."
     )
     task_governance: Literal["disabled", "advanced"] | None = Field(
-        default=None, description="What each team has been given and uses."
+        default=None, description="Quota and usage of each team."
     )
-    scaling: Literal["disabled", "advanced"] | None = Field(default=None, description="Autoscaling by KEDA.")
+    scaling: Literal["disabled", "advanced"] | None = Field(default=None, description="Autoscaling with KEDA.")
     cluster: Literal["basic", "advanced"] | None = Field(
         default=None, description="Health and number of instances; advanced: all of kube-state-metrics."
     )
@@ -103,29 +106,31 @@ class Observability(Section):
     """The HyperPod observability add-on: metrics of nodes, accelerators and jobs into managed Prometheus."""
 
     enabled: bool = Field(
-        default=False, description="Whether to install the add-on; it needs a node of the size 4xlarge or larger."
+        default=False, description="Whether to install the add-on; it needs a node of size 4xlarge or larger."
     )
     prometheus_workspace: Annotated[str, _created_or(operators.PROMETHEUS_WORKSPACE_ARN)] = Field(
         default=CREATE,
         description=(
-            "Where metrics go: create, or the ARN of an Amazon Managed Service for Prometheus workspace of the account."
-            " A workspace that is made is kept when the stack goes."
+            "Where metrics are stored: create, or the ARN of an Amazon Managed Service for Prometheus"
+            " workspace of the account. A workspace that the stack creates is retained when the stack is"
+            " deleted."
         ),
         examples=[CREATE, operators.PROMETHEUS_WORKSPACE_ARN.example],
     )
     grafana_workspace: Annotated[str, _created_or(operators.GRAFANA_WORKSPACE_ARN)] | None = Field(
         default=None,
         description=(
-            "Where dashboards are: create, or the ARN of an Amazon Managed Grafana workspace. To create one, IAM"
-            " Identity Center must be enabled, through which its users sign in; it gets data sources and dashboards,"
-            " and is kept when the stack goes. Default: none."
+            "Where dashboards are shown: create, or the ARN of an Amazon Managed Grafana workspace. To create"
+            " a workspace, IAM Identity Center must be enabled, because users sign in with it. A workspace"
+            " that the stack creates gets data sources and dashboards, and is retained when the stack is"
+            " deleted. Default: none."
         ),
         examples=[CREATE, operators.GRAFANA_WORKSPACE_ARN.example],
     )
-    metrics: Metrics = Field(default_factory=Metrics, description="Levels of the categories of metrics.")
+    metrics: Metrics = Field(default_factory=Metrics, description="Level of each metric category.")
     logs: bool = Field(
         default=False,
-        description="Whether logs of all containers go to CloudWatch Logs, which bills for them.",
+        description="Whether the logs of all containers are sent to CloudWatch Logs, which costs money.",
     )
 
 
@@ -134,13 +139,13 @@ class Spaces(Section):
 
     enabled: bool = Field(
         default=False,
-        description="Whether to install the add-on with cert-manager and the EBS CSI driver, which it needs.",
+        description="Whether to install the add-on and what it needs: cert-manager and the EBS CSI driver.",
     )
     remote_access: bool = Field(
         default=False,
         description=(
-            "Whether a local VS Code may connect through Systems Manager. It switches the account's Systems Manager to"
-            " its advanced tier, billed for each space that is connected."
+            "Whether a local VS Code can connect through Systems Manager. This changes the account's Systems"
+            " Manager to the advanced tier, which is billed for each connected space."
         ),
     )
 

@@ -31,10 +31,10 @@ BucketName = Annotated[str, like(BUCKET_NAME)]
 
 
 class RestrictedLustre(Section):
-    """A file system that the service makes in its own account and mounts on restricted nodes."""
+    """A file system that the service creates in its own account and mounts on restricted nodes."""
 
     capacity_gib: Annotated[int, within(hyperpod.RESTRICTED_LUSTRE_CAPACITY_GIB)] = Field(
-        description="Capacity in GiB: 1200 or a multiple of 2400. A recipe says how much it needs.", examples=[9600]
+        description="Capacity in GiB: 1200 or a multiple of 2400. The recipe says how much it needs.", examples=[9600]
     )
     throughput_mbps_per_tib: Annotated[
         int,
@@ -44,32 +44,34 @@ class RestrictedLustre(Section):
 
 
 class RestrictedEnvironment(Section):
-    """What the restricted groups share: one file system in place of one for each group."""
+    """What the restricted groups share: one file system instead of one for each group."""
 
     lustre: RestrictedLustre = Field(
-        description="The shared file system, for every restricted group without one of its own.",
+        description="The shared file system, for every restricted group without its own file system.",
         examples=[{"capacity_gib": 9600, "throughput_mbps_per_tib": 250}],
     )
     when_unused: Literal["keep", "delete"] = Field(
-        default="keep", description="What becomes of the file system when no restricted group uses it any more."
+        default="keep", description="What happens to the file system when no restricted group uses it any more."
     )
 
 
 class RestrictedGroup(Section):
-    """A set of like nodes that run Amazon Nova customisation only; nobody logs in to them."""
+    """Nodes with the same configuration that run only the customization of Amazon Nova models; nobody can log in to
+    them.
+    """
 
     name: Annotated[str, like(hyperpod.INSTANCE_GROUP_NAME)] = Field(
-        description="Name of the group, unique among instance_groups too.", examples=["nova"]
+        description="Name of the group. It must be different from the names in instance_groups too.", examples=["nova"]
     )
     instance_type: InstanceTypeName = Field(
-        description="Instance type of every node, one that Nova recipes name.", examples=["ml.p5.48xlarge"]
+        description="Instance type of all nodes; one that the Nova recipes name.", examples=["ml.p5.48xlarge"]
     )
     count: Annotated[int, within(hyperpod.INSTANCE_COUNT)] = Field(
-        description="Nodes in the group; at 0 its file system stays.", examples=[4]
+        description="Number of nodes in the group. With 0, its file system is retained.", examples=[4]
     )
     availability_zone_id: AvailabilityZoneId = Field(
         description=(
-            "Availability zone ID of the group's nodes; one of network.availability_zones, or of"
+            "Availability Zone ID of the nodes; one of network.availability_zones or of"
             " network.existing.node_subnet_ids."
         ),
         examples=["use1-az5"],
@@ -77,20 +79,20 @@ class RestrictedGroup(Section):
     capacity: Literal["on_demand", "training_plan"] | None = Field(
         default=None,
         description=(
-            "Where the nodes come from; there are no restricted Spot nodes. Types with accelerators must say. Default"
-            " for other types: on_demand."
+            "Source of the capacity; Spot is not available for restricted groups. Required for instance types"
+            " with accelerators. Default for other types: on_demand."
         ),
     )
     training_plan_arn: Annotated[str, like(hyperpod.TRAINING_PLAN_ARN)] | None = Field(
         default=None,
-        description="The training plan that owns the capacity. With capacity: training_plan, and only then.",
+        description="ARN of the training plan. Required with capacity: training_plan, and refused without it.",
         examples=["arn:aws:sagemaker:us-east-1:111122223333:training-plan/nova-april"],
     )
     lustre: RestrictedLustre | None = Field(
         default=None,
         description=(
-            "The group's own file system, which the service makes and which counts against a quota of the account."
-            " Default: that of hyperpod.restricted_environment."
+            "The file system of this group only, which the service creates and which counts against a quota"
+            " of the account. Default: the file system in hyperpod.restricted_environment."
         ),
         examples=[{"capacity_gib": 9600, "throughput_mbps_per_tib": 250}],
     )
@@ -101,30 +103,35 @@ class RestrictedGroup(Section):
     )
     output_buckets: Annotated[tuple[BucketName, ...], Strict(strict=False)] = Field(
         default=(),
-        description="Buckets that jobs read and write: manifests of checkpoints, metrics, results.",
+        description="Buckets that jobs read and write: checkpoint manifests, metrics, results.",
         examples=[["my-nova-results"]],
     )
     kms_key_arns: Annotated[tuple[Annotated[str, like(KEY_ARN)], ...], Strict(strict=False)] = Field(
         default=(),
-        description="KMS keys of these buckets. Default: none, for buckets under S3's or the account's own AWS key.",
+        description=(
+            "KMS keys of these buckets. Default: none, for buckets that use S3's key or the AWS managed key"
+            " of the account."
+        ),
         examples=[[KEY_ARN.example]],
     )
     reward_functions: bool = Field(
         default=False,
         description=(
-            "Whether jobs may invoke Lambda functions, and use SQS queues, whose names hold SageMaker: rewards of"
-            " reinforcement fine-tuning."
+            "Whether jobs can invoke Lambda functions and use SQS queues whose names contain SageMaker, for"
+            " the rewards of reinforcement fine-tuning."
         ),
     )
     deep_health_checks: Annotated[
         tuple[Literal["instance_stress", "instance_connectivity"], ...], Strict(strict=False)
     ] = Field(
         default=(),
-        description="Checks of every new node before it takes work, about two hours. Default: none.",
+        description=(
+            "Checks that run on every new node before it accepts jobs; they take about two hours. Default: none."
+        ),
         examples=[["instance_stress", "instance_connectivity"]],
     )
     threads_per_core: Annotated[int, within(hyperpod.THREADS_PER_CORE)] | None = Field(
-        default=None, description="Threads of one core. Default: 2 where the type has SMT, else 1."
+        default=None, description="Threads per CPU core. Default: 2 if the instance type has SMT, otherwise 1."
     )
     volume_gib: Annotated[int, within(hyperpod.VOLUME_GIB)] | None = Field(
         default=DEFAULT_VOLUME_GIB, description="Size of the second EBS volume in GiB. null: no second volume."

@@ -110,31 +110,34 @@ Event = Literal["new", "changed", "deleted"]
 
 
 class DataRepository(Section):
-    """A link between a folder of the file system and an S3 prefix."""
+    """A data repository association: a link between a folder of the file system and an S3 prefix."""
 
     path: Annotated[str, like(LUSTRE_PATH)] = Field(
-        description="Folder of the file system. Another one is another link.", examples=["/datasets"]
+        description="Folder of the file system. A change replaces the link.", examples=["/datasets"]
     )
     s3_uri: Annotated[str, like(S3_URI)] = Field(
-        description="Bucket or prefix, which exists. Another one is another link.", examples=["s3://my-datasets/"]
+        description="Existing bucket or prefix. A change replaces the link.", examples=["s3://my-datasets/"]
     )
     auto_import: Annotated[tuple[Event, ...], Strict(strict=False)] = Field(
         default=("new", "changed", "deleted"),
-        description="Changes in the bucket that show in the folder by themselves.",
+        description="Which changes in the bucket are imported to the folder automatically.",
         examples=[["new", "changed"]],
     )
     auto_export: Annotated[tuple[Event, ...], Strict(strict=False)] = Field(
         default=("new", "changed"),
-        description="Changes in the folder that are written to the bucket by themselves.",
+        description="Which changes in the folder are exported to the bucket automatically.",
         examples=[["new", "changed", "deleted"]],
     )
     batch_import: bool = Field(
         default=True,
-        description="Whether what is in the bucket shows at once. Another value is another link.",
+        description=(
+            "Whether the current content of the bucket is imported when the link is created. A change"
+            " replaces the link."
+        ),
     )
     imported_file_chunk_size_mib: Annotated[int, within(lustre.IMPORTED_FILE_CHUNK_SIZE_MIB)] | None = Field(
         default=None,
-        description="Most of an imported file on one disk, in MiB. Default: FSx's, 1024.",
+        description="Maximum amount of data of an imported file on one disk, in MiB. Default: FSx's default, 1024.",
         examples=[2048],
     )
 
@@ -143,7 +146,11 @@ class ReadCache(Section):
     """The SSD read cache of an Intelligent-Tiering file system."""
 
     sizing: Literal["none", "proportional", "provisioned"] = Field(
-        description="none, proportional to the throughput, or provisioned with size_gib.", examples=["proportional"]
+        description=(
+            "none: no read cache. proportional: the size is proportional to the throughput. provisioned: the"
+            " size is size_gib."
+        ),
+        examples=["proportional"],
     )
     size_gib: Annotated[int, within(Bound(minimum=1))] | None = Field(
         default=None,
@@ -153,42 +160,46 @@ class ReadCache(Section):
 
 
 class Backups(Section):
-    """Daily backups that FSx makes by itself."""
+    """Automatic daily backups of FSx."""
 
     retention_days: Annotated[int, within(lustre.BACKUP_RETENTION_DAYS)] = Field(
-        description="Days that a backup is kept; 0 switches backups off.", examples=[7]
+        description="Number of days to retain a backup; 0 disables backups.", examples=[7]
     )
     start_time: Annotated[str, like(DAILY_TIME)] | None = Field(
-        default=None, description="Time of day in UTC, HH:MM, in quotes. Default: FSx's choice.", examples=["03:00"]
+        default=None, description="Time of day in UTC, HH:MM, in quotes. Default: chosen by FSx.", examples=["03:00"]
     )
     copy_tags: bool = Field(
         default=False,
         description=(
-            "Whether backups carry the file system's tags. Chosen with the file system: a change, adding or removing"
-            " backups with it included, replaces the file system."
+            "Whether backups get the tags of the file system. Set when the file system is created: a change"
+            " replaces the file system, also if you add or remove backups with this setting."
         ),
     )
 
 
 class ExistingLustre(Section):
-    """A file system that somebody else made and keeps: nothing of it is made or changed, pods get claims only."""
+    """An existing file system with another owner. Nothing of it is created or changed; pods only get claims for it."""
 
     file_system_id: Annotated[str, like(FILE_SYSTEM_ID)] = Field(
-        description="ID of the file system, in the VPC of network.existing. A claim keeps its file system: another one"
-        " needs another claim.name.",
+        description=(
+            "ID of the file system, in the VPC of network.existing. The file system of a claim cannot change:"
+            " for another file system, use another claim.name."
+        ),
         examples=["fs-0a1b2c3d4e5f67890"],
     )
     mount_name: Annotated[str, like(MOUNT_NAME)] = Field(
-        description="Its mount name (LustreConfiguration.MountName).", examples=["abcdefgh"]
+        description="Mount name of the file system (LustreConfiguration.MountName).", examples=["abcdefgh"]
     )
     dns_name: Annotated[str, like(DNS_NAME)] | None = Field(
         default=None,
-        description="Its DNS name. Default: <file_system_id>.fsx.<region> with the partition's domain.",
+        description=(
+            "DNS name of the file system. Default: <file_system_id>.fsx.<region> with the domain of the partition."
+        ),
         examples=["fs-0a1b2c3d4e5f67890.fsx.us-east-1.amazonaws.com"],
     )
     capacity_gib: Annotated[int, within(Bound(minimum=1))] = Field(
         default=lustre.SMALLEST_CAPACITY_GIB,
-        description="What the persistent volumes say of their size, in GiB. Nothing depends on it.",
+        description="Size that the persistent volumes state, in GiB. Nothing depends on it.",
         examples=[4800],
     )
 
@@ -198,44 +209,48 @@ class Claim(Section):
 
     namespaces: Annotated[tuple[Annotated[str, like(DNS_LABEL)], ...], Strict(strict=False), filled("namespace")] = (
         Field(
-            description="Namespaces that get the claim; that of a team is hyperpod-ns-<team>.",
+            description="Namespaces in which the claim is created; the namespace of a team is hyperpod-ns-<team>.",
             examples=[["hyperpod-ns-research"]],
         )
     )
     name: Annotated[str, like(DNS_LABEL)] | None = Field(
-        default=None, description="Name of the claim in each namespace. Default: the name of what it mounts."
+        default=None,
+        description="Name of the claim in each namespace. Default: the name of the file system or bucket entry.",
     )
 
 
 class Lustre(Section):
-    """An FSx for Lustre file system, kept when its stack is deleted; or one that exists already."""
+    """An FSx for Lustre file system, which is retained when its stack is deleted; or an existing file system."""
 
     name: Annotated[str, like(FILE_SYSTEM_NAME)] = Field(
-        description="Name within the environment.", examples=["scratch"]
+        description="Name of the file system within the environment.", examples=["scratch"]
     )
     availability_zone_id: AvailabilityZoneId = Field(
-        description="Availability zone ID; the one where the nodes that use it are. A change replaces the file system.",
+        description=(
+            "Availability Zone ID; use the zone of the nodes that use the file system. A change replaces the"
+            " file system."
+        ),
         examples=["use1-az5"],
     )
     deployment_type: Literal["persistent_2", "scratch_2"] = Field(
         default="persistent_2",
         description=(
-            "persistent_2 keeps its data when a server fails; scratch_2 does not, and has neither throughput tiers nor"
-            " backups nor EFA. A change replaces the file system."
+            "persistent_2: data is preserved if a server fails. scratch_2: data is lost if a server fails;"
+            " there are no throughput tiers, no backups and no EFA. A change replaces the file system."
         ),
     )
     storage_type: Literal["ssd", "intelligent_tiering"] = Field(
         default="ssd",
         description=(
-            "ssd has capacity_gib; intelligent_tiering grows and shrinks with the data, and has"
-            " throughput_capacity_mbps and read_cache. Chosen at creation for good."
+            "ssd: the size is capacity_gib. intelligent_tiering: the size grows and shrinks with the data;"
+            " needs throughput_capacity_mbps and read_cache. Cannot be changed after creation."
         ),
     )
     capacity_gib: Annotated[int, within(Bound(minimum=lustre.SMALLEST_CAPACITY_GIB))] | None = Field(
         default=None,
         description=(
-            "Capacity in GiB, for ssd; can grow, never shrink. 1200 or a multiple of 2400; with efa a multiple of"
-            " 38400, 19200, 9600 or 4800 at 125, 250, 500 or 1000 MB/s per TiB."
+            "Capacity in GiB, for ssd. Can only be increased. 1200 or a multiple of 2400; with efa, a"
+            " multiple of 38400, 19200, 9600 or 4800 at 125, 250, 500 or 1000 MB/s per TiB."
         ),
         examples=[4800],
     )
@@ -247,43 +262,45 @@ class Lustre(Section):
         | None
     ) = Field(
         default=None,
-        description="Throughput tier in MB/s per TiB, for persistent_2 on ssd. Default: 250. With efa it stays.",
+        description=(
+            "Throughput tier in MB/s per TiB, for persistent_2 on ssd. With efa it cannot be changed. Default: 250."
+        ),
         examples=[250],
     )
     throughput_capacity_mbps: (
         Annotated[int, Check(lambda value, key: lustre.tiering_throughput_problem(value, key=key), "bounds")] | None
     ) = Field(
         default=None,
-        description="Throughput in MB/s, for intelligent_tiering: a multiple of 4000, which can only grow.",
+        description="Throughput in MB/s, for intelligent_tiering: a multiple of 4000. Can only be increased.",
         examples=[4000],
     )
     read_cache: ReadCache | None = Field(
         default=None,
-        description="SSD read cache, which intelligent_tiering has to state.",
+        description="SSD read cache. Required for intelligent_tiering.",
         examples=[{"sizing": "proportional"}],
     )
     metadata_iops: Annotated[int, within(Bound(minimum=1))] | None = Field(
         default=None,
         description=(
-            "Metadata operations per second, for persistent_2: 1500, 3000, 6000 or a multiple of 12000 up to 192000 on"
-            " ssd, 6000 or 12000 on intelligent_tiering. Can grow only. Default: automatic, by the capacity;"
-            " 6000 on intelligent_tiering."
+            "Metadata operations per second, for persistent_2: 1500, 3000, 6000 or a multiple of 12000 up to"
+            " 192000 on ssd, 6000 or 12000 on intelligent_tiering. Can only be increased. Default: automatic,"
+            " depending on the capacity; 6000 on intelligent_tiering."
         ),
         examples=[12000],
     )
     efa: bool = Field(
         default=False,
         description=(
-            "Whether clients reach it over EFA, for which the lifecycle scripts set nodes up:"
-            " docs/lifecycle-scripts.md. Chosen at creation for good, for large systems only."
+            "Whether clients can use EFA; the lifecycle scripts configure the nodes for it:"
+            " docs/lifecycle-scripts.md. Only for large file systems. Cannot be changed after creation."
         ),
     )
-    compression: Literal["lz4", "none"] = Field(default="lz4", description="Compression of the data at rest.")
+    compression: Literal["lz4", "none"] = Field(default="lz4", description="Compression of the stored data.")
     data_repositories: Annotated[
         tuple[DataRepository, ...], Strict(strict=False), counted(lustre.DATA_REPOSITORIES, "data repositories")
     ] = Field(
         default=(),
-        description="S3 prefixes that appear as folders. A file system with one has no backups.",
+        description="S3 prefixes that appear as folders. A file system with data repositories cannot have backups.",
         examples=[[{"path": "/datasets", "s3_uri": "s3://my-datasets/"}]],
     )
     backups: Backups | None = Field(
@@ -294,27 +311,30 @@ class Lustre(Section):
     from_backup: Annotated[str, like(BACKUP_ID)] | None = Field(
         default=None,
         description=(
-            "ID of the backup that the file system is made from, of the same capacity. A change replaces the file"
-            " system, so it stays after the restore."
+            "ID of the backup from which the file system is created, with the same capacity. A change"
+            " replaces the file system, so keep this field after the restore."
         ),
         examples=["backup-0a1b2c3d4e5f67890"],
     )
     maintenance_window: Annotated[str, like(WEEKLY_TIME)] | None = Field(
         default=None,
-        description="Begin of the weekly maintenance in UTC, d:HH:MM in quotes, 1 being Monday. Default: FSx's choice.",
+        description=(
+            "Start of the weekly maintenance window in UTC, d:HH:MM in quotes, where 1 is Monday. Default:"
+            " chosen by FSx."
+        ),
         examples=["7:03:00"],
     )
     log_level: Literal["warnings", "errors", "warnings_and_errors"] | None = Field(
         default=None,
         description=(
-            "What goes to a log group of the file system's own about its data repositories,"
-            " /aws/fsx/<environment>-<name>. Default: nothing."
+            "Which events of the data repositories are logged, in the file system's own log group"
+            " /aws/fsx/<environment>-<name>. Default: none."
         ),
         examples=["warnings_and_errors"],
     )
     existing: ExistingLustre | None = Field(
         default=None,
-        description="A file system that exists already. Then everything else but name, zone and claim is its owner's.",
+        description="An existing file system. Its owner decides everything except name, zone and claim.",
         examples=[{"file_system_id": "fs-0a1b2c3d4e5f67890", "mount_name": "abcdefgh"}],
     )
     claim: Claim | None = Field(
@@ -354,36 +374,43 @@ class Lustre(Section):
 
 
 class S3Volume(Section):
-    """An S3 bucket, or a prefix of one, that pods mount with Mountpoint for Amazon S3. The bucket exists."""
+    """An existing S3 bucket, or a prefix of it, that pods mount with Mountpoint for Amazon S3."""
 
     name: Annotated[str, like(FILE_SYSTEM_NAME)] = Field(
-        description="Name within the environment.", examples=["checkpoints"]
+        description="Name of the volume within the environment.", examples=["checkpoints"]
     )
     bucket: Annotated[str, like(BUCKET)] = Field(
-        description="Name of the bucket, in the environment's region. It exists: nothing makes or deletes it. A claim"
-        " keeps its bucket: another one needs another claim.name.",
+        description=(
+            "Name of an existing bucket, in the Region of the environment. The bucket is never created or"
+            " deleted. The bucket of a claim cannot change: for another bucket, use another claim.name."
+        ),
         examples=["my-checkpoints"],
     )
     prefix: Annotated[str, like(PREFIX), PAIRED_BRACKETS] = Field(
-        default="", description="Prefix that is mounted, ending with /. Default: the whole bucket.", examples=["runs/"]
+        default="", description="Prefix to mount, ending with /. Default: the whole bucket.", examples=["runs/"]
     )
     read_only: bool = Field(
         default=False,
-        description="Whether pods may only read. A claim keeps this: to change it, give it another claim.name.",
+        description=(
+            "Whether pods can only read. This cannot be changed for a claim: to change it, use another claim.name."
+        ),
     )
-    allow_delete: bool = Field(default=False, description="Whether pods may delete objects.")
-    allow_overwrite: bool = Field(default=False, description="Whether pods may replace objects.")
+    allow_delete: bool = Field(default=False, description="Whether pods can delete objects.")
+    allow_overwrite: bool = Field(default=False, description="Whether pods can overwrite objects.")
     uid: Annotated[int, within(POSIX_ID)] | None = Field(
         default=None,
-        description="User that files belong to. Default: root; pods of other users need it stated.",
+        description="User ID of the owner of the files. Default: root; set it if pods run as another user.",
         examples=[1000],
     )
     gid: Annotated[int, within(POSIX_ID)] | None = Field(
-        default=None, description="Group that files belong to. Default: root's.", examples=[1000]
+        default=None, description="Group ID of the files. Default: the group of root.", examples=[1000]
     )
     kms_key_arn: Annotated[str, like(KMS_KEY_ARN)] | None = Field(
         default=None,
-        description="KMS key of the bucket's objects; its policy must let the account use it. Default: S3's own.",
+        description=(
+            "KMS key of the objects in the bucket. Its key policy must allow the account to use it. Default:"
+            " S3's own key."
+        ),
         examples=[KMS_KEY_ARN.example],
     )
     claim: Claim = Field(
@@ -403,7 +430,7 @@ class Storage(Section):
         default=(), description="FSx for Lustre file systems."
     )
     s3: Annotated[tuple[S3Volume, ...], Strict(strict=False)] = Field(
-        default=(), description="S3 buckets, existing ones, that pods mount as folders."
+        default=(), description="Existing S3 buckets that pods mount as folders."
     )
 
     @property

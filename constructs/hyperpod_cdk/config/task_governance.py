@@ -33,10 +33,10 @@ _QUOTA_COUNT = Bound(minimum=1, maximum=governance.QUOTA_COUNT.maximum, source=g
 
 
 class PriorityClass(Section):
-    """A class that a task may name; tasks of greater weight go first."""
+    """A priority class for tasks; tasks with a greater weight are admitted first."""
 
     name: Annotated[str, like(governance.PRIORITY_CLASS_NAME)] = Field(
-        description="Name of the class; tasks name it with '-priority' at its end.", examples=["training"]
+        description="Name of the class. Tasks use the name with the suffix '-priority'.", examples=["training"]
     )
     weight: Annotated[int, within(governance.PRIORITY_WEIGHT)] = Field(
         description="Weight of the class.", examples=[80]
@@ -47,9 +47,9 @@ class AcceleratorPartition(Section):
     """Parts of GPUs that are partitioned (Multi-Instance GPU)."""
 
     profile: Annotated[str, Check(_profile_problem, "choice", {"enum": list(governance.PARTITION_PROFILES)})] = Field(
-        description="MIG profile; the instance type says which it has.", examples=["mig-3g.40gb"]
+        description="MIG profile; the instance type determines which profiles are available.", examples=["mig-3g.40gb"]
     )
-    count: Annotated[int, within(_QUOTA_COUNT)] = Field(description="How many partitions.", examples=[4])
+    count: Annotated[int, within(_QUOTA_COUNT)] = Field(description="Number of partitions.", examples=[4])
 
 
 class Quota(Section):
@@ -59,23 +59,27 @@ class Quota(Section):
     accelerators where only vCPU or memory is stated.
     """
 
-    instance_type: InstanceTypeName = Field(description="Instance type, ml. included.", examples=["ml.p5.48xlarge"])
+    instance_type: InstanceTypeName = Field(
+        description="Instance type, with the prefix ml.", examples=["ml.p5.48xlarge"]
+    )
     count: Annotated[int, within(_QUOTA_COUNT)] | None = Field(
-        default=None, description="How many whole instances. Without other amounts.", examples=[2]
+        default=None, description="Number of whole instances. Cannot be combined with other amounts.", examples=[2]
     )
     accelerators: Annotated[int, within(_QUOTA_COUNT)] | None = Field(
-        default=None, description="How many accelerators, over all instances of the type.", examples=[4]
+        default=None, description="Number of accelerators, across all instances of the type.", examples=[4]
     )
     vcpu: Annotated[float, within(_QUOTA_COUNT)] | None = Field(
-        default=None, description="How many vCPUs, over all instances of the type.", examples=[96.0]
+        default=None, description="Number of vCPUs, across all instances of the type.", examples=[96.0]
     )
     memory_gib: Annotated[float, within(_QUOTA_COUNT)] | None = Field(
-        default=None, description="How much memory in GiB, over all instances of the type.", examples=[1024.0]
+        default=None, description="Memory in GiB, across all instances of the type.", examples=[1024.0]
     )
     accelerator_partition: AcceleratorPartition | None = Field(
         default=None,
-        description="Partitions of GPUs, for groups whose nodes carry the label nvidia.com/mig.config. Without count"
-        " and accelerators.",
+        description=(
+            "GPU partitions, for groups whose nodes have the label nvidia.com/mig.config. Cannot be combined"
+            " with count or accelerators."
+        ),
         examples=[{"profile": "mig-3g.40gb", "count": 4}],
     )
 
@@ -93,16 +97,17 @@ class Quota(Section):
 
 
 class Sharing(Section):
-    """Whether the team lends its idle compute and borrows that of others."""
+    """Whether the team lends its idle compute and borrows the idle compute of other teams."""
 
     strategy: Literal["lend_and_borrow", "lend", "dont_lend"] = Field(
-        default="lend_and_borrow", description="What the team does with idle compute."
+        default="lend_and_borrow", description="Whether the team lends and borrows idle compute."
     )
     borrow_limit_percent: Annotated[int, within(governance.BORROW_LIMIT_PERCENT)] | None = Field(
         default=None,
         description=(
-            "Most that the team borrows, in percent of its own quota. Default:"
-            f" {governance.DEFAULT_BORROW_LIMIT_PERCENT} with lend_and_borrow; the other strategies have none."
+            "Maximum that the team can borrow, in percent of its own quota. Default:"
+            f" {governance.DEFAULT_BORROW_LIMIT_PERCENT} with lend_and_borrow; the other strategies have no"
+            " limit, because they do not borrow."
         ),
         examples=[governance.DEFAULT_BORROW_LIMIT_PERCENT],
     )
@@ -111,8 +116,8 @@ class Sharing(Section):
     ] = Field(
         default=(),
         description=(
-            "Most that the team borrows of single instance types, whatever borrow_limit_percent says. With"
-            " lend_and_borrow only."
+            "Maximum that the team can borrow of individual instance types, independent of"
+            " borrow_limit_percent. Only with lend_and_borrow."
         ),
         examples=[[{"instance_type": "ml.p5.48xlarge", "accelerators": 8}]],
     )
@@ -133,18 +138,21 @@ class Team(Section):
 
     name: Annotated[str, like(governance.TEAM_NAME)] = Field(description="Name of the team.", examples=["research"])
     description: Annotated[str, like(governance.DESCRIPTION)] | None = Field(
-        default=None, description="What the compute quota is for. Default: none."
+        default=None, description="Description of the compute quota. Default: none."
     )
     active: bool = Field(
-        default=True, description="Whether the compute quota is in force; without, the team keeps its place only."
+        default=True,
+        description="Whether the compute quota is active. With false, the team exists but its quota has no effect.",
     )
     fair_share_weight: Annotated[int, within(governance.FAIR_SHARE_WEIGHT)] = Field(
         default=governance.DEFAULT_FAIR_SHARE_WEIGHT,
-        description="Weight with which the team gets idle compute; greater goes first, 0 goes last.",
+        description=(
+            "Weight of the team when idle compute is distributed. Teams with a greater weight come first; 0 comes last."
+        ),
     )
     preemption: Literal["lower_priority", "never"] = Field(
         default="lower_priority",
-        description="Whether a task of the team may preempt the team's tasks of lower priority.",
+        description="Whether a task of the team can preempt tasks of the same team with lower priority.",
     )
     quota: Annotated[
         tuple[Quota, ...],
@@ -152,47 +160,50 @@ class Team(Section):
         SOME_QUOTA,
         counted(governance.QUOTA_RESOURCES, "instance types"),
     ] = Field(
-        description="Compute that belongs to the team.",
+        description="Compute quota of the team.",
         examples=[[{"instance_type": "ml.p5.48xlarge", "count": 2}]],
     )
     sharing: Sharing = Field(default_factory=Sharing, description="Lending and borrowing of idle compute.")
     member_role_arns: Annotated[tuple[RoleArn, ...], Strict(strict=False)] = Field(
         default=(),
         description=(
-            "IAM roles of the team's members. A role may be in several teams: EKS takes one access entry per role,"
-            " which then covers the namespaces of all of them."
+            "IAM roles of the team's members. A role can be in several teams: EKS allows one access entry per"
+            " role, which then covers the namespaces of all its teams."
         ),
     )
     access: Literal["access_policies", "rbac"] = Field(
         default="access_policies",
         description=(
-            "How members get their rights in the team's namespace: from the access policies that AWS keeps for"
-            " HyperPod, or from Kubernetes roles of this library (Kubeflow, HyperPod, JobSet, LeaderWorkerSet, Ray and"
-            " Kueue), for regions without those policies and for kinds of jobs that they leave out."
+            "How members get their permissions in the team's namespace. access_policies: from the access"
+            " policies that AWS manages for HyperPod. rbac: from Kubernetes roles of this library (Kubeflow,"
+            " HyperPod, JobSet, LeaderWorkerSet, Ray and Kueue), for Regions without those policies and for"
+            " job types that those policies do not include."
         ),
     )
     pod_security: Literal["baseline", "privileged", "restricted"] = Field(
         default="baseline",
         description=(
-            "What pods in the team's namespace may ask of their node, a level of Kubernetes' Pod Security Standards."
-            " With baseline no pod gets to be root on a node: nothing privileged, no folder and no network of the node."
-            " Jobs of this library need no more. privileged takes the limit away; with restricted no pod may run as"
-            " root inside its container either, as the images of these jobs do."
+            "What pods in the team's namespace can do on their node: a level of the Kubernetes Pod Security"
+            " Standards. baseline: no pod can get root access to a node (no privileged containers, no folders"
+            " and no network of the node); the jobs of this library need no more. privileged: no limit."
+            " restricted: in addition, no pod can run as root inside its container, but the images of these"
+            " jobs do."
         ),
     )
     default_queue: bool = Field(
         default=False,
         description=(
-            "Whether jobs of the team's namespace that name no queue go to the team's: a Kueue local queue named"
-            f" {governance.DEFAULT_QUEUE}. Without it such jobs run outside of all quotas."
+            "Whether jobs in the team's namespace that name no queue use the team's queue: a Kueue local"
+            f" queue named {governance.DEFAULT_QUEUE}. Without it, such jobs run outside of all quotas."
         ),
     )
     resource_quota: dict[Annotated[str, like(governance.RESOURCE_NAME)], Quantity] = Field(
         default_factory=dict,
         description=(
-            "Limits of a Kubernetes ResourceQuota in the team's namespace: resource -> quantity in quotes. They come"
-            " before those that are made where autoscaling is karpenter: as many accelerators and EFA interfaces as the"
-            " team owns and may borrow, so that one team's pods do not make nodes without end."
+            "Limits of a Kubernetes ResourceQuota in the team's namespace: map from resource to quantity in"
+            " quotes. They take precedence over the limits that are created with autoscaling: karpenter,"
+            " which are as many accelerators and EFA interfaces as the team owns and can borrow, so that the"
+            " pods of one team cannot create an unlimited number of nodes."
         ),
         examples=[{"requests.nvidia.com/gpu": "64"}],
     )
@@ -204,43 +215,46 @@ class Team(Section):
 
 
 class TaskGovernance(Section):
-    """Kueue, managed by HyperPod: who gets which compute, and which task goes first."""
+    """Kueue, managed by HyperPod: which team gets which compute, and which task is admitted first."""
 
     description: Annotated[str, like(governance.DESCRIPTION)] | None = Field(
-        default=None, description="What the cluster policy is for. Default: none."
+        default=None, description="Description of the cluster policy. Default: none."
     )
     provider: Literal["auto", "native", "api"] = Field(
         default="auto",
         description=(
-            "What makes the cluster policy and the compute quotas: CloudFormation's own types (native), a custom"
-            " resource that calls the SageMaker API with the same properties (api), or for each type what its region"
-            " had in the first release of this library, which never changes (auto). To be chosen before the first"
-            " deployment: CloudFormation refuses to change the type of a resource."
+            "What creates the cluster policy and the compute quotas. native: CloudFormation's own resource"
+            " types. api: a custom resource that calls the SageMaker API with the same properties. auto: for"
+            " each resource type, what the Region supported in the first release of this library, which never"
+            " changes. Choose it before the first deployment: CloudFormation does not allow the type of a"
+            " resource to change."
         ),
     )
     ordering: Literal["first_come_first_served", "priority"] = Field(
-        default="first_come_first_served", description="How waiting tasks are admitted."
+        default="first_come_first_served", description="How waiting tasks are ordered for admission."
     )
     priority_classes: Annotated[
         tuple[PriorityClass, ...], Strict(strict=False), counted(governance.PRIORITY_CLASSES, "priority classes")
     ] = Field(
         default=(),
-        description="Classes for ordering: priority. Default: inference with weight 100 and training with weight 80.",
+        description=(
+            "Priority classes for ordering: priority. Default: inference with weight 100 and training with weight 80."
+        ),
         examples=[[{"name": "inference", "weight": 100}, {"name": "training", "weight": 80}]],
     )
     idle_compute: Literal["fair_share", "first_come_first_served"] = Field(
         default="fair_share",
-        description="How idle compute is given to teams: by fair-share weight, or to who asks first.",
+        description="How idle compute is distributed to teams: by fair-share weight, or to the team that asks first.",
     )
     idle_resource_sharing: bool | None = Field(
         default=None,
         description=(
-            "Whether teams may borrow compute that no quota covers, too. Default: not said, which SageMaker takes as"
-            " false."
+            "Whether teams can also borrow compute that is in no quota. Default: not set, which SageMaker"
+            " treats as false."
         ),
     )
     teams: Annotated[tuple[Team, ...], Strict(strict=False)] = Field(
-        default=(), description="Teams with their compute quotas."
+        default=(), description="Teams and their compute quotas."
     )
 
     @property

@@ -102,20 +102,20 @@ _TEXTS = Strict(strict=False)
 
 
 class Volume(Section):
-    """A claim of the environment, mounted into every pod."""
+    """A persistent volume claim of the environment, mounted into every pod."""
 
     claim: Annotated[str, like(DNS_LABEL)] = Field(
-        description="Name of the persistent volume claim in the job's namespace; storage.*.claim of the environment"
-        " makes it.",
+        description=(
+            "Name of the persistent volume claim in the namespace of the job; storage.*.claim of the"
+            " environment creates it."
+        ),
         examples=["scratch"],
     )
-    mount_path: Annotated[str, like(MOUNT_PATH)] = Field(
-        description="Where it is mounted in the container.", examples=["/data"]
-    )
+    mount_path: Annotated[str, like(MOUNT_PATH)] = Field(description="Mount path in the container.", examples=["/data"])
     sub_path: Annotated[str, like(SUB_PATH)] | None = Field(
-        default=None, description="Folder of the volume that is mounted. Default: all of it.", examples=["runs/llama"]
+        default=None, description="Folder of the volume to mount. Default: the whole volume.", examples=["runs/llama"]
     )
-    read_only: bool = Field(default=False, description="Whether the pods may only read.")
+    read_only: bool = Field(default=False, description="Whether the pods can only read.")
 
 
 class SecretValue(Section):
@@ -128,22 +128,28 @@ class SecretValue(Section):
 
 
 class Topology(Section):
-    """How near to each other the pods have to be: a label of nodes, by Kueue's topology-aware scheduling."""
+    """How close to each other the pods must be scheduled: a node label, for Kueue's topology-aware scheduling."""
 
     preferred: Annotated[str, like(TOPOLOGY_LEVEL)] | None = Field(
         default=None,
-        description="Pods share a value of this node label if there is room. Not with required.",
+        description=(
+            "Node label. The pods run on nodes with the same value of this label, if there is capacity."
+            " Cannot be combined with required."
+        ),
         examples=["topology.k8s.aws/network-node-layer-3"],
     )
     required: Annotated[str, like(TOPOLOGY_LEVEL)] | None = Field(
         default=None,
-        description="Pods share a value of this node label, or wait. Not with preferred.",
+        description=(
+            "Node label. The pods run on nodes with the same value of this label, or wait. Cannot be combined"
+            " with preferred."
+        ),
         examples=["topology.k8s.aws/network-node-layer-2"],
     )
 
 
 class Checkpoints(Section):
-    """Where checkpoints go; the reference program and the containers' environment read it."""
+    """Where checkpoints are stored. The reference program and the environment variables of the containers use it."""
 
     path: Annotated[str, like(MOUNT_PATH)] | None = Field(
         default=None,
@@ -152,83 +158,103 @@ class Checkpoints(Section):
     )
     s3_uri: Annotated[str, like(BUCKET_OR_PREFIX)] | None = Field(
         default=None,
-        description="S3 address for checkpoints that the program writes itself. Needs a service account with rights.",
+        description="S3 URI for checkpoints that the program itself writes. Needs a service account with permissions.",
         examples=["s3://my-checkpoints/llama-70b"],
     )
     tiered: bool = Field(
         default=False,
-        description="Whether checkpoints are kept in the nodes' memory first (managed tiered checkpointing), and in S3"
-        " at s3_uri now and then. Needs hyperpod.tiered_checkpointing in the environment.",
+        description=(
+            "Whether checkpoints are written to the memory of the nodes first (managed tiered checkpointing),"
+            " and less often to S3 at s3_uri. Needs hyperpod.tiered_checkpointing in the environment."
+        ),
     )
 
 
 class Elastic(Section):
-    """Growing and shrinking with what is idle; hyperpod-pytorch only."""
+    """Elastic training: the job grows and shrinks with the idle capacity. Only for kind hyperpod-pytorch."""
 
-    min_nodes: Annotated[int, within(_COUNT)] = Field(description="Fewest nodes the job runs on.", examples=[2])
-    max_nodes: Annotated[int, within(_COUNT)] = Field(description="Most nodes the job runs on.", examples=[8])
+    min_nodes: Annotated[int, within(_COUNT)] = Field(description="Minimum number of nodes of the job.", examples=[2])
+    max_nodes: Annotated[int, within(_COUNT)] = Field(description="Maximum number of nodes of the job.", examples=[8])
     increment: Annotated[int, within(_COUNT)] | None = Field(
-        default=None, description="Nodes it grows or shrinks by. Either this or values. Default: 1.", examples=[2]
+        default=None,
+        description="Number of nodes by which the job grows or shrinks. Use either this or values. Default: 1.",
+        examples=[2],
     )
     values: Annotated[tuple[Annotated[int, within(_COUNT)], ...], _TEXTS] = Field(
-        default=(), description="Numbers of nodes it may run on. Either this or increment.", examples=[[2, 4, 8]]
+        default=(), description="Allowed numbers of nodes. Use either this or increment.", examples=[[2, 4, 8]]
     )
     graceful_shutdown_seconds: Annotated[int, within(_SECONDS)] | None = Field(
         default=None,
-        description="How long pods may take to write a checkpoint before a change of size. Default: the operator's.",
+        description=(
+            "Maximum time for the pods to write a checkpoint before the size changes. Default: the operator's default."
+        ),
         examples=[600],
     )
     scaling_seconds: Annotated[int, within(_SECONDS)] | None = Field(
         default=None,
-        description="How long the operator waits before it grows the job, against frequent changes. Default: its own.",
+        description=(
+            "How long the operator waits before it grows the job, to avoid frequent changes. Default: the"
+            " operator's default."
+        ),
         examples=[60],
     )
     snooze_seconds: Annotated[int, within(_SECONDS)] | None = Field(
         default=None,
-        description="How long after a restart the operator does not grow the job. Default: its own.",
+        description="How long after a restart the operator does not grow the job. Default: the operator's default.",
         examples=[600],
     )
     faulty_scale_down_seconds: Annotated[int, within(_SECONDS)] | None = Field(
         default=None,
-        description="How long the operator waits for a faulty node's replacement before it shrinks the job. Default:"
-        " its own.",
+        description=(
+            "How long the operator waits for the replacement of a faulty node before it shrinks the job."
+            " Default: the operator's default."
+        ),
         examples=[30],
     )
 
 
 class LogRule(Section):
-    """A rule over the log by which the training operator finds a job that is slow or hangs; hyperpod-pytorch only."""
+    """A log rule with which the training operator detects a slow or hanging job. Only for kind hyperpod-pytorch."""
 
     name: Annotated[str, like(RULE_NAME)] = Field(description="Name of the rule.", examples=["loss"])
     pattern: str = Field(
-        description="Regular expression that finds the line, from its beginning (Python's re.match); with a metric"
-        " limit, its first group is the number.",
+        description=(
+            "Regular expression for the log line, matched from the beginning of the line (Python's re.match)."
+            " With metric_limit, the first group is the number."
+        ),
         examples=[r".*loss: ([0-9.]+).*"],
     )
     stop_pattern: str | None = Field(
         default=None,
-        description="Regular expression of the line that ends the rule, from its beginning. Default: it never ends.",
+        description=(
+            "Regular expression for the log line that ends the rule, matched from the beginning of the line."
+            " Default: the rule never ends."
+        ),
         examples=[r".*training finished.*"],
     )
     fault_on_match: bool = Field(
-        default=False, description="Whether the first match is the fault by itself: an error message, for instance."
+        default=False, description="Whether the first match is already the fault, for example an error message."
     )
     expected_start_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
-        default=None, description="Within which time the first match must come. Default: no limit.", examples=[600]
+        default=None, description="Maximum time until the first match. Default: no limit.", examples=[600]
     )
     expected_every_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
-        default=None, description="Longest time between two matches. Default: no limit.", examples=[300]
+        default=None, description="Maximum time between two matches. Default: no limit.", examples=[300]
     )
     metric_limit: int | None = Field(
         default=None,
-        description="Whole number the one in the log is compared with. Together with operator.",
+        description="Whole number with which the number in the log is compared. Required with operator.",
         examples=[80],
     )
     operator: Literal["lt", "lteq", "gt", "gteq", "eq"] | None = Field(
-        default=None, description="How the number is compared; the comparison that holds is the fault.", examples=["gt"]
+        default=None, description="Comparison operator. The job has a fault if the comparison is true.", examples=["gt"]
     )
     evaluations: Annotated[int, within(Bound(minimum=1, maximum=10000))] | None = Field(
-        default=None, description="Matches in a row for which it has to hold. Default: the operator's.", examples=[5]
+        default=None,
+        description=(
+            "Number of consecutive matches for which the comparison must be true. Default: the operator's default."
+        ),
+        examples=[5],
     )
 
 
@@ -236,57 +262,71 @@ class Restart(Section):
     """What happens when a pod or a node fails."""
 
     max_retries: Annotated[int, within(_RETRIES)] = Field(
-        default=3, description="How often the job starts anew before it counts as failed."
+        default=3, description="How often the job is restarted before it counts as failed."
     )
     evaluation_seconds: Annotated[int, within(_POSITIVE_SECONDS)] | None = Field(
         default=None,
-        description="Window in which restarts are counted; hyperpod-pytorch only. Default: the operator's, or an hour"
-        " where one of the two limits below is stated.",
+        description=(
+            "Time window in which restarts are counted. Only for kind hyperpod-pytorch. Default: the"
+            " operator's default, or one hour if one of the two following limits is set."
+        ),
         examples=[3600],
     )
     before_full: Annotated[int, within(_RETRIES)] | None = Field(
         default=None,
-        description="Restarts of processes before the whole job, pods and all, is started anew; hyperpod-pytorch only."
-        " Default: the operator's.",
+        description=(
+            "Number of process restarts before the whole job is restarted with all pods. Only for kind"
+            " hyperpod-pytorch. Default: the operator's default."
+        ),
         examples=[3],
     )
     max_full: Annotated[int, within(_RETRIES)] | None = Field(
         default=None,
-        description="How often the whole job may be started anew before it fails; hyperpod-pytorch only. Default: the"
-        " operator's.",
+        description=(
+            "How often the whole job can be restarted before it fails. Only for kind hyperpod-pytorch."
+            " Default: the operator's default."
+        ),
         examples=[1],
     )
     shutdown_seconds: Annotated[int, within(Bound(minimum=1, maximum=86400))] = Field(
         default=30,
-        description="How long the program may take to write a checkpoint after SIGTERM, before it is killed. With kind"
-        " pytorch more than 30 needs PyTorch 2.12.",
+        description=(
+            "Maximum time for the program to write a checkpoint after SIGTERM, before it is killed. With kind"
+            " pytorch, more than 30 needs PyTorch 2.12."
+        ),
     )
     spares: Annotated[int, within(Bound(minimum=0, maximum=1000))] = Field(
-        default=0, description="Pods that wait, with their nodes, to replace one that fails; hyperpod-pytorch only."
+        default=0,
+        description=(
+            "Number of spare pods, with their nodes, that wait to replace a failed pod. Only for kind hyperpod-pytorch."
+        ),
     )
 
 
 class Measurement(Section):
-    """What a test measures."""
+    """Settings of a test."""
 
     collectives: Annotated[tuple[Collective, ...], _TEXTS, filled("collective")] = Field(
         default=("all_reduce",),
-        description="What is measured, one after the other. On Trainium: all_reduce, all_gather, reduce_scatter and"
-        " alltoall.",
+        description=(
+            "Collective operations to measure, one after the other. On Trainium: all_reduce, all_gather,"
+            " reduce_scatter and alltoall."
+        ),
     )
-    min_bytes: Annotated[int, within(_BYTES)] = Field(default=8, description="Smallest message in bytes.")
+    min_bytes: Annotated[int, within(_BYTES)] = Field(default=8, description="Smallest message size in bytes.")
     max_bytes: Annotated[int, within(_BYTES)] | None = Field(
-        default=None, description="Largest message in bytes. Default: 16 GiB, less on GPUs of little memory."
+        default=None, description="Largest message size in bytes. Default: 16 GiB, less on GPUs with little memory."
     )
     iterations: Annotated[int, within(Bound(minimum=1, maximum=100000))] = Field(
-        default=50, description="Repetitions of each size."
+        default=50, description="Number of repetitions of each message size."
     )
     pairs: bool = Field(
         default=False,
-        description="Whether nodes are measured in pairs, several rounds of them, which shows the one that is slow.",
+        description="Whether nodes are measured in pairs, in several rounds, which shows which node is slow.",
     )
     diagnostic_level: Annotated[int, within(Bound(minimum=1, maximum=4))] = Field(
-        default=2, description="Level of the GPU diagnostic of kind dcgm: seconds, minutes, half an hour, hours."
+        default=2,
+        description="Level of the GPU diagnostics of kind dcgm; it takes seconds, minutes, half an hour or hours.",
     )
 
 
@@ -299,86 +339,101 @@ class Job(Section):
 
     name: Annotated[str, like(JOB_NAME)] | None = Field(
         default=None,
-        description="Name of the job. Default: its kind and its group; training jobs have to say.",
+        description="Name of the job. Required for training jobs. Default: its kind and its group.",
         examples=["pre-training"],
     )
     kind: Kind | None = Field(
-        default=None, description="What to run. --kind on the command line wins.", examples=["hyperpod-pytorch"]
+        default=None, description="What to run. --kind on the command line overrides it.", examples=["hyperpod-pytorch"]
     )
     group: str | None = Field(
         default=None,
-        description="Instance group of the environment. --group on the command line wins.",
+        description="Instance group of the environment. --group on the command line overrides it.",
         examples=["h100"],
     )
     team: str | None = Field(
         default=None,
-        description="Team whose namespace, queue and quota the job uses. Default: none, and no quota.",
+        description="Team whose namespace, queue and quota the job uses. Default: no team and no quota.",
         examples=["research"],
     )
     namespace: Annotated[str, like(DNS_LABEL)] | None = Field(
-        default=None, description="Namespace of a job without a team. Default: default.", examples=["experiments"]
+        default=None, description="Namespace, for a job without a team. Default: default.", examples=["experiments"]
     )
     priority: str | None = Field(
         default=None,
-        description="Priority class of the environment, without -priority at its end. Default: none, weight 0.",
+        description="Priority class of the environment, without the suffix -priority. Default: none, weight 0.",
         examples=["training"],
     )
     nodes: Annotated[int, within(_COUNT)] | None = Field(
-        default=None, description="How many nodes, one pod on each. Default: all of the group.", examples=[2]
+        default=None,
+        description="Number of nodes, with one pod on each. Default: all nodes of the group.",
+        examples=[2],
     )
     accelerators_per_node: Annotated[int, within(_COUNT)] | None = Field(
         default=None,
-        description="Accelerators of each pod. Default: all of the node, and of partitioned GPUs one partition for"
-        " training.",
+        description=(
+            "Number of accelerators of each pod. Default: all accelerators of the node; for training on"
+            " partitioned GPUs, one partition."
+        ),
         examples=[8],
     )
     efa_per_node: Annotated[int, within(Bound(minimum=0, maximum=64))] | None = Field(
         default=None,
-        description="EFA interfaces of each pod. Default: all of the node where the pod has all its accelerators,"
-        " else none.",
+        description=(
+            "Number of EFA interfaces of each pod. Default: all EFA interfaces of the node if the pod has all"
+            " its accelerators, otherwise none."
+        ),
         examples=[32],
     )
     huge_pages_mib: Annotated[int, within(Bound(minimum=0, maximum=2**20))] | None = Field(
         default=None,
-        description="Huge pages of each pod in MiB, for EFA's buffers. Default: what AWS's manifests ask for with EFA;"
-        " 0 for training, whose data loaders fork, and for a team's job, since the queues that task governance makes"
-        " are not known to admit them: EFA then does without.",
+        description=(
+            "Huge pages of each pod in MiB, for the buffers of EFA. Default: the value in AWS's manifests for"
+            " EFA. It is 0 for training jobs, because their data loaders fork, and for jobs of a team,"
+            " because it is not known that the queues of task governance admit huge pages; EFA then works"
+            " without them."
+        ),
         examples=[5120],
     )
     vcpu_per_node: Annotated[int, within(_COUNT)] | None = Field(
-        default=None, description="vCPUs of each pod. Default: its share of what the node has to give.", examples=[96]
+        default=None,
+        description="Number of vCPUs of each pod. Default: its share of the allocatable vCPUs of the node.",
+        examples=[96],
     )
     memory_gib_per_node: Annotated[int, within(Bound(minimum=1, maximum=32768))] | None = Field(
         default=None,
-        description="Memory of each pod in GiB. Default: its share of what the node has to give.",
+        description="Memory of each pod in GiB. Default: its share of the allocatable memory of the node.",
         examples=[1024],
     )
     shared_memory_gib: Annotated[int, within(Bound(minimum=1, maximum=32768))] | None = Field(
         default=None,
-        description="Size of /dev/shm in GiB, part of the pod's memory. Default: half of it.",
+        description="Size of /dev/shm in GiB, which is part of the memory of the pod. Default: half of the memory.",
         examples=[512],
     )
     image: Annotated[str, like(IMAGE)] | None = Field(
         default=None,
-        description="Container image. Training jobs have to say; tests have one by default.",
+        description="Container image. Required for training jobs; tests have a default image.",
         examples=[IMAGE.example],
     )
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = Field(
-        default=None, description="When nodes pull the image. Default: Kubernetes' own choice by its tag."
+        default=None, description="When nodes pull the image. Default: Kubernetes' default for the tag."
     )
     command: Annotated[tuple[str, ...], _TEXTS] = Field(
         default=(),
-        description="Program and arguments of a training job, without the launcher: torchrun or hyperpodrun is put"
-        " before it.",
+        description=(
+            "Program and arguments of a training job, without the launcher; torchrun or hyperpodrun is added before it."
+        ),
         examples=[["train.py", "--steps", "1000"]],
     )
     launcher: bool = Field(
         default=True,
-        description="Whether the launcher is put before command. false: command starts everything itself.",
+        description="Whether the launcher is added before command. false: command starts all processes itself.",
     )
     environment: dict[Annotated[str, like(ENVIRONMENT_NAME)], str] = Field(
         default_factory=dict,
-        description="Environment variables, beside those that fit the group; one of the same name wins.",
+        description=(
+            "Environment variables, in addition to those for the group; a variable with the same name"
+            " overrides the one for the group."
+        ),
         examples=[{"HF_HOME": "/data/hf"}],
     )
     secrets: dict[Annotated[str, like(ENVIRONMENT_NAME)], SecretValue] = Field(
@@ -387,24 +442,34 @@ class Job(Section):
         examples=[{"HF_TOKEN": {"secret": "hugging-face", "key": "token"}}],
     )
     volumes: Annotated[tuple[Volume, ...], _TEXTS] = Field(
-        default=(), description="Claims that are mounted.", examples=[[{"claim": "scratch", "mount_path": "/data"}]]
+        default=(),
+        description="Persistent volume claims to mount.",
+        examples=[[{"claim": "scratch", "mount_path": "/data"}]],
     )
-    checkpoints: Checkpoints | None = Field(default=None, description="Where checkpoints go. Default: nowhere.")
+    checkpoints: Checkpoints | None = Field(
+        default=None, description="Where checkpoints are stored. Default: checkpoints are not stored."
+    )
     service_account: Annotated[str, like(SERVICE_ACCOUNT_NAME)] | None = Field(
-        default=None, description="Service account of the pods. Default: the namespace's own.", examples=["trainer"]
+        default=None,
+        description="Service account of the pods. Default: the default service account of the namespace.",
+        examples=["trainer"],
     )
     passed_deep_health_checks: bool = Field(
-        default=False, description="Whether only nodes that passed their deep health checks are taken."
+        default=False, description="Whether the pods run only on nodes that passed their deep health checks."
     )
-    topology: Topology | None = Field(default=None, description="How near the pods have to be. Default: anywhere.")
-    restart: Restart = Field(default_factory=Restart, description="What happens when something fails.")
-    elastic: Elastic | None = Field(default=None, description="Growing and shrinking. Default: a fixed size.")
+    topology: Topology | None = Field(
+        default=None, description="How close to each other the pods must be scheduled. Default: no constraint."
+    )
+    restart: Restart = Field(default_factory=Restart, description="What happens if a pod or a node fails.")
+    elastic: Elastic | None = Field(default=None, description="Elastic training. Default: a fixed number of nodes.")
     log_monitoring: Annotated[tuple[LogRule, ...], _TEXTS] = Field(
         default=(),
-        description="Rules over the log; hyperpod-pytorch only. They are held against the output of the first process"
-        " of every pod, so that a line which only the first of all processes writes makes the other pods hang.",
+        description=(
+            "Log rules. Only for kind hyperpod-pytorch. The rules apply to the output of the first process of"
+            " every pod. If only the first of all processes writes the line, the other pods count as hanging."
+        ),
     )
-    measure: Measurement = Field(default_factory=Measurement, description="What a test measures.")
+    measure: Measurement = Field(default_factory=Measurement, description="Settings of a test.")
 
 
 def own_kinds() -> Mapping[str, Extension]:
