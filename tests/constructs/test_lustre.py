@@ -135,15 +135,27 @@ def test_lustre_ports_pass_between_clients_and_servers_by_group_id() -> None:
     assert passages(made()) == {
         (direction, owner, other, "tcp", first, last)
         for direction, owner, other in (
-            ("Ingress", "servers", "servers"),
-            ("Egress", "servers", "servers"),
             ("Ingress", "servers", "clients"),
             ("Egress", "servers", "clients"),
             ("Ingress", "clients", "servers"),
             ("Egress", "clients", "servers"),
         )
         for first, last in ((988, 988), (1018, 1023))
-    }
+    } | {(direction, "servers", "servers", "-1", None, None) for direction in ("Ingress", "Egress")}
+
+
+def test_rules_that_stay_are_the_same_with_and_without_efa() -> None:
+    # one that leaves the template stays in the group, and EC2 refuses to make it once more
+    kept = [
+        {
+            name: row
+            for name, row in made(**options)["Resources"].items()
+            if "Servers" in name and "DeletionPolicy" in row
+        }
+        for options in ({}, EFA)
+    ]
+    assert len(kept[0]) == 2
+    assert kept[0] == kept[1]
 
 
 def test_everything_passes_with_efa() -> None:

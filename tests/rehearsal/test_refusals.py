@@ -1037,7 +1037,7 @@ def _why_no_node(deployed: Deployed, group_name: str) -> str:
             ),
         ),
         (
-            without("LustrescratchServersIn988F1D06F15"),
+            without("LustrescratchServersIn8A79962F"),
             said(
                 "FSx",
                 "The file system cannot be created because the default security group in the subnet provided or the "

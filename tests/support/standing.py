@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -95,12 +95,22 @@ def read(aws: Aws, stacks: Iterable[str]) -> Standing:
     masks = _Masks({ids[place][1]: f"<{'/'.join(place)}>" for place in sorted(ids, reverse=True)})
     last = {(each["stack"], each["logical_id"]): each["properties"] for each in steps if each["phase"] != "delete"}
     resources = {place: {"Type": kind, "Properties": masks.of(last.get(place, {}))} for place, (kind, _) in ids.items()}
-    return Standing(
-        resources=resources,
-        told=dict(_told(aws, ids, masks)),
-        ids=ids,
-        kept=frozenset(kept - owned),
-    )
+    told = dict(_told(aws, ids, masks))
+    for place, (kind, vpc) in ids.items():
+        if kind == "AWS::EC2::VPC":
+            _without_kept_blocks(told, place, vpc, kept - owned, aws)
+    return Standing(resources=resources, told=told, ids=ids, kept=frozenset(kept - owned))
+
+
+def _without_kept_blocks(told: dict[str, Any], place: Place, vpc: str, kept: Collection[str], aws: Aws) -> None:
+    """Tell of each block that a stack made and has no more as of one that stays, not as of one of the VPC's."""
+    owners = {str(each["physical_id"]): each["logical_id"] for each in aws.steps() if each["phase"] == "create"}
+    whole = told[f"{'/'.join(place)} described"]
+    stays = [each for each in _vpc(aws, vpc)["Blocks"] if each["AssociationId"] in kept]
+    blocks = {each["CidrBlock"] for each in stays}
+    whole["Blocks"] = [each for each in whole["Blocks"] if each["CidrBlock"] not in blocks]
+    for each in stays:
+        told[f"{'/'.join(place)} block that stays: {owners[each['AssociationId']]}"] = each["CidrBlock"]
 
 
 def _ids(aws: Aws, stacks: Iterable[str]) -> Iterator[tuple[Place, tuple[str, str]]]:

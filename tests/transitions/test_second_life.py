@@ -104,6 +104,186 @@ def test_what_gets_another_name_or_is_there_is_not_asked_for(body: dict[str, Any
     assert api.asked == []
 
 
+def test_a_name_with_the_id_of_what_is_made_with_it_is_another_each_time() -> None:
+    named = {"Type": GROUP, "Properties": {"LogGroupName": {"Fn::Join": ["-", ["/aws/fsx/dev", {"Ref": "Servers"}]]}}}
+    servers = {"Type": "AWS::EC2::SecurityGroup"}
+    kept = Api([("DELETE_SKIPPED", "/aws/fsx/dev-sg-1")], ("/aws/fsx/dev-sg-1",), kind=GROUP)
+    head = assembly(stack("one", resources={"It": named, "Servers": servers}))
+    assert in_the_way(kept, assembly(stack("one")), head) == InTheWay()
+    assert kept.asked == []
+    # the group stands, so that the name is what it was
+    assert in_the_way(kept, assembly(stack("one", resources={"Servers": servers})), head).refusals
+
+
+BLOCK = "AWS::EC2::VPCCidrBlock"
+
+
+@dataclass
+class Network:
+    """A VPC with address blocks, some of which a stack has."""
+
+    has: dict[str, str]
+    ids: dict[str, str] = field(default_factory=lambda: {"Vpc": "vpc-1"})
+    state: str = "associated"
+    denied: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:  # noqa: ARG002 - as LiveAws
+        self.asked.append(operation)
+        if operation == self.denied:
+            raise NotAnswered("no permission", action="x:Y")
+        if operation == "list_stack_resources":
+            return [{"LogicalResourceId": key, "PhysicalResourceId": each} for key, each in self.ids.items()]
+        assert (operation, params) == ("describe_vpcs", {"VpcIds": ["vpc-1"]})
+        rows = [
+            {"AssociationId": key, "CidrBlock": each, "CidrBlockState": {"State": self.state}}
+            for key, each in self.has.items()
+        ]
+        return [{"VpcId": "vpc-1", "CidrBlockAssociationSet": rows}]
+
+    def call(self, service: str, operation: str, **params: Any) -> Any:
+        raise AssertionError((service, operation, params))
+
+    send = call
+
+
+def _blocks(**blocks: str) -> dict[str, Any]:
+    found = {
+        name: {"Type": BLOCK, "Properties": {"VpcId": {"Ref": "Vpc"}, "CidrBlock": cidr}}
+        for name, cidr in blocks.items()
+    }
+    return {"Vpc": {"Type": "AWS::EC2::VPC"}, **found}
+
+
+def _added(network: Network, *, base: dict[str, Any] | None = None) -> InTheWay:
+    before = _blocks() if base is None else base
+    return in_the_way(
+        network,
+        assembly(stack("one", resources=before)),
+        assembly(stack("one", resources={**before, **_blocks(Far="10.3.0.0/16")})),
+    )
+
+
+@pytest.mark.parametrize(
+    ("taken", "is_refused"),
+    [
+        ("10.3.0.0/16", True),
+        ("10.3.255.0/24", True),
+        ("10.2.0.0/15", True),
+        ("10.2.0.0/16", False),
+        ("10.4.0.0/16", False),
+    ],
+)
+def test_an_address_block_that_the_vpc_has_still(taken: str, *, is_refused: bool) -> None:
+    found = _added(Network({"assoc-1": taken}))
+    why = (
+        f"dev-one / Far: vpc-1 has the address block {taken}, which no stack says any more, and EC2 gives it no "
+        "10.3.0.0/16 beside that. The block of a zone that was taken out stays with the file systems in its subnet."
+    )
+    works = (
+        f"Give the zone another node_cidr; or see to the file systems that stand in {taken}, and delete them, the "
+        "subnet and the block if they are not needed, then plan again."
+    )
+    assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
+
+
+def test_a_block_of_the_stack_or_one_that_is_gone_is_not_in_the_way() -> None:
+    assert _added(Network({"assoc-1": "10.3.0.0/16"}, state="disassociated")) == InTheWay()
+    assert _added(Network({"assoc-1": "10.3.0.0/16"}, ids={"Vpc": "vpc-1", "Near": "assoc-1"})) == InTheWay()
+
+
+def test_without_a_new_block_nobody_is_asked() -> None:
+    network = Network({"assoc-1": "10.3.0.0/16"})
+    assert _added(network, base=_blocks(Far="10.3.0.0/16")) == InTheWay()
+    assert network.asked == []
+
+
+@pytest.mark.parametrize("denied", ["list_stack_resources", "describe_vpcs"])
+def test_blocks_that_could_not_be_looked_at_are_said(denied: str) -> None:
+    said = (
+        "Whether an address block of the VPC is in the way of one that dev-one adds could not be looked at: no "
+        "permission; allow x:Y"
+    )
+    assert _added(Network({}, denied=denied)) == InTheWay(unseen=(said,))
+
+
+@dataclass
+class Links:
+    """A file system with links, some of which a stack has."""
+
+    path: str
+    ids: dict[str, str] = field(default_factory=lambda: {"Fs": "fs-1"})
+    lifecycle: str = "AVAILABLE"
+    asked: list[str] = field(default_factory=list)
+
+    def pages(self, service: str, operation: str, key: str, **params: Any) -> list[Any]:  # noqa: ARG002 - as LiveAws
+        self.asked.append(operation)
+        if operation == "list_stack_resources":
+            return [{"LogicalResourceId": key, "PhysicalResourceId": each} for key, each in self.ids.items()]
+        assert operation == "describe_data_repository_associations"
+        assert params == {"Filters": [{"Name": "file-system-id", "Values": ["fs-1"]}]}
+        return [
+            {
+                "AssociationId": "dra-1",
+                "FileSystemId": "fs-1",
+                "FileSystemPath": self.path,
+                "DataRepositoryPath": "s3://b/",
+                "Lifecycle": self.lifecycle,
+            }
+        ]
+
+    def call(self, service: str, operation: str, **params: Any) -> Any:
+        raise AssertionError((service, operation, params))
+
+    send = call
+
+
+def _linked(links: Links, *, base: dict[str, Any] | None = None) -> InTheWay:
+    link = {
+        "Type": "AWS::FSx::DataRepositoryAssociation",
+        "Properties": {"FileSystemId": {"Ref": "Fs"}, "FileSystemPath": "/data/a"},
+    }
+    before = {"Fs": {"Type": "AWS::FSx::FileSystem"}} if base is None else base
+    after = {"Fs": {"Type": "AWS::FSx::FileSystem"}, "Link": link}
+    return in_the_way(
+        links, assembly(stack("one", resources=before)), assembly(stack("one", resources={**before, **after}))
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "is_refused"),
+    [
+        ("/data/a", True),
+        ("/data/a/", True),
+        ("/data", True),
+        ("/", True),
+        ("/data/a/b", True),
+        ("/data/ab", False),
+        ("/data/b", False),
+    ],
+)
+def test_a_folder_that_is_linked_still(path: str, *, is_refused: bool) -> None:
+    why = (
+        f"dev-one / Link: fs-1 links {path} to s3://b/ by dra-1, which no stack says any more, and FSx links no "
+        "/data/a beside that. A link that is taken out of the file stays in force."
+    )
+    works = (
+        "'aws fsx delete-data-repository-association --association-id dra-1 --no-delete-data-in-file-system' takes "
+        "that link away and leaves the files where they are (wait until auto-export has ended); then plan again. Or "
+        "leave the file as it is deployed."
+    )
+    found = _linked(Links(path))
+    assert [(each.why, each.what_works) for each in found.refusals] == is_refused * [(why, works)]
+
+
+def test_a_link_of_the_stack_one_that_goes_and_a_new_file_system_are_not_in_the_way() -> None:
+    assert _linked(Links("/data/a", lifecycle="DELETING")) == InTheWay()
+    assert _linked(Links("/data/a", ids={"Fs": "fs-1", "Other": "dra-1"})) == InTheWay()
+    new = Links("/data/a")
+    assert _linked(new, base={}) == InTheWay()
+    assert new.asked == []
+
+
 @pytest.mark.parametrize("denied", ["describe_stack_events", "list_buckets"])
 def test_what_could_not_be_looked_at_is_said(denied: str) -> None:
     found = looked(Api([KEPT], denied=denied))

@@ -26,8 +26,10 @@ Event = Literal["new", "changed", "deleted"]
 
 _Link = fsx.CfnDataRepositoryAssociation
 _Rule: TypeAlias = ec2.CfnSecurityGroupIngress | ec2.CfnSecurityGroupEgress
+_Ports: TypeAlias = tuple[str, int | None, int | None]
 
-_ALL_TRAFFIC = ("-1", None, None)
+_ALL_TRAFFIC: _Ports = ("-1", None, None)
+_AMONG = "Among the servers of one file system"
 _ANYWHERE = "0.0.0.0/0"
 _COMPRESSION_TYPES = {"lz4": "LZ4", "none": "NONE"}
 _LOG_RETENTION_DAYS = 365
@@ -213,9 +215,15 @@ class LustreFileSystem(Construct):
             group = self._group(vpc, label)
             servers, clients = group.attr_group_id, client_security_group.security_group_id
             groups.append(group)
-            among_servers += self._rules({"Servers": (servers, servers)}, efa=efa)
+            # all traffic with and without EFA: kept beside the group, ports of before would stay where efa changes, and
+            # EC2 refuses a rule that is there
+            among_servers += self._rules({"Servers": (servers, servers)}, ports=[_ALL_TRAFFIC], description=_AMONG)
             ways = {"ClientsToServers": (clients, servers), "ServersToClients": (servers, clients)}
-            to_clients += self._rules(ways, efa=efa)
+            to_clients += self._rules(
+                ways,
+                ports=[_ALL_TRAFFIC] if efa else [("tcp", *ports) for ports in rules.TCP_PORTS],
+                description="Lustre over EFA" if efa else "Lustre",
+            )
             self._security_group = ec2.SecurityGroup.from_security_group_id(self, "Imported", group.attr_group_id)
         # a file system that is taken out and comes back has another group of its own, and so another log group
         log_group = self._log_group(f"{label}-{groups[0].attr_group_id if groups else stack_part()}")
@@ -303,12 +311,13 @@ class LustreFileSystem(Construct):
             tags=[CfnTag(key="Name", value=label)],
         )
 
-    def _rules(self, ways: Mapping[str, tuple[str, str]], *, efa: bool) -> Iterator[_Rule]:
-        """Open Lustre's ports from each first group to the second one, on both sides."""
+    def _rules(
+        self, ways: Mapping[str, tuple[str, str]], *, ports: Sequence[_Ports], description: str
+    ) -> Iterator[_Rule]:
+        """Open ports from each first group to the second one, on both sides."""
         for label, (source, destination) in ways.items():
-            for protocol, first, last in [_ALL_TRAFFIC] if efa else [("tcp", *ports) for ports in rules.TCP_PORTS]:
+            for protocol, first, last in ports:
                 suffix = "" if first is None else str(first)
-                description = "Lustre over EFA" if efa else "Lustre"
                 yield ec2.CfnSecurityGroupIngress(
                     self,
                     f"{label}In{suffix}",

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Any, Final
 
 from hyperpod_cdk.checks.answers import NotAnswered
 from hyperpod_cdk.review.deployed import Api
 from hyperpod_cdk.templates.assembly import Assembly, Resource, Stack
+from hyperpod_cdk.templates.values import references
 from hyperpod_cdk.transitions.model import Refusal
 
 _KEPT: Final = "DELETE_SKIPPED"
+_BLOCK: Final = "AWS::EC2::VPCCidrBlock"
+_LINK: Final = "AWS::FSx::DataRepositoryAssociation"
 _NAMES: Final[Mapping[str, str]] = {"AWS::S3::Bucket": "BucketName", "AWS::Logs::LogGroup": "LogGroupName"}
 """Types that are retained, whose name is taken as long as they stand, and the property that gives it."""
 
@@ -41,7 +45,17 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
     unseen: list[str] = []
     for stack in head.stacks:
         old = base.by_name.get(stack.name)
-        made = _made_again(old, stack) if old is not None else {}
+        if old is None:
+            continue
+        for what, look in _INSIDE.items():
+            try:
+                refusals += look(aws, old, stack)
+            except NotAnswered as missing:
+                unseen.append(
+                    f"Whether {what} is in the way of one that {stack.name} adds could not be looked at: "
+                    f"{missing.sentence}"
+                )
+        made = _made_again(old, stack)
         if not made:
             continue
         try:
@@ -58,11 +72,136 @@ def in_the_way(aws: Api, base: Assembly, head: Assembly) -> InTheWay:
 
 
 def _made_again(old: Stack, new: Stack) -> dict[str, Resource]:
-    return {
+    """Give what is made in a stack that stands under a name that it may have had before.
+
+    A name with the id of something that is made with it, as a file system's group is, is another one each time.
+    """
+    found = {
         key: each
         for key, each in new.resources.items()
         if key not in old.resources and each.type in _NAMES and _NAMES[each.type] in each.properties
     }
+    made = {key for key in new.resources if key not in old.resources}
+    return {
+        key: each
+        for key, each in found.items()
+        if made.isdisjoint(name for name, _ in references(each.properties[_NAMES[each.type]]))
+    }
+
+
+def _taken_blocks(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
+    """Refuse address blocks that overlap one that the VPC has though no stack says so.
+
+    The block of a zone that was taken out stays with the file systems that stand in its subnet.
+    """
+    added = {
+        each.name: (str(each.properties["VpcId"]["Ref"]), ip_network(each.properties["CidrBlock"]))
+        for key, each in new.resources.items()
+        if key not in old.resources and each.type == _BLOCK and _is_plain(each, old)
+    }
+    if not added:
+        return []
+    ids = _ids(aws, new.name)
+    vpcs = {vpc: ids[vpc] for vpc, _ in added.values() if ids.get(vpc)}
+    found: list[Any] = aws.pages("ec2", "describe_vpcs", "Vpcs", VpcIds=sorted(set(vpcs.values()))) if vpcs else []
+    has = {
+        str(vpc["VpcId"]): [
+            each
+            for each in vpc.get("CidrBlockAssociationSet", [])
+            if each["CidrBlockState"]["State"] in ("associating", "associated")
+            and each["AssociationId"] not in ids.values()
+        ]
+        for vpc in found
+    }
+    return [
+        _block_refusal(new.name, name, str(block), vpcs[vpc], str(each["CidrBlock"]))
+        for name, (vpc, block) in added.items()
+        for each in has.get(vpcs.get(vpc, ""), [])
+        if ip_network(each["CidrBlock"]).overlaps(block)
+    ]
+
+
+def _ids(aws: Api, stack: str) -> dict[str, str]:
+    """Give the physical ids of what a stack has, by logical id."""
+    rows: list[Any] = aws.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
+    return {str(each["LogicalResourceId"]): str(each.get("PhysicalResourceId") or "") for each in rows}
+
+
+def _is_plain(block: Resource, old: Stack) -> bool:
+    vpc, cidr = block.properties.get("VpcId"), block.properties.get("CidrBlock")
+    return isinstance(cidr, str) and isinstance(vpc, dict) and vpc.get("Ref") in old.resources
+
+
+def _taken_folders(aws: Api, old: Stack, new: Stack) -> list[Refusal]:
+    """Refuse links of folders that overlap one which the file system has though no stack says so.
+
+    A link that was taken out stays in force, and FSx links no folder twice, nor one inside of another.
+    """
+    added = {
+        each.name: (str(each.properties["FileSystemId"]["Ref"]), str(each.properties["FileSystemPath"]))
+        for key, each in new.resources.items()
+        if key not in old.resources and each.type == _LINK and _is_of(each, old)
+    }
+    if not added:
+        return []
+    ids = _ids(aws, new.name)
+    found: list[Refusal] = []
+    for name, (system, path) in added.items():
+        here = [{"Name": "file-system-id", "Values": [ids.get(system, "")]}]
+        links: list[Any] = aws.pages("fsx", "describe_data_repository_associations", "Associations", Filters=here)
+        found += [
+            _folder_refusal(new.name, name, path, each)
+            for each in links
+            if each["AssociationId"] not in ids.values()
+            and each.get("Lifecycle") != "DELETING"
+            and _is_inside(path, str(each.get("FileSystemPath", "")))
+        ]
+    return found
+
+
+def _is_of(link: Resource, old: Stack) -> bool:
+    system, path = link.properties.get("FileSystemId"), link.properties.get("FileSystemPath")
+    return isinstance(path, str) and isinstance(system, dict) and system.get("Ref") in old.resources
+
+
+def _is_inside(one: str, other: str) -> bool:
+    first, second = (f"{each.rstrip('/')}/" for each in (one, other))
+    return first.startswith(second) or second.startswith(first)
+
+
+def _folder_refusal(stack: str, name: str, path: str, link: Mapping[str, Any]) -> Refusal:
+    number, system = link["AssociationId"], link["FileSystemId"]
+    command = f"aws fsx delete-data-repository-association --association-id {number} --no-delete-data-in-file-system"
+    return Refusal(
+        why=(
+            f"{stack} / {name}: {system} links {link['FileSystemPath']} to {link.get('DataRepositoryPath')} by "
+            f"{number}, which no stack says any more, and FSx links no {path} beside that. A link that is taken out of "
+            "the file stays in force."
+        ),
+        what_works=(
+            f"'{command}' takes that link away and leaves the files where they are (wait until auto-export has ended); "
+            "then plan again. Or leave the file as it is deployed."
+        ),
+    )
+
+
+_INSIDE: Final[Mapping[str, Callable[[Api, Stack, Stack], list[Refusal]]]] = {
+    "an address block of the VPC": _taken_blocks,
+    "a linked folder of the file system": _taken_folders,
+}
+
+
+def _block_refusal(stack: str, name: str, wanted: str, vpc: str, taken: str) -> Refusal:
+    return Refusal(
+        why=(
+            f"{stack} / {name}: {vpc} has the address block {taken}, which no stack says any more, and EC2 gives it no "
+            f"{wanted} beside that. The block of a zone that was taken out stays with the file systems in its subnet."
+        ),
+        what_works=(
+            f"Give the zone another node_cidr; or see to the file systems that stand in {taken}, and delete them, the "
+            "subnet and the block if they are not needed, then plan again."
+        ),
+    )
 
 
 def _kept(aws: Api, stack: str, made: Mapping[str, Resource]) -> dict[str, str]:
