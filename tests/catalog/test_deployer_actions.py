@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,3 +65,17 @@ def test_hyperpod_clusters_need_what_the_schema_says() -> None:
     (cluster,) = [each for each in deployer_actions.TYPES if each.name == "AWS::SageMaker::Cluster"]
     assert {"sagemaker:CreateCluster", "eks:CreateAccessEntry", "iam:PassRole"} <= set(cluster.actions)
     assert "iam:CreateServiceLinkedRole" not in cluster.actions
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: f"{feature.name} {feature.property}")
+def test_a_feature_is_of_its_own_type_and_of_a_value_that_asks_for_it(feature: deployer_actions.Feature) -> None:
+    path = feature.property.split(".")
+
+    def properties(value: str) -> Any:
+        return functools.reduce(lambda inner, name: {name: inner}, reversed(path), value)
+
+    assert feature.is_in(feature.name, properties("other"))
+    assert not feature.is_in(feature.name, properties(feature.default))
+    assert not feature.is_in(feature.name, {})
+    assert not feature.is_in(feature.name[:-1], properties("other"))
+    assert not feature.is_in(f"{feature.name}s", properties("other"))
