@@ -89,7 +89,7 @@ class InstanceType:
             return None
         return self.default_threads_per_core == 2
 
-    def addresses_per_node(self, *, efa_only: bool = False) -> int | None:
+    def addresses_per_node(self, *, efa_only: bool) -> int | None:
         """Give how many addresses a node takes from its subnet, None where ``ips_per_node`` is not known.
 
         ``efa_only``: the interfaces of all network cards but the first are EFA-only. "You can't assign an IP address to
