@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -72,7 +71,10 @@ def test_a_feature_is_of_its_own_type_and_of_a_value_that_asks_for_it(feature: d
     path = feature.property.split(".")
 
     def properties(value: str) -> Any:
-        return functools.reduce(lambda inner, name: {name: inner}, reversed(path), value)
+        inner: Any = value
+        for name in reversed(path):
+            inner = {name: inner}
+        return inner
 
     assert feature.is_in(feature.name, properties("other"))
     assert not feature.is_in(feature.name, properties(feature.default))
