@@ -18,6 +18,9 @@ from hyperpod_cdk_stacks.observability import ObservabilityStack
 from hyperpod_cdk_stacks.platform import PlatformStack
 from hyperpod_cdk_stacks.storage import StorageStack
 
+# whoever imports this reads environments: their model is made now, beside the start of Node.js, rather than then
+Environment.model_rebuild()
+
 
 class HyperPodEnvironment(cdk.Stage):
     """The stage of one environment file; its stacks are named ``<environment>-<stack>``.

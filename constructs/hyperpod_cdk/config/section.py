@@ -16,7 +16,8 @@ from hyperpod_cdk.catalog.rules import Bound, Pattern, brackets_problem
 class Section(BaseModel):
     """A mapping of the environment file: no unknown key, no conversion between types, no change after reading."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid")
+    # the environment's validator holds those of all its sections: most are never asked for one of their own
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
 
 @dataclass(frozen=True, eq=False)
