@@ -105,7 +105,7 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         try:
-            app(prog_name="hyperpod-cdk")
+            words.alone(app, sys.argv[1:2])(prog_name="hyperpod-cdk")
         finally:
             # else Python writes the rest when it ends, too late for a sentence
             print(end="", flush=True)

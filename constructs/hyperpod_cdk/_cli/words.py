@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from typing import Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command_name
+from typer.models import CommandInfo
 
 _LONGEST_FILE = 1_000_000
 
@@ -250,6 +253,21 @@ def dress(app: typer.Typer) -> None:
         group.cls = Verbs
         if group.typer_instance is not None:
             dress(group.typer_instance)
+
+
+def alone(app: typer.Typer, asked: Sequence[str]) -> typer.Typer:
+    """Give ``app`` with the verb that ``asked`` begins with, whole where none does: making each takes milliseconds."""
+    commands = [each for each in app.registered_commands if _name(each) in asked]
+    groups = [each for each in app.registered_groups if each.name in asked]
+    if not commands and not groups:
+        return app
+    found = copy.copy(app)
+    found.registered_commands, found.registered_groups = commands, groups
+    return found
+
+
+def _name(command: CommandInfo) -> str | None:
+    return command.name or (command.callback and get_command_name(command.callback.__name__))
 
 
 def environments(incomplete: str) -> list[str]:
