@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import CoreSchema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Documented(BaseModel):
+    """A model whose schema describes each key by the docstring below it.
+
+    pydantic's ``use_attribute_docstrings`` reads the source when a class is made; here only a schema waits for that.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
+        """Add the descriptions to what pydantic makes."""
+        found = handler(schema)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for base in reversed(cls.__mro__):
+            for name, text in _docstrings(base.__module__).get(base.__qualname__, {}).items():
+                if name in properties:
+                    properties[name].setdefault("description", text)
+        return found
+
+
+@functools.cache
+def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
+    """Give the docstrings of attributes by class, of the classes at the top of a module."""
+    if not module.startswith("hyperpod_cdk"):
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[module])).body:
+        if isinstance(node, ast.ClassDef):
+            texts = found.setdefault(node.name, {})
+            for above, below in zip(node.body, node.body[1:], strict=False):
+                match above, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                        texts[name] = inspect.cleandoc(text)
+    return found
 
 
 class _Read(GenerateJsonSchema):

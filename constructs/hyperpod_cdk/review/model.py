@@ -5,13 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from hyperpod_cdk.json_schema import Documented
 
 
-class Model(BaseModel):
+class Model(Documented):
     """What every part of the report has in common."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # each part is made ready when the first of it is made, not while the command starts
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Effect(StrEnum):
