@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hyperpod_cdk.checks.answers import NotAnswered
+from hyperpod_cdk.handlers.quota_gate.reading import NotAnswered
 from hyperpod_cdk.review.changes.blast_radius import is_stateful
 from hyperpod_cdk.review.changes.effects import GRAVEST_FIRST, rank
 from hyperpod_cdk.review.deployed import Api

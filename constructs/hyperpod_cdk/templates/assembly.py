@@ -16,7 +16,7 @@ import yaml
 from hyperpod_cdk.file_reading import NoFileError, TooLargeError, read_bytes
 from hyperpod_cdk.templates import deployment
 from hyperpod_cdk.templates.loops import TooManyError, expanded
-from hyperpod_cdk.templates.values import export_name
+from hyperpod_cdk.templates.values import export_name, imported
 from hyperpod_cdk.yaml_reading import ShallowLoader, values_with_aliases
 
 STACK = "aws:cloudformation:stack"
@@ -136,6 +136,11 @@ class Stack:
             for key, output in self.outputs.items()
             if isinstance(output, dict) and isinstance(export := output.get("Export"), dict)
         }
+
+    @cached_property
+    def imported(self) -> tuple[str | None, ...]:
+        """The names of the exports that it imports, None for each that only the deployment knows."""
+        return imported(self)
 
     @cached_property
     def resources(self) -> dict[str, Resource]:

@@ -122,6 +122,14 @@ def apart(base: Assembly, head: Assembly) -> Assembly:
 
 def compare(base: Assembly, head: Assembly) -> list[ResourceChange]:
     """Give every resource that differs, in the order of deployment; those that are gone come last."""
+    against, found = head.read.get("changes", (None, []))
+    if against is not base:
+        found = _compared(base, head)
+        head.read["changes"] = (base, found)
+    return list(found)
+
+
+def _compared(base: Assembly, head: Assembly) -> list[ResourceChange]:
     changes = []
     for after in head.resources():
         before = base.find(after.stack, after.logical_id)

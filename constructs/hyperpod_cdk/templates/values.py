@@ -79,32 +79,36 @@ def plain(value: Any) -> str:
 
 def references(value: Any) -> Iterator[tuple[str, str]]:
     """Give (logical id, attribute) of every reference inside one template's value; a ``Ref`` has no attribute."""
-    pending: list[Any] = [value]
+    # where nothing can stand is never looked at: this is called for everything that templates hold
+    pending: list[Any] = _holding([value])
     while pending:
         item = pending.pop()
         if isinstance(item, list):
             pending += _holding(item)
-        elif isinstance(item, dict):
-            if isinstance(item.get("Ref"), str):
-                yield item["Ref"], ""
-            if attribute := _attribute(item.get("Fn::GetAtt")):
-                yield attribute
-            substitution = item.get("Fn::Sub")
+            continue
+        if "Ref" in item and isinstance(item["Ref"], str):
+            yield item["Ref"], ""
+        if "Fn::GetAtt" in item and (attribute := _attribute(item["Fn::GetAtt"])):
+            yield attribute
+        if "Fn::Sub" in item:
+            substitution = item["Fn::Sub"]
             text = substitution[0] if isinstance(substitution, list) and substitution else substitution
             for name in _SUBSTITUTION.findall(text) if isinstance(text, str) else ():
                 logical_id, _, attribute_name = name.partition(".")
                 yield logical_id, attribute_name
-            pending += _holding(item.values())
+        pending += _holding(item.values())
 
 
 def imports(stack: Stack, value: Any = None) -> Iterator[str]:
     """Give the name of every export that a stack, or ``value`` of its template, imports, as far as it is told."""
-    yield from (name for name in _imported(stack, value) if name is not None)
+    everything = stack.imported
+    found = everything if value is None else _imported(stack, value) if everything else ()
+    yield from (name for name in found if name is not None)
 
 
 def imports_untold(stack: Stack) -> bool:
     """Whether a stack imports something by a name that only the deployment knows."""
-    return any(name is None for name in _imported(stack, None))
+    return None in stack.imported
 
 
 def export_name(stack: Stack, stated: Any) -> str | None:
@@ -113,8 +117,13 @@ def export_name(stack: Stack, stated: Any) -> str | None:
     return name if isinstance(name, str) and _is_told(name) else None
 
 
+def imported(stack: Stack) -> tuple[str | None, ...]:
+    """Give what ``Stack.imported`` keeps: the name of each import of a template, None where it is not told."""
+    return tuple(_imported(stack, dict(stack.template)))
+
+
 def _imported(stack: Stack, value: Any) -> Iterator[str | None]:
-    pending: list[Any] = [dict(stack.template) if value is None else value]
+    pending: list[Any] = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, list):

@@ -365,7 +365,9 @@ class _Review:
         moves = any(each.steps == ("VpcId",) for each in giver.findings)
         circumstances = self._circumstances(entry) | ({ANOTHER_VPC} if moves else set())
         for steps, reference in self.uses.places(entry.resource, *giver.key):
-            if any(steps[: len(each)] == each for each in told) or self._is_steady(giver, reference.attribute):
+            if any(steps[:depth] in told for depth in range(len(steps) + 1)) or self._is_steady(
+                giver, reference.attribute
+            ):
                 continue
             if giving == "updated" and not _is_updated(giver, reference.attribute):
                 continue

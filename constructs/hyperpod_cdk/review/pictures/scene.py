@@ -163,9 +163,14 @@ class _Changes:
 
     def __init__(self, base: Assembly | None, head: Assembly) -> None:
         self._resources: dict[tuple[str, str], tuple[Mark, tuple[PropertyChange, ...]]] = {}
+        self._groups: dict[tuple[str, ...], list[PropertyChange]] = {}
         for each in compare(base, head) if base is not None else ():
             mark: Mark = "added" if each.before is None else "removed" if each.after is None else "changed"
             self._resources[each.resource.stack, each.resource.logical_id] = (mark, each.properties)
+            for change in each.properties:
+                if _is_of_groups(change):
+                    key = (each.resource.stack, each.resource.logical_id, change.steps[0], change.item)
+                    self._groups.setdefault(key, []).append(change)
 
     def of(self, resource: Resource) -> tuple[Mark, tuple[str, ...]]:
         """Give what becomes of a resource, in words where it changes."""
@@ -178,11 +183,11 @@ class _Changes:
     def of_group(self, group: InstanceGroup) -> tuple[Mark, tuple[str, ...]]:
         """Give what becomes of an instance group of the head."""
         cluster = group.cluster
-        mark, properties = self._resources.get((cluster.stack, cluster.logical_id), ("", ()))
+        mark, _ = self._resources.get((cluster.stack, cluster.logical_id), ("", ()))
         if mark != "changed":
             return mark, ()
         kind = "RestrictedInstanceGroups" if group.is_restricted else "InstanceGroups"
-        own = [each for each in properties if each.steps[0] == kind and each.item == group.name]
+        own = self._groups.get((cluster.stack, cluster.logical_id, kind, group.name), [])
         if any(len(each.steps) == 2 and each.before is MISSING for each in own):
             return "added", ()
         return ("changed", tuple(_in_words(own))) if own else ("", ())
