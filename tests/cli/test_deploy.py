@@ -56,7 +56,7 @@ def deploy(workspace: Path, *arguments: str, answers: str = "", **environment: s
 def test_who_says_no_changes_nothing(workspace: Path, aws: Embedded) -> None:
     done = deploy(workspace, answers="n\n", **aws.environment())
     assert done.exit_code == 1, done.output
-    assert "dev: 1 step. CloudFormation works " in done.stdout
+    assert "dev: 1 step. CloudFormation needs " in done.stdout
     assert done.stdout.splitlines()[-1] == "nothing was changed"
 
 

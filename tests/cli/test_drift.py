@@ -44,7 +44,7 @@ def test_a_count_by_hand_ends_with_1(tmp_path: Path) -> None:
     done = _drift(account, tmp_path)
     assert done.exit_code == 1, done.output
     assert done.stdout == (
-        "dev: 1 difference; the next deployment takes 4 nodes away.\n"
+        "dev: 1 difference; the next deployment removes 4 nodes.\n"
         "\n"
         "dev-foundation / Cluster (HyperPod cluster)\n"
         "  InstanceGroups[h100].InstanceCount\n"
@@ -58,7 +58,7 @@ def test_a_count_by_hand_ends_with_1(tmp_path: Path) -> None:
 
 def test_nothing_differs(tmp_path: Path) -> None:
     done = _drift(Account(), tmp_path, "--strict")
-    assert (done.exit_code, done.stdout) == (0, "dev: AWS has what the last deployment wrote.\n")
+    assert (done.exit_code, done.stdout) == (0, "dev: AWS matches the last deployment.\n")
 
 
 @pytest.mark.parametrize(("more", "code"), [((), 0), (("--strict",), 1)])
@@ -67,7 +67,7 @@ def test_what_could_not_be_read(more: tuple[str, ...], code: int, tmp_path: Path
     done = _drift(Account(more={"sagemaker:DescribeCluster": denied}), tmp_path, *more)
     assert done.exit_code == code
     assert done.stdout == (
-        "dev: Nothing differs of what was read; 1 thing could not be looked at.\n"
+        "dev: No difference in what was read; 1 thing could not be looked at.\n"
         "skipped dev-foundation / Cluster (HyperPod cluster): no permission for"
         ' sagemaker:DescribeCluster; AWS says: "no"\n'
     )
@@ -190,7 +190,7 @@ class TestAdopt:
 
     def test_nothing_to_adopt(self, tmp_path: Path) -> None:
         done, _ = self.adopt(Account(), tmp_path)
-        assert (done.exit_code, done.stdout) == (0, "dev: AWS has what the last deployment wrote.\n")
+        assert (done.exit_code, done.stdout) == (0, "dev: AWS matches the last deployment.\n")
 
     def test_what_was_not_read_is_not_whole(self, tmp_path: Path) -> None:
         account = self.scaled()
@@ -241,7 +241,7 @@ def test_a_review_that_cannot_look_at_nodes_says_so(tmp_path: Path) -> None:
         each for each in json.loads(_review(account, tmp_path, "--format", "json").stdout)["notes"] if "nodes" in each
     ]
     assert note == (
-        "Whether it takes nodes away that no deployment made could not be looked at: no permission for"
+        "Whether it removes nodes that no deployment created could not be looked at: no permission for"
         ' sagemaker:DescribeCluster; allow sagemaker:DescribeCluster; AWS says: "no"'
     )
 

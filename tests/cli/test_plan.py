@@ -71,7 +71,7 @@ def test_steps_between_assemblies(sides: tuple[Path, Path], tmp_path: Path) -> N
     old, new = sides
     done = _run("plan", "dev", "--base", old, "--head", new)
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith("dev: 2 steps. CloudFormation works ")
+    assert done.stdout.startswith("dev: 2 steps. CloudFormation needs ")
     typed = [line for line in done.stdout.splitlines() if line.startswith("  $ ")]
     assert typed == [
         f"  $ cdk deploy dev/platform --exclusively --app {new} --concurrency 3 --require-approval never",

@@ -66,14 +66,14 @@ def _run(head: Path, *arguments: str, aws: Any, answers: str = "") -> Result:
 
 def test_nothing_is_deployed(head: Path) -> None:
     done = _run(head, aws=Stuck("DELETE_COMPLETE"))
-    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "dev: Nothing is to be recovered.")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "dev: Nothing needs to be recovered.")
 
 
 def test_a_look_tells_and_changes_nothing(head: Path) -> None:
     done = _run(head, "--plan", aws=Stuck())
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[:4] == [
-        "dev: 1 way to go.",
+        "dev: 1 solution to apply.",
         "",
         "dev-storage is UPDATE_ROLLBACK_FAILED",
         "  cause: It (AWS::SQS::Queue) could not be changed: no luck.",
@@ -97,7 +97,7 @@ def test_nothing_is_done_without_a_yes(head: Path, answers: str) -> None:
 @pytest.mark.parametrize(
     ("aws", "line"),
     [
-        (Stuck("IMPORT_ROLLBACK_FAILED"), "dev: 1 stack without a known way."),
+        (Stuck("IMPORT_ROLLBACK_FAILED"), "dev: 1 stack without a known solution."),
         (Stuck(template={"Resources": {"Site": {"Type": "AWS::S3::Bucket"}}}), "dev: Refused; nothing is changed."),
     ],
 )

@@ -180,7 +180,7 @@ def deleted_halfway(it: Account) -> None:
 
 
 YES = ("Do this? [y/N]", "y")
-TYPED = ("Type dev to let it go", "dev")
+TYPED = ("Type dev to confirm", "dev")
 CASES: list[tuple[Callable[[Account], None], str, list[tuple[str, str]], str, int, int]] = [
     # an empty stack goes with its change set (DeleteStack)
     (reviewed, "REVIEW_IN_PROGRESS", [YES], "", 0, 0),
@@ -223,7 +223,7 @@ def test_each_state_leads_out(
             assert (again[0], it.status()) == (0, ends), again[1]
 
 
-@pytest.mark.parametrize("answers", [[("Do this? [y/N]", "n")], [YES, ("Type dev to let it go", "yes")]])
+@pytest.mark.parametrize("answers", [[("Do this? [y/N]", "n")], [YES, ("Type dev to confirm", "yes")]])
 @pytest.mark.parametrize("bring", [taken_back_in_part, deleted_halfway])
 def test_data_goes_only_with_the_name(
     tmp_path: Path, bring: Callable[[Account], None], answers: list[tuple[str, str]]

@@ -37,7 +37,7 @@ def test_a_look_changes_nothing(file: Path) -> None:
     before = file.read_text(encoding="utf-8")
     done = run(file)
     assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0] == "dev: 4 things old; of 1 other it is not known."
+    assert done.stdout.splitlines()[0] == "dev: 4 outdated, 1 unknown."
     done = run(file, "--addons")
     # nobody is there to be asked
     assert (done.exit_code, file.read_text(encoding="utf-8")) == (0, before)

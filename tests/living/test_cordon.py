@@ -249,7 +249,7 @@ def test_a_reboot_names_what_runs_there(run: Runs, cluster: Cluster) -> None:
         "    pods\n"
         "  runs Pod alone of namespace default: 1 pod\n"
         f"node {OTHER} of group h100, ml.p5.48xlarge: Running\n"
-        "  nothing runs on it but what comes back by itself\n"
+        "  only pods that are created again automatically run on it\n"
     )
     assert "skipped" not in done.stdout
     found = json.loads(

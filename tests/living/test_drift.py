@@ -42,7 +42,7 @@ def test_what_was_deployed_is_no_drift() -> None:
     """Order, defaults that AWS fills in, and numbers as text are none."""
     found = Account().drift()
     assert (found.differences, found.skipped, found.passed) == ((), (), True)
-    assert found.verdict == "AWS has what the last deployment wrote."
+    assert found.verdict == "AWS matches the last deployment."
     assert set(found.compared) == set(KINDS) - {"AWS::EKS::PodIdentityAssociation", "Custom::CDKBucketDeployment"}
     assert set(found.not_compared) >= {"AWS::IAM::Role", "AWS::EC2::Subnet"}
 
@@ -263,7 +263,7 @@ def test_a_group_made_by_hand_is_said_once() -> None:
         ),
         nodes_lost=None,
     )
-    assert found.verdict == "1 difference; whether the next deployment takes nodes away is not known."
+    assert found.verdict == "1 difference; it is not known whether the next deployment removes nodes."
 
 
 def test_a_group_deleted_by_hand_is_said_once() -> None:
@@ -279,7 +279,7 @@ def test_a_cluster_deleted_by_hand() -> None:
     account = Account(more={"sagemaker:DescribeCluster": Fails("ResourceNotFound", "Cluster with name dev not found.")})
     difference = only(account.drift())
     assert (difference.path, difference.deployed, difference.actual) == ("", "there", None)
-    assert difference.next.sentence == f"{NOT_IN_CHANGE} It stays away."
+    assert difference.next.sentence == f"{NOT_IN_CHANGE} It is not created again."
     _others(account)
     assert only(account.drift()).next.effect == "fails"
     del account.head["dev-foundation"]["Resources"]["Cluster"]
@@ -332,7 +332,7 @@ def test_a_count_that_takes_nodes_away_stands_first() -> None:
         "NodeRecovery",
         "Tags[cost-center]",
     ]
-    assert found.verdict == "3 differences; the next deployment takes 1 node away."
+    assert found.verdict == "3 differences; the next deployment removes 1 node."
 
 
 def test_what_could_not_be_read_is_never_clean() -> None:
@@ -343,7 +343,7 @@ def test_what_could_not_be_read_is_never_clean() -> None:
     assert "AWS::SageMaker::Cluster" not in found.compared
     assert skipped.what == "dev-foundation / Cluster (HyperPod cluster)"
     assert skipped.action == "sagemaker:DescribeCluster"
-    assert found.verdict == "Nothing differs of what was read; 1 thing could not be looked at."
+    assert found.verdict == "No difference in what was read; 1 thing could not be looked at."
 
 
 def test_an_answer_that_lost_something_is_skipped() -> None:
@@ -376,7 +376,7 @@ def test_nothing_is_deployed() -> None:
     found = account.drift()
     assert (found.passed, found.verdict) == (
         None,
-        "Nothing is deployed in 111122223333 us-east-1, so that there is nothing to compare.",
+        "Nothing is deployed in 111122223333 us-east-1, so there is nothing to compare.",
     )
 
 
@@ -394,7 +394,7 @@ def test_without_the_cluster_nothing_has_passed() -> None:
     found = account.drift()
     assert (found.passed, found.verdict) == (
         None,
-        "No HyperPod cluster is deployed; AWS has what the last deployment wrote of the rest.",
+        "No HyperPod cluster is deployed; AWS matches the last deployment for everything else.",
     )
 
 

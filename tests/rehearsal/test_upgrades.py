@@ -103,7 +103,7 @@ class Lived:
             catch_exceptions=False,
         )
         # of the chart there is only the placeholder here, so that its step changes nothing
-        assert (done.exit_code, "what is deployed is what the file says." in done.stdout) == (0, True), done.output
+        assert (done.exit_code, "the deployed stacks match the file." in done.stdout) == (0, True), done.output
 
     def do(self, step: dict[str, Any]) -> None:
         """Do what a step says: deploy, or make the one call of AWS that it shows."""
@@ -192,10 +192,10 @@ def test_two_minors_with_add_ons_chart_and_amis_step_by_step(tmp_path: Path, mon
         stands = life.stands()
     new = images.CHART_COMMIT[:12]
     assert done == [
-        "kubernetes: Kubernetes 1.33 -> 1.34, with the add-ons that fit",
+        "kubernetes: Kubernetes 1.33 -> 1.34, with compatible add-ons",
         "ami: AMI of group system for Kubernetes 1.34",
         "ami: AMI of group a10g for Kubernetes 1.34: 1.4.0 -> 2.1.0",
-        "kubernetes: Kubernetes 1.34 -> 1.35, with the add-ons that fit",
+        "kubernetes: Kubernetes 1.34 -> 1.35, with compatible add-ons",
         "ami: AMI of group system for Kubernetes 1.35",
         "ami: AMI of group a10g for Kubernetes 1.35",
         f"chart: dependency chart {OLD_CHART[:12]} -> {new}, which this hyperpod-cdk was tested with",

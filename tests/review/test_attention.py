@@ -601,7 +601,7 @@ def test_more_that_hold_nothing_are_one_line() -> None:
         effect=None,
         about="protection",
         resource="dev-x / Role0 and 3 more",
-        message="4 IAM roles, which hold neither data nor nodes, lose what keeps them from being deleted.",
+        message="4 IAM roles, which hold neither data nor nodes, lose their protection against deletion.",
         causes=(CAUSE,),
     )
 
@@ -620,7 +620,7 @@ def test_a_new_environment_brings_its_usual_access_in_one_line() -> None:
     assert [(each.resource, each.message) for each in first] == [
         ("dev-x / role admin", "Role admin may do it."),
         (
-            "what a new environment brings along",
+            "what a new environment adds",
             (
                 "3 statements with a wildcard or another trust, and 1 way to or from any address: "
                 "the part about access lists them."

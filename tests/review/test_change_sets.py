@@ -121,13 +121,13 @@ def test_the_answers_hold_to_aws() -> None:
             side(),
             change(replacement="True"),
             Effect.REPLACED,
-            "CloudFormation replaces it; the templates did not tell.",
+            "CloudFormation replaces it; the templates did not show it.",
         ),
         (
             side(days=60),
             change(replacement="True"),
             Effect.REPLACED,
-            "CloudFormation replaces it; the templates did not tell.",
+            "CloudFormation replaces it; the templates did not show it.",
         ),
         (
             side(days=60),
@@ -135,12 +135,12 @@ def test_the_answers_hold_to_aws() -> None:
             Effect.UNKNOWN,
             "CloudFormation may replace it, which shows during the deployment only.",
         ),
-        (side(), change("Remove"), Effect.DELETED, "CloudFormation deletes it; the templates did not tell."),
+        (side(), change("Remove"), Effect.DELETED, "CloudFormation deletes it; the templates did not show it."),
         (
             side(),
             change("Remove", PolicyAction="Retain"),
             Effect.LEFT_BEHIND,
-            "CloudFormation takes it out of its stack; the templates did not tell.",
+            "CloudFormation takes it out of its stack; the templates did not show it.",
         ),
         (
             side(),
@@ -152,7 +152,7 @@ def test_the_answers_hold_to_aws() -> None:
             side(),
             change(replacement="False"),
             Effect.IN_PLACE,
-            "CloudFormation changes it; the templates did not tell.",
+            "CloudFormation changes it; the templates did not show it.",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_what_is_deployed_tells_none(tmp_path: Path) -> None:
     (shown,) = extensions(deployed, head)
     assert not shown.base_is_known
     text = markdown(quiet_report().model_copy(update={"extensions": (shown,)}))
-    assert "What is deployed tells no values of extensions, so that nothing is compared." in text
+    assert "The deployed stacks contain no values of extensions, so nothing is compared." in text
     assert "->" not in text.partition("What is deployed tells")[2]
 
 

@@ -141,7 +141,7 @@ def test_somebody_elses_code_asks_whatever_it_is_told(type_: str) -> None:
         side(Resources={**one("AWS::SNS::Topic"), "Other": {"Type": type_, "Properties": {"A": each}}})
         for each in ("a", "b")
     )
-    said = "Somebody else's code makes it: what it does in the account no template says."
+    said = "Foreign code creates it: no template shows what it does in the account."
     assert asked(reviewed(none, new)) == [("prod / Other", None, said)]
     assert [each[:2] for each in asked(reviewed(old, new))] == [("prod / Other", "A")]
     assert [each[0] for each in asked(reviewed(old, none), ReasonKind.DELETION)] == ["prod / Other"]

@@ -75,7 +75,7 @@ def test_claims_go_before_what_they_use_is_replaced() -> None:
     assert first.loses == ()
     assert last.between == ()
     assert last.commands == ("cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
-    assert last.stays == ("dev-storage / Scratch stays in the account and costs money.",)
+    assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
 
 
 def test_claims_go_before_a_file_system_of_another_name_takes_their_place() -> None:

@@ -28,7 +28,7 @@ SKIPPED = [f"--skip={area}" for area in REGISTER.areas() if area != "account"]
 """What preflight asks beside the stacks is proven elsewhere."""
 GONE_ON = "CloudFormation goes on with what has begun; the next 'hyperpod-cdk deploy' waits for it"
 WAITS = f"CloudFormation works on {NAME}-platform; waiting until it has ended"
-REACHED = f"{NAME}: what is deployed is what the file says."
+REACHED = f"{NAME}: the deployed stacks match the file."
 
 
 class Run:

@@ -259,7 +259,7 @@ def test_a_destroy_leaves_what_it_says_and_nothing_else(tmp_path: Path, monkeypa
             life.aws, life.before, region=REGION, prices=prices.shipped(), asked=asked
         )
         assert unexpected == []
-        said = {each.partition(" stays in the account")[0] for step in shown.steps for each in step.stays}
+        said = {each.partition(" remains in the account")[0] for step in shown.steps for each in step.stays}
         assert {"small-storage / Lustre-near/FileSystem", "small-storage / Lustre-far/FileSystem"} <= said
         assert len([each for each in kept if each.kind == "FSx file system"]) == 2
         # the next life needs no step in between

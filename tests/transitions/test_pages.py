@@ -36,19 +36,19 @@ def test_json_is_as_its_schema_says() -> None:
 
 def test_text() -> None:
     assert text(OUT).splitlines() == [
-        "dev: 2 steps. CloudFormation works 30 s to 3 min.",
+        "dev: 2 steps. CloudFormation needs 30 s to 3 min.",
         "From deployed to working tree.",
         "",
         "step 1 of 2, 15 s to 2 min",
         "  $ cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never",
         "  does: dev-b: 1 deleted.",
-        "  back: Deploy what is deployed now again, in 1 step.",
-        f"  then the next, since: {OUT.steps[0].why[0]}",
+        "  to go back: Deploy the current version again, in 1 step.",
+        f"  the next step is needed because: {OUT.steps[0].why[0]}",
         "",
         "step 2 of 2, 15 s to 2 min",
         "  $ cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",
         "  does: dev-a: 1 deleted.",
-        "  back: Deploy what is deployed now again, in 1 step.",
+        "  to go back: Deploy the current version again, in 1 step.",
         "",
         "note: a \\x1b[31mnote",
     ]
@@ -68,4 +68,4 @@ def test_markdown() -> None:
     assert lines[0] == "## Plan of `dev`"
     assert "- `cdk deploy dev/b --exclusively -c env=dev --concurrency 3 --require-approval never`" in lines
     assert "\x1b" not in markdown(OUT)
-    assert "**What works**" in markdown(REFUSED)
+    assert "**Do instead**" in markdown(REFUSED)

@@ -107,7 +107,7 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     )
     assert release.selected == ("dev/platform",)
     assert release.why == (
-        "dev-platform still uses scratch, which dev-storage is to drop; CloudFormation refuses it the other way round.",
+        "dev-platform still uses scratch, which dev-storage is to drop; CloudFormation refuses the opposite order.",
     )
     assert release.does == ("dev-platform: 2 deleted.",)
     (first,) = release.first
@@ -120,10 +120,8 @@ def test_what_is_said_of_a_file_system_that_goes() -> None:
     assert release.interrupts == ("dev-platform / Claim: It is deleted: kubectl deletes its objects.",)
     assert last.commands == ("cdk deploy 'dev/*' -c env=dev --concurrency 3 --require-approval never",)
     assert last.does == ("dev-storage: 1 deleted, 1 left in the account.",)
-    assert last.stays == ("dev-storage / Scratch stays in the account and costs money.",)
-    assert (
-        last.back == "Deploy what is deployed now again, in 1 step; made anew by that, without what it held: Scratch."
-    )
+    assert last.stays == ("dev-storage / Scratch remains in the account and costs money.",)
+    assert last.back == "Deploy the current version again, in 1 step; this creates again, without the data: Scratch."
     assert (last.first, last.loses, last.unknown, last.why) == ((), (), (), ())
     assert found.total == Minutes(low=release.lasts.low + last.lasts.low, high=release.lasts.high + last.lasts.high)
 
@@ -147,18 +145,18 @@ def test_what_is_said_of_a_stack_that_leaves() -> None:
     )
     assert step.selected == ()
     assert step.does == (
-        "dev-storage: lifts its termination protection and deletes it: 2 deleted, 1 left in the account.",
+        "dev-storage: disables its termination protection and deletes it: 2 deleted, 1 left in the account.",
     )
     assert [each.partition(":")[0] for each in step.loses] == ["dev-storage / Always", "dev-storage / Data"]
-    assert step.stays == ("dev-storage / Scratch stays in the account and costs money.",)
-    assert step.back == "Deploy dev-storage again from the revision that has it; what it makes is new and empty."
+    assert step.stays == ("dev-storage / Scratch remains in the account and costs money.",)
+    assert step.back == "Deploy dev-storage again from the revision that has it; what it creates is new and empty."
     assert step.needs_a_person
 
 
 def test_a_first_deployment_goes_back_by_a_destroy() -> None:
     (step,) = planned(EMPTY, ALL).steps
-    assert step.back == "Destroy these stacks: nothing stood before."
-    assert step.does[0] == "dev-network: is made, 2 resources."
+    assert step.back == "Destroy these stacks: nothing was deployed before."
+    assert step.does[0] == "dev-network: is created, 2 resources."
 
 
 def test_an_app_without_stages_is_deployed_by_the_names_of_its_stacks() -> None:

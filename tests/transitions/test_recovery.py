@@ -189,13 +189,13 @@ def test_the_way_out_of_each_status_is_known() -> None:
 
 def test_nothing_is_to_be_recovered(place: Place) -> None:
     place.deploy("storage", template(A=parameter("a")))
-    assert recovery_text(place.read()) == "dev: Nothing is to be recovered.\n"
+    assert recovery_text(place.read()) == "dev: Nothing needs to be recovered.\n"
     done, person = place.recover()
     assert (done, person.asked, person.told) == (True, [], [])
 
 
 ANEW = (
-    "Nothing here: correct the cause; 'hyperpod-cdk deploy dev' deletes what is left of it and makes it anew.",
+    "Nothing here: correct the cause; 'hyperpod-cdk deploy dev' deletes the rest of it and creates it again.",
     "",
 )
 HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others read"
@@ -207,8 +207,8 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         (
             "UPDATE_ROLLBACK_COMPLETE",
             (
-                "Nothing here: it is as it was before the update. Correct the cause; 'hyperpod-cdk deploy dev' goes on "
-                "from there."
+                "Nothing here: it is in its state before the update. Correct the cause; 'hyperpod-cdk deploy dev' "
+                "continues from there."
             ),
             "",
             False,
@@ -217,29 +217,29 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         (
             "ROLLBACK_FAILED",
             (
-                "Deletes what is left of a creation that failed; correct the cause, and 'hyperpod-cdk deploy dev' "
-                "makes it anew."
+                "Deletes the rest of a failed creation; correct the cause, and 'hyperpod-cdk deploy dev' "
+                "creates it again."
             ),
             "delete-stack",
             True,
         ),
         (
             "CREATE_FAILED",
-            "Takes the creation back, as CloudFormation does by default: what it made is deleted, or retained.",
+            "Rolls the creation back, as CloudFormation does by default: new resources are deleted, or retained.",
             "rollback-stack",
             True,
         ),
         (
             "UPDATE_FAILED",
-            "Takes the update back, as CloudFormation does by default: what it made is deleted, or retained.",
+            "Rolls the update back, as CloudFormation does by default: new resources are deleted, or retained.",
             "rollback-stack",
             False,
         ),
         (
             "UPDATE_ROLLBACK_FAILED",
             (
-                "Continues the rollback: what the update changed gets its properties of before, what it made is "
-                "deleted. Where that fails once more, it asks whether to skip just what failed."
+                "Continues the rollback: changed resources get their previous properties, new resources are deleted. "
+                "If that fails again, it asks whether to skip only the failed resources."
             ),
             "continue-update-rollback",
             False,
@@ -247,8 +247,9 @@ HOLDS = "  loses: dev-storage / A (parameter A-1): it holds a value that others 
         (
             "DELETE_FAILED",
             (
-                "Deletes it to its end. Where that fails once more, it asks whether to leave just what failed behind. "
-                "'hyperpod-cdk deploy dev' makes the stack anew."
+                "Finishes the deletion. If that fails again, it asks whether to leave only the failed "
+                "resources behind. "
+                "'hyperpod-cdk deploy dev' creates the stack again."
             ),
             "delete-stack",
             True,
@@ -291,7 +292,7 @@ def test_protection_is_put_back_where_a_deletion_fails(place: Place) -> None:
     place.cloud.ask("UpdateTerminationProtection", StackName="dev-storage", EnableTerminationProtection=True)
     done, person = place.recover("yes", "dev", "no")
     assert not done
-    assert "dev-storage: its termination protection is on again" in person.told
+    assert "dev-storage: its termination protection is enabled again" in person.told
     assert place.cloud.stack("dev-storage").termination_protection
 
 
@@ -318,7 +319,7 @@ def test_what_is_under_way_is_told_with_its_last_event_and_waited_for(place: Pla
     assert run.run()
     assert (len(waits), [each.verdict for each in person.shown]) == (
         1,
-        ["1 stack to wait for.", "Nothing is to be recovered."],
+        ["1 stack to wait for.", "Nothing needs to be recovered."],
     )
     assert person.told == ["CloudFormation works on dev-storage; waiting until it has ended"]
 
@@ -343,7 +344,7 @@ def test_a_rollback_that_failed_goes_on(place: Place) -> None:
     done, person = place.recover("yes")
     assert done, person.told
     (told,) = person.shown
-    assert (told.verdict, only(told).way, only(told).loses) == ("1 way to go.", Way.CONTINUE_ROLLBACK, ())
+    assert (told.verdict, only(told).way, only(told).loses) == ("1 solution to apply.", Way.CONTINUE_ROLLBACK, ())
     assert only(told).held == ("A (AWS::SSM::Parameter) could not be changed: this resource was told to fail.",)
     assert person.asked == ["Do this?"]
     assert person.told == ["dev-storage: UPDATE_ROLLBACK_COMPLETE"]
@@ -365,7 +366,9 @@ def test_only_what_fails_once_more_is_skipped_and_only_by_name(place: Place, ans
     is_done, person = place.recover("yes", answer)
     assert (is_done, person.asked) == (done, ["Do this?", SKIP])
     failed = "dev-storage: A (AWS::SSM::Parameter) could not be changed: this resource was told to fail."
-    stays = "  skipped, A stays as it is, not as the template says: set it right before the next deployment, which may"
+    stays = (
+        "  skipped, A remains as it is, different from the template: correct it before the next deployment, which may"
+    )
     last = "dev-storage: UPDATE_ROLLBACK_COMPLETE" if done else "No other stack was changed."
     assert person.told == [failed, f"{stays} fail otherwise.", last]
     assert place.statuses() == {"dev-storage": "UPDATE_ROLLBACK_COMPLETE" if done else "UPDATE_ROLLBACK_FAILED"}
@@ -398,7 +401,7 @@ def test_what_an_update_made_is_named_before_its_rollback_deletes_it(place: Plac
     assert (done, person.told) == (False, [f"  loses: {loses}", "No other stack was changed."])
     done, person = place.recover("yes", "dev")
     assert done, person.told
-    assert person.asked[1] == "What it loses does not come back. Type dev to let it go"
+    assert person.asked[1] == "What is lost cannot be restored. Type dev to confirm"
     assert person.told[-1] == "dev-storage: UPDATE_ROLLBACK_COMPLETE"
     assert set(place.cloud.handler.existing) == {"A-1", "K-1"}
 
@@ -468,12 +471,13 @@ def test_only_what_cannot_be_deleted_once_more_is_left_behind(place: Place, answ
     is_done, person = place.recover("yes", "dev", answer)
     assert is_done is done
     assert (
-        person.asked[2] == "Take away what holds it and recover again, or leave it behind. Type dev to leave A behind"
+        person.asked[2]
+        == "Remove what prevents the deletion and run recover again, or leave it behind. Type dev to leave A behind"
     )
     assert person.told[1:] == [
         "dev-storage: A (AWS::SSM::Parameter) could not be deleted: this resource was told to fail.",
-        "  left behind, A stays in the account, costs what it costs, and has no stack.",
-        "dev-storage: deleted; A stays in the account" if done else "No other stack was changed.",
+        "  left behind, A remains in the account with its cost, and belongs to no stack.",
+        "dev-storage: deleted; A remains in the account" if done else "No other stack was changed.",
     ]
     assert place.statuses() == ({} if done else {"dev-storage": "DELETE_FAILED"})
 
@@ -547,7 +551,7 @@ def test_an_empty_stack_without_a_change_set_is_no_work(place: Place) -> None:
     place.templates["storage"] = template(A=parameter("a"))
     open_change_set(place, "storage", template(A=parameter("a")), "mine", "CREATE")
     place.cloud.ask("DeleteChangeSet", StackName="dev-storage", ChangeSetName="mine")
-    assert only(place.read()).does == "Nothing here: it is empty, and 'hyperpod-cdk deploy dev' makes it."
+    assert only(place.read()).does == "Nothing here: it is empty, and 'hyperpod-cdk deploy dev' creates it."
     # one that the file does not have is not proven to be ours
     del place.templates["storage"]
     place.deploy("network", template(N=parameter("n")))
@@ -565,7 +569,7 @@ def test_change_sets_of_the_cdk_cli_are_deleted_and_others_left(place: Place) ->
         open_change_set(place, "storage", template(A=parameter("b")), name)
     told = recovery_text(place.read())
     assert told.splitlines() == [
-        "dev: 1 way to go.",
+        "dev: 1 solution to apply.",
         "",
         "dev-storage has the change set cdk-deploy-change-set open (CREATE_COMPLETE)",
         "  does: deletes it",
@@ -575,7 +579,7 @@ def test_change_sets_of_the_cdk_cli_are_deleted_and_others_left(place: Place) ->
         ),
         "",
         "dev-storage has the change set mine open (CREATE_COMPLETE)",
-        "  does: left alone: the CDK CLI has not made it",
+        "  does: not deleted: the CDK CLI did not create it",
     ]
     done, person = place.recover("yes")
     assert (done, person.told) == (True, ["dev-storage: change set cdk-deploy-change-set deleted"])

@@ -196,7 +196,7 @@ def test_a_first_deployment(tmp_path: Path) -> None:
     assert deployment(cloud, BASE, person, tmp_path).run()
     assert cloud.ran == [("dev/*",)]
     assert person.asked == ["Do these steps?"]
-    assert person.told[-1] == "dev: what is deployed is what the file says."
+    assert person.told[-1] == "dev: the deployed stacks match the file."
 
 
 def test_nothing_to_do_asks_nothing(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_stack_that_left_the_app(tmp_path: Path) -> None:
         ("delete_stack", "dev-storage"),
         ("dev/*",),
     ]
-    assert person.asked == ["Do these steps?", "What it loses does not come back. Type dev to let it go"]
+    assert person.asked == ["Do these steps?", "What is lost cannot be restored. Type dev to confirm"]
     assert {each.name for each in LEFT.stacks} == set(cloud.stacks)
 
 
@@ -236,7 +236,7 @@ def test_a_stack_that_left_the_app(tmp_path: Path) -> None:
         (
             [True, "yes"],
             [("dev/platform", "exclusively")],
-            "stopped before step 2; the next deployment goes on here",
+            "stopped before step 2; the next deployment continues here",
         ),
     ],
 )
@@ -321,7 +321,10 @@ def test_what_holds_a_deletion_is_said(tmp_path: Path) -> None:
     assert not deployment(cloud, LEFT, person, tmp_path).run()
     assert person.told[-2:] == [
         "dev-storage: Vpc (AWS::EC2::VPC): in use",
-        "dev-storage is DELETE_FAILED; take away what holds it, and delete it again. Nothing else of it is lost.",
+        (
+            "dev-storage is DELETE_FAILED; remove what prevents the deletion, and delete it again. Nothing else "
+            "of it is lost."
+        ),
     ]
 
 
@@ -348,7 +351,7 @@ def test_a_destroy_deletes_each_stack_after_those_that_use_it() -> None:
     assert person.asked == ["Type dev to destroy it"]
     assert person.told[-2:] == [
         "dev: deleted in us-east-1: dev-platform, dev-storage and dev-network.",
-        "Stacks in other regions, and stacks that an extension had and the file has no more, stay.",
+        "Stacks in other Regions, and stacks of an extension that is no longer in the file, are not deleted.",
     ]
     # and there is nothing to do for another one
     again = FakePerson()
@@ -378,8 +381,8 @@ def test_a_destroy_that_is_held_goes_on_where_it_was() -> None:
     assert not destruction(cloud, person).run()
     assert set(cloud.stacks) == {"dev-storage", "dev-network"}
     assert person.told[-1] == (
-        "What is gone is gone; destroy again, which goes on from what stands. 'hyperpod-cdk recover dev' can leave "
-        "behind what cannot be deleted."
+        "Deleted resources remain deleted. Run destroy again, which continues from the current state. "
+        "'hyperpod-cdk recover dev' can leave behind what cannot be deleted."
     )
     cloud.holds = ""
     assert destruction(cloud, FakePerson(["dev"])).run()
@@ -460,7 +463,8 @@ def test_what_is_protected_while_a_deletion_is_agreed_to_is_not_deleted(tmp_path
     assert not deployment(cloud, LEFT, person, tmp_path).run()
     assert cloud.ran == [("dev/platform", "exclusively")]
     assert person.told[-1] == (
-        "what is left to do is not what was shown; stopped before step 2. Deploy again to see the plan from there."
+        "the remaining steps are not the steps that were shown; stopped before step 2. Deploy again to see "
+        "the plan from there."
     )
 
 
@@ -480,7 +484,7 @@ class Deleted:
         return delete_stacks(self.cloud, names or ("dev-storage",), shown, say=self.told.append, pause=pause)
 
 
-ON_AGAIN = "dev-storage: its termination protection is on again"
+ON_AGAIN = "dev-storage: its termination protection is enabled again"
 LIFTED: list[tuple[str, ...]] = [("update_termination_protection", "dev-storage")]
 
 
@@ -498,9 +502,12 @@ def test_a_deletion_that_is_refused_ends(status: str, protected: bool) -> None: 
     assert not found.run()
     held = ["dev-storage: Vpc (AWS::EC2::VPC): in use"] if status == "DELETE_FAILED" else []
     way = (
-        "dev-storage is DELETE_FAILED; take away what holds it, and delete it again. Nothing else of it is lost."
+        (
+            "dev-storage is DELETE_FAILED; remove what prevents the deletion, and delete it again. Nothing else "
+            "of it is lost."
+        )
         if held
-        else f"dev-storage was not deleted and is {status}; take away what holds it, and delete it again."
+        else f"dev-storage was not deleted and is {status}; remove what prevents the deletion, and delete it again."
     )
     assert found.told == [*held, f"dev-storage: {reason}", way, *([ON_AGAIN] if protected else [])]
     assert found.cloud.stacks["dev-storage"].termination_protection is protected
@@ -528,7 +535,7 @@ def test_a_stack_that_stays_as_it_was_is_not_deleted() -> None:
     assert not found.run()
     assert found.told == [
         "dev-storage: CloudFormation gives no reason",
-        "dev-storage was not deleted and is CREATE_COMPLETE; take away what holds it, and delete it again.",
+        "dev-storage was not deleted and is CREATE_COMPLETE; remove what prevents the deletion, and delete it again.",
         ON_AGAIN,
     ]
     assert found.pauses == 5
@@ -543,7 +550,10 @@ def test_protection_is_put_back_where_nothing_was_deleted() -> None:
     assert not found.run()
     assert found.told == [
         "dev-storage: Vpc (AWS::EC2::VPC): in use",
-        "dev-storage is DELETE_FAILED; take away what holds it, and delete it again. Nothing else of it is lost.",
+        (
+            "dev-storage is DELETE_FAILED; remove what prevents the deletion, and delete it again. Nothing else "
+            "of it is lost."
+        ),
         ON_AGAIN,
     ]
     assert found.cloud.stacks["dev-storage"].termination_protection
@@ -559,7 +569,8 @@ def test_protection_that_cannot_be_put_back_is_said() -> None:
     found = Deleted(Denied(stacks={"dev-storage": stack("storage", protected=True)}, holds="dev-storage"))
     assert not found.run()
     assert found.told[-1] == (
-        "dev-storage: its termination protection was lifted and could not be put back: AccessDenied: no. Where it is "
+        "dev-storage: its termination protection was disabled and could not be enabled again: AccessDenied: "
+        "no. Where it is "
         "not deleted, 'aws cloudformation update-termination-protection --enable-termination-protection --stack-name "
         "dev-storage --region us-east-1' protects it again."
     )
@@ -585,7 +596,10 @@ def test_what_holds_a_deletion_may_not_be_readable() -> None:
     assert not found.run("dev-storage", "dev-other")
     assert found.told == [
         "dev-storage: what could not be deleted cannot be read: Throttling: Rate exceeded",
-        "dev-storage is DELETE_FAILED; take away what holds it, and delete it again. Nothing else of it is lost.",
+        (
+            "dev-storage is DELETE_FAILED; remove what prevents the deletion, and delete it again. Nothing else "
+            "of it is lost."
+        ),
         "dev-other: deleted",
     ]
 

@@ -75,13 +75,19 @@ def test_what_stands_is_planned_from() -> None:
         ),
         (
             "UPDATE_ROLLBACK_FAILED",
-            "dev-storage is UPDATE_ROLLBACK_FAILED: CloudFormation takes no deployment of it.",
-            "'hyperpod-cdk recover dev' names the cause and takes back what is left of the last one; then plan again.",
+            "dev-storage is UPDATE_ROLLBACK_FAILED: CloudFormation does not accept a deployment of it.",
+            (
+                "'hyperpod-cdk recover dev' names the cause and rolls back the rest of the last deployment; then "
+                "plan again."
+            ),
         ),
         (
             "DELETE_FAILED",
-            "dev-storage is DELETE_FAILED: its destroy has begun, and CloudFormation takes no deployment of it.",
-            "'hyperpod-cdk recover dev' names the cause and deletes it to its end; then deploy it anew.",
+            (
+                "dev-storage is DELETE_FAILED: its deletion has begun, and CloudFormation does not accept a "
+                "deployment of it."
+            ),
+            "'hyperpod-cdk recover dev' names the cause and finishes the deletion; then deploy it again.",
         ),
         (
             "IMPORT_ROLLBACK_FAILED",
@@ -119,10 +125,12 @@ def test_what_is_left_of_a_creation_is_not_deleted_unnamed(head: Assembly, prote
         protected=protected,
     )
     why = (
-        "dev-storage is ROLLBACK_FAILED: a creation that failed could not be taken back. What is left of it, which can "
-        "be Always, Cluster and Files, would be deleted to make it anew, and holds what it imports."
+        "dev-storage is ROLLBACK_FAILED: a failed creation could not be rolled back. What is left of it, which can "
+        "be Always, Cluster and Files, would be deleted to create it again, and holds what it imports."
     )
-    what_works = "'hyperpod-cdk recover dev' names the cause and what goes, and deletes what is left of it; then plan"
+    what_works = (
+        "'hyperpod-cdk recover dev' names the cause and what will be deleted, and deletes the rest of it; then plan"
+    )
     assert found.blockers == (Refusal(why=why, what_works=f"{what_works} again."),)
     assert found.importers == {}
     plan = planned(found.base, found.head, blockers=found.blockers, importers=found.importers)
@@ -133,8 +141,8 @@ def test_what_is_left_of_a_creation_is_not_deleted_unnamed(head: Assembly, prote
 def test_what_is_protected_is_not_made_anew(status: str) -> None:
     # the CDK CLI deletes it first (2.1148.1, deployStack), which CloudFormation refuses for a protected one
     found = standing({"dev-foundation": "CREATE_COMPLETE", "dev-storage": status}, protected=["dev-storage"])
-    why = f"dev-storage is {status} and protected against deletion, which has to come before it is made anew."
-    what_works = "'hyperpod-cdk recover dev' names the cause and deletes what is left of it; then plan again."
+    why = f"dev-storage is {status} and protected against deletion, which must come before it is created again."
+    what_works = "'hyperpod-cdk recover dev' names the cause and deletes the rest of it; then plan again."
     assert found.blockers == (Refusal(why=why, what_works=what_works),)
 
 

@@ -99,7 +99,7 @@ def test_what_was_not_answered_is_said() -> None:
     denied = NotAnswered("no permission for sagemaker:DescribeCluster")
     assert taken(Scaled(error=denied), BASE, OTHER).unseen == (
         (
-            "Whether it takes nodes away that no deployment made could not be looked at: no permission for"
+            "Whether it removes nodes that no deployment created could not be looked at: no permission for"
             " sagemaker:DescribeCluster"
         ),
     )
@@ -115,8 +115,8 @@ def test_a_person_is_told_on_top(tmp_path: Path) -> None:
     assert deployment(cloud, OTHER, person, tmp_path).run()
     said = "Sets h100 from 6 back to 2: 4 nodes are terminated; HyperPod chooses which."
     assert person.shown[0].takes == (said,)
-    assert pages.text(person.shown[0]).splitlines()[1] == f"takes nodes away that no deployment made: {said}"
-    assert f"**takes nodes away that no deployment made**: {said}" in pages.markdown(person.shown[0])
+    assert pages.text(person.shown[0]).splitlines()[1] == f"removes nodes that no deployment created: {said}"
+    assert f"**removes nodes that no deployment created**: {said}" in pages.markdown(person.shown[0])
 
 
 def test_a_pipeline_takes_none(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_pipeline_takes_none(tmp_path: Path) -> None:
     assert cloud.ran == []
     assert person.told == [
         (
-            "the plan takes nodes away that no deployment made; nothing was changed. Write what AWS has into the file,"
+            "the plan removes nodes that no deployment created; nothing was changed. Write what AWS has into the file,"
             " or deploy it from a terminal."
         )
     ]

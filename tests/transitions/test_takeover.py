@@ -255,7 +255,7 @@ def test_what_another_stack_owns(builder: Builder, tmp_path: Path) -> None:
     builder.until(lambda: stacks(builder).get("main") == "IMPORT_COMPLETE")
     assert planned(reading(), head, "ml-cluster").refusals == (
         (
-            "hyperpod-nodes belongs to the CloudFormation stack main already, which has to let it go first: give it"
+            "hyperpod-nodes belongs to the CloudFormation stack main already, which has to confirm first: give it"
             " DeletionPolicy: Retain there, then take it out of that template"
         ),
     )

@@ -103,10 +103,10 @@ def titles(told: Upgrade) -> list[str]:
 def test_two_minors_are_four_kinds_of_steps_one_after_another() -> None:
     told, texts = run(kubernetes="1.35")
     assert titles(told) == [
-        "kubernetes: Kubernetes 1.33 -> 1.34, with the add-ons that fit",
+        "kubernetes: Kubernetes 1.33 -> 1.34, with compatible add-ons",
         "ami: AMI of group system for Kubernetes 1.34",
         "ami: AMI of group a10g for Kubernetes 1.34: 1.4.0 -> 2.1.0",
-        "kubernetes: Kubernetes 1.34 -> 1.35, with the add-ons that fit",
+        "kubernetes: Kubernetes 1.34 -> 1.35, with compatible add-ons",
         "ami: AMI of group system for Kubernetes 1.35",
         "ami: AMI of group a10g for Kubernetes 1.35",
     ]
@@ -135,7 +135,7 @@ def test_two_minors_are_four_kinds_of_steps_one_after_another() -> None:
         # not pinned, but what stands does not fit any more
         ("eks.addon_versions.coredns", "v1.14.2-eksbuild.4"),
     ]
-    assert told.verdict == "6 steps; the next one: Kubernetes 1.33 -> 1.34, with the add-ons that fit."
+    assert told.verdict == "6 steps; the next one: Kubernetes 1.33 -> 1.34, with compatible add-ons."
 
 
 def test_add_ons_go_to_their_defaults_where_that_is_asked() -> None:
@@ -165,7 +165,7 @@ def test_nodes_behind_the_control_plane_come_before_the_next_minor() -> None:
     assert titles(told)[:3] == [
         "ami: AMI of group system for Kubernetes 1.34",
         "ami: AMI of group a10g for Kubernetes 1.34: 1.4.0 -> 2.1.0",
-        "kubernetes: Kubernetes 1.34 -> 1.35, with the add-ons that fit",
+        "kubernetes: Kubernetes 1.34 -> 1.35, with compatible add-ons",
     ]
     # the next step is a command, so nothing is written before it has been typed
     assert (texts, told.diff) == ({}, "")
@@ -175,7 +175,7 @@ def test_what_the_file_says_already_is_deployed_first() -> None:
     ahead = TEXT.replace('"1.33"', '"1.34"').replace("v1.33.5", "v1.34.5")
     told, texts = run(text=ahead, kubernetes="1.34")
     assert titles(told)[0] == (
-        "wait: Kubernetes 1.33 -> 1.34, with the add-ons that fit: the file says it, it is not deployed"
+        "wait: Kubernetes 1.33 -> 1.34, with compatible add-ons: the file says it, it is not deployed"
     )
     assert texts == {}
 
@@ -190,7 +190,7 @@ def test_an_environment_that_is_not_deployed_takes_any_version_at_once() -> None
     told, texts = run(stands=Ages(is_deployed=False, offers=offers()), kubernetes="1.35")
     assert titles(told) == ["kubernetes: Kubernetes 1.35"]
     assert 'kubernetes_version: "1.35" # until' in texts[FILE]
-    assert told.notes == ("dev-eks is not deployed: the file's versions count as what stands.",)
+    assert told.notes == ("dev-eks is not deployed: the versions in the file are used as the deployed versions.",)
 
 
 def test_chart_and_library() -> None:
@@ -201,7 +201,7 @@ def test_chart_and_library() -> None:
     )
     assert told.steps[0].commands[0] == "hyperpod-cdk charts pull"
     for same in (None, LIBRARY[0]):
-        assert run(own=same, chart=True)[0].verdict == "Nothing to do: what stands is what is asked for."
+        assert run(own=same, chart=True)[0].verdict == "Nothing to do: the requested versions are deployed."
     told, texts = run(own="a" * 40, chart=True, library=True)
     # what the newer library knows is looked at before anything is written
     assert (titles(told)[0][:8], texts) == ("library:", {})
@@ -216,7 +216,7 @@ def test_amis_alone() -> None:
     ]
     assert texts == {}
     told, texts = run(ami=True, text=TEXT.replace("1.4.0", "3.0.0"), stands=ages("1.33", release="3.0.0"))
-    assert (told.verdict, texts) == ("Nothing to do: what stands is what is asked for.", {})
+    assert (told.verdict, texts) == ("Nothing to do: the requested versions are deployed.", {})
     # a release that is known for another minor version only
     told, _ = run(
         ami=True, text=TEXT.replace("1.4.0", "3.0.0").replace('"1.33"', '"1.34"'), stands=ages("1.34", release="2.1.0")
@@ -236,7 +236,7 @@ def test_an_own_ami_is_a_persons_to_build() -> None:
             TEXT,
             ages("1.34"),
             {"kubernetes": "1.34"},
-            "eks.kubernetes_version is 1.33, and dev-eks runs 1.34: the file is older than what stands.",
+            "eks.kubernetes_version is 1.33, and dev-eks runs 1.34: the file is older than the deployed version.",
             'Set eks.kubernetes_version: "1.34", deploy, and upgrade then.',
         ),
         (
@@ -287,13 +287,13 @@ def test_a_look_tells_what_is_old() -> None:
     assert texts == {}
     support = "AWS supports 1.x until January 2027, of others a major release for 12 months, a minor one for 6"
     assert upgrade_text(told).splitlines() == [
-        "dev: 3 things old; of 1 other it is not known.",
+        "dev: 3 outdated, 1 unknown.",
         (
-            "  hyperpod-cdk: 1.2.3, not known whether old; which version is the newest is not asked; the"
-            " package index tells"
+            "  hyperpod-cdk: 1.2.3, not known whether outdated; the newest version was not checked; see the "
+            "package index"
         ),
         (
-            "  Kubernetes: 1.33, old, newest 1.35; standard support until 2026-07-29, extended until"
+            "  Kubernetes: 1.33, outdated, newest 1.35; standard support until 2026-07-29, extended until"
             " 2027-07-29 (calendar of"
             " 2026-11-20); EKS takes it back one minor until 2026-11-27"
         ),
@@ -307,12 +307,12 @@ def test_a_look_tells_what_is_old() -> None:
             " end of support"
         ),
         (
-            f"  AMI of group system: 1.4.0, old, newest 3.0.0; older than the control plane's"
+            f"  AMI of group system: 1.4.0, outdated, newest 3.0.0; older than the control plane's"
             f" upgrade; {support} (releases as"
             " of 2026-11-20)"
         ),
         (
-            f"  AMI of group a10g: 1.4.0, old, newest 3.0.0; older than the control plane's upgrade;"
+            f"  AMI of group a10g: 1.4.0, outdated, newest 3.0.0; older than the control plane's upgrade;"
             f" {support} (releases as"
             " of 2026-11-20)"
         ),

@@ -327,7 +327,7 @@ def with_deployed(
 ) -> tuple[Source, Source, list[Witness]]:
     """Give what is deployed of the head's stacks, the head with its parameters, and what CloudFormation says of it.
 
-    ``looks_beside``: also whether the head takes nodes away that no deployment made.
+    ``looks_beside``: also whether the head removes nodes that no deployment created.
     """
     from dataclasses import replace  # noqa: PLC0415 - as above
 

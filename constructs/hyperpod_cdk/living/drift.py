@@ -249,9 +249,9 @@ def _next(place: _Place) -> Next:
 
 def _next_of_gone(place: _Place) -> Next:
     if place.file is None:
-        return Next(effect="agrees", sentence="The file has it no more either: nothing is left to delete.")
+        return Next(effect="agrees", sentence="It is not in the file any more: there is nothing to delete.")
     if place.change is None:
-        return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It stays away.")
+        return Next(effect="nothing", sentence=f"{NOT_IN_CHANGE} It is not created again.")
     return Next(
         effect="fails",
         sentence=(
@@ -300,16 +300,16 @@ def _unread(what: str, missing: NotAnswered) -> Unread:
 def _verdict(differences: Sequence[Difference], skipped: Sequence[Unread], living: Living) -> str:
     if not living.deployed.stacks:
         where = " ".join(each for each in (living.head.account, living.head.region) if each)
-        return f"Nothing is deployed{f' in {where}' if where else ''}, so that there is nothing to compare."
+        return f"Nothing is deployed{f' in {where}' if where else ''}, so there is nothing to compare."
     end = f"; {count(len(skipped), 'thing')} could not be looked at" if skipped else ""
     if not differences:
         if not skipped and not any(each.type == groups.CLUSTER for each in living.deployed.resources()):
-            return "No HyperPod cluster is deployed; AWS has what the last deployment wrote of the rest."
-        return f"{'Nothing differs of what was read' if skipped else 'AWS has what the last deployment wrote'}{end}."
+            return "No HyperPod cluster is deployed; AWS matches the last deployment for everything else."
+        return f"{'No difference in what was read' if skipped else 'AWS matches the last deployment'}{end}."
     lost = sum(each.next.nodes_lost or 0 for each in differences)
     begin = f"{count(len(differences), 'difference')}"
     if lost:
-        begin += f"; the next deployment takes {count(lost, 'node')} away"
+        begin += f"; the next deployment removes {count(lost, 'node')}"
     elif any(each.next.nodes_lost is None for each in differences):
-        begin += "; whether the next deployment takes nodes away is not known"
+        begin += "; it is not known whether the next deployment removes nodes"
     return f"{begin}{end}."

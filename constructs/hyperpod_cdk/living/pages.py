@@ -204,7 +204,7 @@ def proposed_text(work: NodeWork) -> str:
     for node in work.nodes:
         lines += _wrapped(_named(node))
         lines += _wrapped(node.place, indent="  ", hanging="    ") if node.place else []
-        lines += ["  nothing runs on it but what comes back by itself"] if node.jobs == () else []
+        lines += ["  only pods that are created again automatically run on it"] if node.jobs == () else []
         for job in node.jobs or ():
             lines += _wrapped(f"runs {job}", indent="  ", hanging="    ")
     lines += [line for told in work.warnings for line in _wrapped(told)]

@@ -17,7 +17,7 @@ from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.groups import InstanceGroup, instance_groups
 from hyperpod_cdk.templates.values import resolve
 
-UNSEEN: Final = "Whether it takes nodes away that no deployment made could not be looked at: {why}"
+UNSEEN: Final = "Whether it removes nodes that no deployment created could not be looked at: {why}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -245,7 +245,7 @@ def lifted_protection(
         effect=None,
         about="protection",
         resource=_and_more(f"{others[0][0].stack} / {others[0][0].name}", len(others)),
-        message=f"{kinds}, which hold neither data nor nodes, lose what keeps them from being deleted.",
+        message=f"{kinds}, which hold neither data nor nodes, lose their protection against deletion.",
         causes=tuple(dict.fromkeys(cause for _, lines in others for line in lines for cause in line.causes)),
     )
     return [*found, together]
@@ -404,10 +404,10 @@ def _of_resource(each: ResourceEffect) -> Iterator[Attention]:
     resource = f"{each.stack} / {each.name}"
     told = _told(each)
     if each.type in _OPAQUE and each.effect in (Effect.IN_PLACE, Effect.ADDED):
-        said = "What it deploys stands in another template, which was not read."
+        said = "What it deploys is in another template, which was not read."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if updates.is_foreign(each.type) and each.effect in (Effect.ADDED, Effect.IN_PLACE):
-        said = "Somebody else's code makes it: what it does in the account no template says."
+        said = "Foreign code creates it: no template shows what it does in the account."
         yield Attention(effect=Effect.UNKNOWN, resource=resource, message=said, causes=each.causes)
     if counted_as(each) in _GRAVE and all(rank(change.effect) > rank(each.effect) for change in told):
         yield Attention(effect=each.effect, resource=resource, message=each.summary, causes=lines_of(each))
@@ -610,7 +610,7 @@ def _of_access(access: Access, causes: _Causes, *, is_first: bool) -> Iterator[F
             item = Attention(
                 effect=None,
                 about="access",
-                resource="what a new environment brings along",
+                resource="what a new environment adds",
                 message=f"{count(len(usual), 'statement')} with a wildcard or another trust, and "
                 f"{count(len(open_ways), 'way')} to or from any address: the part about access lists them.",
             )
@@ -682,7 +682,7 @@ def _of_cost(cost: Cost, causes: _Causes, threshold: float) -> Iterator[Found]:
                 resource=f"training plan {plan.plan}",
                 before=_dollars(plan.fee.before or 0),
                 after=_dollars(plan.fee.after or 0),
-                message=f"Costs {_dollars(more)} more, paid once, whether the nodes stand or not.",
+                message=f"Costs {_dollars(more)} more, paid once, whether the nodes run or not.",
             )
             yield Found(item=item, kind=ReasonKind.COST)
     before, after = cost.monthly.before, cost.monthly.after

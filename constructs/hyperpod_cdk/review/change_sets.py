@@ -252,15 +252,15 @@ def _untold(resource: Resource, effect: Effect, sentence: str, told: tuple[Prope
 
 
 _ACTIONS: Final = {
-    "Add": (Effect.ADDED, "CloudFormation makes it; the templates did not tell."),
-    "Import": (Effect.ADDED, "CloudFormation takes it into the stack; the templates did not tell."),
+    "Add": (Effect.ADDED, "CloudFormation makes it; the templates did not show it."),
+    "Import": (Effect.ADDED, "CloudFormation takes it into the stack; the templates did not show it."),
     "Dynamic": (Effect.UNKNOWN, "CloudFormation cannot tell before the deployment what it does to it."),
-    "Remove": (Effect.DELETED, "CloudFormation deletes it; the templates did not tell."),
+    "Remove": (Effect.DELETED, "CloudFormation deletes it; the templates did not show it."),
 }
 _REPLACEMENTS: Final = {
-    "True": (Effect.REPLACED, "CloudFormation replaces it; the templates did not tell."),
+    "True": (Effect.REPLACED, "CloudFormation replaces it; the templates did not show it."),
     "Conditional": (Effect.UNKNOWN, "CloudFormation may replace it, which shows during the deployment only."),
-    "False": (Effect.IN_PLACE, "CloudFormation changes it; the templates did not tell."),
+    "False": (Effect.IN_PLACE, "CloudFormation changes it; the templates did not show it."),
 }
 
 
@@ -268,7 +268,7 @@ def _theirs(change: Mapping[str, Any]) -> tuple[Effect | None, str]:
     """Give what a change comes to (ResourceChange in CloudFormation's API), None for what wakes nobody."""
     action = change["Action"]
     if action == "Remove" and change.get("PolicyAction") == "Retain":
-        return Effect.LEFT_BEHIND, "CloudFormation takes it out of its stack; the templates did not tell."
+        return Effect.LEFT_BEHIND, "CloudFormation takes it out of its stack; the templates did not show it."
     if action != "Modify":
         return _ACTIONS.get(action, (Effect.UNKNOWN, f"CloudFormation says {action}, which is not known here."))
     # the metadata was left out of what was asked

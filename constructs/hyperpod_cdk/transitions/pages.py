@@ -10,7 +10,7 @@ from hyperpod_cdk.review.pages.markdown import code, prose
 from hyperpod_cdk.review.pages.wording import span, visible
 from hyperpod_cdk.transitions.model import Plan, Recovery, Step, Stuck, Upgrade
 
-_TAKES: Final = "takes nodes away that no deployment made"
+_TAKES: Final = "removes nodes that no deployment created"
 
 
 def text(plan: Plan) -> str:
@@ -19,7 +19,7 @@ def text(plan: Plan) -> str:
     lines += [f"{_TAKES}: {each}" for each in plan.takes]
     lines.append(f"From {plan.base.label} to {plan.head.label}.")
     for refusal in plan.refusals:
-        lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
+        lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
     for number, step in enumerate(plan.steps, start=1):
         lines += ["", f"step {number} of {len(plan.steps)}, {span(step.lasts)}"]
         lines += [f"  $ {command}" for command in step.commands]
@@ -38,7 +38,7 @@ def markdown(plan: Plan) -> str:
     lines += [line for each in plan.takes for line in ("", f"**{_TAKES}**: {prose(each)}")]
     lines += ["", prose(f"From {plan.base.label} to {plan.head.label}.")]
     for refusal in plan.refusals:
-        lines += ["", f"- **refused**: {prose(refusal.why)}", f"  **What works**: {prose(refusal.what_works)}"]
+        lines += ["", f"- **refused**: {prose(refusal.why)}", f"  **Do instead**: {prose(refusal.what_works)}"]
     for number, step in enumerate(plan.steps, start=1):
         lines += ["", f"### Step {number} of {len(plan.steps)}, {prose(span(step.lasts))}", ""]
         lines += [f"- {code(command)}" for command in step.commands]
@@ -62,17 +62,17 @@ def recovery_text(recovery: Recovery) -> str:
     """Give a recovery for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
     lines = [f"{recovery.environment}: {recovery.verdict}"]
     for refusal in recovery.refusals:
-        lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
+        lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
     for stuck in recovery.stacks:
         lines += ["", f"{stuck.stack} is {stuck.status}"]
         lines += [f"  {word}: {said}" for word, said in _told(stuck)]
         lines += [f"  $ {command}" for command in stuck.commands]
     for each in recovery.change_sets:
-        what = "deletes it" if each.is_of_cdk else "left alone: the CDK CLI has not made it"
+        what = "deletes it" if each.is_of_cdk else "not deleted: the CDK CLI did not create it"
         lines += ["", f"{each.stack} has the change set {each.name} open ({each.status})", f"  does: {what}"]
         lines += [f"  $ {each.command}"] if each.is_of_cdk else []
     if recovery.kept:
-        lines += ["", "stays in the account of stacks that are gone:"]
+        lines += ["", "remains in the account from deleted stacks:"]
         lines += [f"  {each.stack} / {each.logical_id}: {each.physical_id} ({each.type})" for each in recovery.kept]
     lines += ["", *(f"note: {note}" for note in recovery.notes)] if recovery.notes else []
     return "\n".join(visible(line) for line in lines) + "\n"
@@ -87,21 +87,21 @@ def upgrade_text(upgrade: Upgrade) -> str:
     """Give an upgrade for a terminal: what is to be typed stands on lines of its own, so that it can be copied."""
     lines = [f"{upgrade.environment}: {upgrade.verdict}"]
     for thing in upgrade.things:
-        state = {True: "old", False: "up to date", None: "not known whether old"}[thing.is_old]
+        state = {True: "outdated", False: "up to date", None: "not known whether outdated"}[thing.is_old]
         newer = f", newest {thing.newest}" if thing.newest and thing.newest != thing.stands else ""
         stands = f"{thing.stands}, {state}" if thing.stands else "version not known"
         lines.append(f"  {thing.what}: {stands}{newer}; {thing.says}")
     for refusal in upgrade.refusals:
-        lines += ["", f"refused: {refusal.why}", f"  what works: {refusal.what_works}"]
+        lines += ["", f"refused: {refusal.why}", f"  do instead: {refusal.what_works}"]
     for number, step in enumerate(upgrade.steps, start=1):
         lines += ["", f"step {number} of {len(upgrade.steps)}: {step.title}"]
-        lines += [f"  first: {each}" for each in step.first]
+        lines += [f"  before: {each}" for each in step.first]
         lines += [
             f"  sets: {upgrade.file}:{each.line} {each.path}: {each.before or 'nothing'} -> {each.after}"
             for each in step.edits
         ]
         lines += [f"  $ {command}" for command in step.commands]
-        lines += [f"  interrupts: {step.interrupts}", f"  back: {step.back}"]
+        lines += [f"  interrupts: {step.interrupts}", f"  to go back: {step.back}"]
     lines += ["", *upgrade.diff.splitlines()] if upgrade.diff else []
     lines += ["", *(f"note: {note}" for note in upgrade.notes)] if upgrade.notes else []
     lines += [f"skipped: {each}" for each in upgrade.skipped]
@@ -127,16 +127,16 @@ def _told(stuck: Stuck) -> Iterator[tuple[str, str]]:
 
 
 def _lasting(plan: Plan) -> str:
-    return f"CloudFormation works {span(plan.total)}."
+    return f"CloudFormation needs {span(plan.total)}."
 
 
 def _said(step: Step) -> Iterator[tuple[str, str]]:
-    yield from (("first", each) for each in step.first)
+    yield from (("before", each) for each in step.first)
     yield from (("in between", each) for each in step.between)
     yield from (("does", each) for each in step.does)
     yield from (("interrupts", each) for each in step.interrupts if each not in step.loses)
     yield from (("loses", each) for each in step.loses)
     yield from (("unknown", each) for each in step.unknown)
-    yield from (("stays", each) for each in step.stays)
-    yield "back", step.back
-    yield from (("then the next, since", each) for each in step.why)
+    yield from (("retained", each) for each in step.stays)
+    yield "to go back", step.back
+    yield from (("the next step is needed because", each) for each in step.why)

@@ -39,7 +39,7 @@ _WORDS: Final = {
     Effect.DELETED: "deleted",
     Effect.REFUSED: "refused",
     Effect.INTERRUPTED: "changed with nodes interrupted",
-    Effect.UNKNOWN: "changed to an effect that is not known",
+    Effect.UNKNOWN: "changed with an unknown effect",
     Effect.LEFT_BEHIND: "left in the account",
     Effect.IN_PLACE: "changed in place",
     Effect.ADDED: "added",
@@ -301,7 +301,7 @@ def _why(found: Needs, batch: Batch, later: Sequence[Batch]) -> Iterator[str]:
     after = {name for each in later for name in each.stacks}
     for order in found.orders:
         if order.first in batch.stacks and order.then in after:
-            refused = "; CloudFormation refuses it the other way round" if order.is_checked else ""
+            refused = "; CloudFormation refuses the opposite order" if order.is_checked else ""
             yield f"{order.why}{refused}."
 
 
@@ -312,12 +312,12 @@ def _does(batch: Batch, radius: BlastRadius, before: Assembly) -> Iterator[str]:
         told = ", ".join(f"{number} {_WORDS[effect]}" for effect, number in numbers.items() if number)
         if batch.action == "delete":
             is_protected = before.by_name[name].termination_protection
-            lifted = "lifts its termination protection and deletes it" if is_protected else "deletes it"
+            lifted = "disables its termination protection and deletes it" if is_protected else "deletes it"
             yield f"{name}: {lifted}: {told or 'it holds nothing'}."
         elif name in before.by_name:
             yield f"{name}: {told or 'changes outputs, tags, topics or protection only'}."
         else:
-            yield f"{name}: is made, {count(sum(numbers.values()), 'resource')}."
+            yield f"{name}: is created, {count(sum(numbers.values()), 'resource')}."
 
 
 def _without_exports(each: ResourceEffect) -> Effect:
@@ -353,8 +353,10 @@ def _unknown(radius: BlastRadius) -> Iterator[str]:
 
 def _stays(radius: BlastRadius) -> Iterator[str]:
     for each in radius.left_behind:
-        costs = {True: " and costs money", False: "", None: "; whether it costs money is not known"}[each.costs_money]
-        yield f"{each.stack} / {each.name} stays in the account{costs}."
+        costs = {True: " and costs money", False: "", None: "; it is not known whether it costs money"}[
+            each.costs_money
+        ]
+        yield f"{each.stack} / {each.name} remains in the account{costs}."
 
 
 def _left_behind_the_cluster(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
@@ -427,17 +429,17 @@ def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
 
 def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) -> str:
     if batch.action == "delete":
-        return f"Deploy {joined(batch.stacks)} again from the revision that has it; what it makes is new and empty."
+        return f"Deploy {joined(batch.stacks)} again from the revision that has it; what it creates is new and empty."
     new = [name for name in batch.stacks if name not in before.by_name]
     if len(new) == len(batch.stacks):
-        return "Destroy these stacks: nothing stood before." if not before.stacks else f"Destroy {joined(new)}."
+        return "Destroy these stacks: nothing was deployed before." if not before.stacks else f"Destroy {joined(new)}."
     found = needs(after, before, compare(after, before))
     if found.held or found.missing:
-        return "There is no way back by CloudFormation alone: another stack uses what would change."
+        return "CloudFormation alone cannot go back: another stack uses what would change."
     try:
         number = len(batches(found.actions, found.orders, {each.name: each.dependencies for each in before.stacks}))
     except CircleError:
-        return "There is no way back without a step in between: stacks use what the others would change."
+        return "Going back needs a step in between: stacks use what the others would change."
     anew = [
         each.name
         for each in radius.resources
@@ -445,10 +447,10 @@ def _back(batch: Batch, before: Assembly, after: Assembly, radius: BlastRadius) 
         and each.type.startswith("AWS::")
         and each.effect in (Effect.REPLACED, Effect.DELETED, Effect.LEFT_BEHIND)
     ]
-    said = f"Deploy what is deployed now again, in {count(number, 'step')}"
+    said = f"Deploy the current version again, in {count(number, 'step')}"
     shown = anew[:_MOST_NAMED]
     more = f" and {len(anew) - len(shown)} more" if len(anew) > len(shown) else ""
-    return f"{said}; made anew by that, without what it held: {', '.join(shown)}{more}." if anew else f"{said}."
+    return f"{said}; this creates again, without the data: {', '.join(shown)}{more}." if anew else f"{said}."
 
 
 def _total(steps: Sequence[Step]) -> Minutes:
@@ -592,7 +594,7 @@ def _verdict(steps: Sequence[Step], refusals: Sequence[Refusal]) -> str:
     if refusals:
         return f"Refused: {count(len(refusals), 'reason')}; nothing would be changed."
     if not steps:
-        return "Nothing to do: what is deployed is what the file says."
+        return "Nothing to do: the deployed stacks match the file."
     by_hand = sum(step.needs_a_person for step in steps)
     asked = f", {by_hand} of which {'needs' if by_hand == 1 else 'need'} a person" if by_hand else ""
     return f"{count(len(steps), 'step')}{asked}."

@@ -20,7 +20,7 @@ from hyperpod_cdk.transitions.run import LOOKS, Person, lift, put_back
 from hyperpod_cdk.transitions.standing import POLL_SECONDS, settle, way_of
 
 _NESTED: Final = "AWS::CloudFormation::Stack"
-_AGAIN: Final = "What is done is done; recover again, which goes on from what stands."
+_AGAIN: Final = "Completed actions remain. Run recover again, which continues from the current state."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class Recovering:
     def _is_let_go(self, stuck: Stuck) -> bool:
         for each in stuck.loses:
             self.person.say(f"  loses: {each}")
-        return not stuck.loses or self._types("What it loses does not come back.", "let it go")
+        return not stuck.loses or self._types("What is lost cannot be restored.", "confirm")
 
     def _types(self, why: str, what: str) -> bool:
         name = self.head.assembly.environment
@@ -134,7 +134,7 @@ class Recovering:
                 return False
             names = [each.logical_id for each in failed]
             self.person.say(
-                f"  skipped, {joined(names)} stays as it is, not as the template says: set it right before the next "
+                f"  skipped, {joined(names)} remains as it is, different from the template: correct it before the next "
                 "deployment, which may fail otherwise."
             )
             if not self._types("Correct what the reasons say and recover again, or skip.", f"skip {joined(names)}"):
@@ -149,16 +149,16 @@ class Recovering:
         while True:
             status, events = self._called(stack_id, "delete_stack", **({"RetainResources": left} if left else {}))
             if status == "DELETE_COMPLETE":
-                self.person.say(f"{name}: deleted{f'; {joined(left)} stays in the account' if left else ''}")
+                self.person.say(f"{name}: deleted{f'; {joined(left)} remains in the account' if left else ''}")
                 return True
             failed = self._failed(name, status, events)
             if status != "DELETE_FAILED" or not failed or {each.logical_id for each in failed} <= set(left):
                 return False
             names = [*left, *(each.logical_id for each in failed if each.logical_id not in left)]
             self.person.say(
-                f"  left behind, {joined(names)} stays in the account, costs what it costs, and has no stack."
+                f"  left behind, {joined(names)} remains in the account with its cost, and belongs to no stack."
             )
-            why = "Take away what holds it and recover again, or leave it behind."
+            why = "Remove what prevents the deletion and run recover again, or leave it behind."
             if not self._types(why, f"leave {joined(names)} behind"):
                 return False
             left = names

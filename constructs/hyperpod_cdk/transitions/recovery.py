@@ -53,23 +53,25 @@ _CALLS: Final = {
 
 
 _DEPLOYED: Final = {
-    "UPDATE_ROLLBACK_COMPLETE": "it is as it was before the update. Correct the cause; {deploy} goes on from there.",
-    "REVIEW_IN_PROGRESS": "it is empty, and {deploy} makes it.",
+    "UPDATE_ROLLBACK_COMPLETE": (
+        "it is in its state before the update. Correct the cause; {deploy} continues from there."
+    ),
+    "REVIEW_IN_PROGRESS": "it is empty, and {deploy} creates it.",
 }
-_MADE: Final = "correct the cause; {deploy} deletes what is left of it and makes it anew."
+_MADE: Final = "correct the cause; {deploy} deletes the rest of it and creates it again."
 
 _DONE: Final = {
     Way.CONTINUE_ROLLBACK: (
-        "Continues the rollback: what the update changed gets its properties of before, what it made is deleted. Where "
-        "that fails once more, it asks whether to skip just what failed."
+        "Continues the rollback: changed resources get their previous properties, new resources are deleted. If that "
+        "fails again, it asks whether to skip only the failed resources."
     ),
-    Way.ROLL_BACK: "Takes the {what} back, as CloudFormation does by default: what it made is deleted, or retained.",
+    Way.ROLL_BACK: "Rolls the {what} back, as CloudFormation does by default: new resources are deleted, or retained.",
     Way.DELETE_NEVER_MADE: (
-        "Deletes the empty stack that a change set has begun, and with it the change set that nobody executed."
+        "Deletes the empty stack of a change set that nobody executed, together with the change set."
     ),
     Way.DELETE: (
-        "Deletes it to its end. Where that fails once more, it asks whether to leave just what failed behind. {deploy} "
-        "makes the stack anew."
+        "Finishes the deletion. If that fails again, it asks whether to leave only the failed resources behind. "
+        "{deploy} creates the stack again."
     ),
     Way.NONE_KNOWN: "Nothing here: AWS documents no call that leads out of this state. AWS Support can.",
 }
@@ -249,9 +251,9 @@ class _Reading:
         if way is Way.DEPLOY:
             return f"Nothing here: {_DEPLOYED.get(status, _MADE).format(deploy=deploy)}"
         if way is Way.DELETE and status == WITH_REMAINS:
-            return f"Deletes what is left of a creation that failed; correct the cause, and {deploy} makes it anew."
+            return f"Deletes the rest of a failed creation; correct the cause, and {deploy} creates it again."
         if way is Way.DELETE and status in MADE_ANEW:
-            return "Deletes what is left of a creation that failed, which the CDK CLI cannot."
+            return "Deletes the rest of a failed creation, which the CDK CLI cannot delete."
         return _DONE[way].format(deploy=deploy, what="creation" if status.startswith("CREATE") else "update")
 
     def _commands(self, described: Mapping[str, Any], way: Way) -> Iterator[str]:
@@ -370,7 +372,7 @@ def _verdict(stacks: Sequence[Stuck], sets: Sequence[OpenChangeSet], refusals: S
     unknown = [each.stack for each in stacks if each.way is Way.NONE_KNOWN]
     waiting = [each.stack for each in stacks if each.way is Way.WAIT]
     ways = sum(each.is_done_here for each in stacks) + sum(each.is_of_cdk for each in sets)
-    told = [f"{count(ways, 'way')} to go"] if ways else []
+    told = [f"{count(ways, 'solution')} to apply"] if ways else []
     told += [f"{count(len(waiting), 'stack')} to wait for"] if waiting else []
-    told += [f"{count(len(unknown), 'stack')} without a known way"] if unknown else []
-    return f"{', '.join(told)}.".capitalize() if told else "Nothing is to be recovered."
+    told += [f"{count(len(unknown), 'stack')} without a known solution"] if unknown else []
+    return f"{', '.join(told)}.".capitalize() if told else "Nothing needs to be recovered."

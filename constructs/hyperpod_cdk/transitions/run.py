@@ -96,7 +96,7 @@ class Deployment:
         for number, step in enumerate(shown.steps):
             self.person.say(f"step {number + 1} of {len(shown.steps)}: {' && '.join(step.commands)}")
             if not self._is_ready(step, shown.environment):
-                self.person.say(f"stopped before step {number + 1}; the next deployment goes on here")
+                self.person.say(f"stopped before step {number + 1}; the next deployment continues here")
                 return False
             done = {name for each in shown.steps[:number] for name in each.stacks}
             if changed := self._differences(shown, number, before, done):
@@ -111,10 +111,12 @@ class Deployment:
         """Whether what stands now is the head."""
         left = self._plan(self._settled())
         if left.steps or left.refusals:
-            self.person.say("what stands is not what the file says; somebody else may have deployed meanwhile:")
+            self.person.say(
+                "the deployed stacks do not match the file; somebody else may have deployed in the meantime:"
+            )
             self.person.show(left)
             return False
-        self.person.say(f"{left.environment}: what is deployed is what the file says.")
+        self.person.say(f"{left.environment}: the deployed stacks match the file.")
         return True
 
     def _plan(self, standing: Standing) -> Plan:
@@ -143,7 +145,7 @@ class Deployment:
                 self.person.say(f"{steps} of the plan needs a person; nothing was changed. Deploy it from a terminal.")
             elif shown.takes:
                 self.person.say(
-                    "the plan takes nodes away that no deployment made; nothing was changed. Write what AWS has into"
+                    "the plan removes nodes that no deployment created; nothing was changed. Write what AWS has into"
                     " the file, or deploy it from a terminal."
                 )
             return not by_hand and not shown.takes
@@ -161,7 +163,7 @@ class Deployment:
         for each in step.loses:
             self.person.say(f"  loses: {each}")
         return not step.loses or self.person.types(
-            f"What it loses does not come back. Type {environment} to let it go", environment
+            f"What is lost cannot be restored. Type {environment} to confirm", environment
         )
 
     def _differences(self, shown: Plan, number: int, before: Mapping[str, str], done: set[str]) -> str:
@@ -180,7 +182,7 @@ class Deployment:
         if not set(again.takes) <= set(shown.takes):
             return "instance groups were scaled since the plan was shown"
         if [_outline(each) for each in again.steps] != [_outline(each) for each in shown.steps[number:]]:
-            return "what is left to do is not what was shown"
+            return "the remaining steps are not the steps that were shown"
         return ""
 
     def _digest(self) -> str | None:
@@ -197,8 +199,10 @@ class Deployment:
                     deployment(folder, step.selected, concurrency=self.concurrency, is_exclusive=step.exclusively)
                 )
         except CdkFailedError as failed:
-            self.person.say(f"{failed}; what it was, the lines above and the events of the stack say.")
-            self.person.say("What has been done stays. Correct it, and deploy again: that goes on from what stands.")
+            self.person.say(f"{failed}; the lines above and the events of the stack show the cause.")
+            self.person.say(
+                "Completed steps remain. Correct the cause and deploy again, which continues from the current state."
+            )
             return False
         return True
 
@@ -251,15 +255,17 @@ class Destruction:
                 return False
             if not delete_stacks(self.aws(), step.stacks, standing.base, say=self.person.say, pause=self.pause):
                 self.person.say(
-                    f"What is gone is gone; destroy again, which goes on from what stands. '{recovers(name)}' can "
-                    "leave behind what cannot be deleted."
+                    "Deleted resources remain deleted. Run destroy again, which continues from the current state. "
+                    f"'{recovers(name)}' can leave behind what cannot be deleted."
                 )
                 return False
         if shown.steps:
             gone = joined([each for step in shown.steps for each in step.stacks])
             where = f" in {self.head.assembly.region}" if self.head.assembly.region else ""
             self.person.say(f"{name}: deleted{where}: {gone}.")
-            self.person.say("Stacks in other regions, and stacks that an extension had and the file has no more, stay.")
+            self.person.say(
+                "Stacks in other Regions, and stacks of an extension that is no longer in the file, are not deleted."
+            )
         return True
 
     def _differences(self, before: Standing, shown: Plan) -> str:
@@ -400,9 +406,9 @@ def _look(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> bool | N
     for each in _reasons(aws, deletion.stack_id, status, reason):
         say(f"{name}: {each}")
     if status == _KEPT:
-        say(f"{name} is {_KEPT}; take away what holds it, and delete it again. Nothing else of it is lost.")
+        say(f"{name} is {_KEPT}; remove what prevents the deletion, and delete it again. Nothing else of it is lost.")
     else:
-        say(f"{name} was not deleted and is {status}; take away what holds it, and delete it again.")
+        say(f"{name} was not deleted and is {status}; remove what prevents the deletion, and delete it again.")
     _put_back(aws, deletion, say)
     return False
 
@@ -427,11 +433,12 @@ def put_back(aws: Api, name: str, stack_id: str, say: Callable[[str], None]) -> 
         where = ["--stack-name", name, *(["--region", region] if region else [])]
         command = ["aws", "cloudformation", "update-termination-protection", "--enable-termination-protection", *where]
         say(
-            f"{name}: its termination protection was lifted and could not be put back: {missing.sentence}. Where it is "
+            f"{name}: its termination protection was disabled and could not be enabled again: "
+            f"{missing.sentence}. Where it is "
             f"not deleted, '{shlex.join(command)}' protects it again."
         )
     else:
-        say(f"{name}: its termination protection is on again")
+        say(f"{name}: its termination protection is enabled again")
 
 
 def _put_back(aws: Api, deletion: _Deletion, say: Callable[[str], None]) -> None:

@@ -218,13 +218,16 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
         way = way_of(status)
         if way in (Way.ROLL_BACK, Way.CONTINUE_ROLLBACK):
             yield Refusal(
-                why=f"{name} is {status}: CloudFormation takes no deployment of it.",
-                what_works=f"{recover} takes back what is left of the last one; then plan again.",
+                why=f"{name} is {status}: CloudFormation does not accept a deployment of it.",
+                what_works=f"{recover} rolls back the rest of the last deployment; then plan again.",
             )
         elif way is Way.DELETE:
             yield Refusal(
-                why=f"{name} is {status}: its destroy has begun, and CloudFormation takes no deployment of it.",
-                what_works=f"{recover} deletes it to its end; then deploy it anew.",
+                why=(
+                    f"{name} is {status}: its deletion has begun, and CloudFormation does not accept a "
+                    "deployment of it."
+                ),
+                what_works=f"{recover} finishes the deletion; then deploy it again.",
             )
         elif way is Way.NONE_KNOWN:
             yield Refusal(
@@ -234,15 +237,15 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
         elif status == WITH_REMAINS:
             yield Refusal(
                 why=(
-                    f"{name} is {status}: a creation that failed could not be taken back. What is left of it"
-                    f"{_remains(found.base, name)} would be deleted to make it anew, and holds what it imports."
+                    f"{name} is {status}: a failed creation could not be rolled back. What is left of it"
+                    f"{_remains(found.base, name)} would be deleted to create it again, and holds what it imports."
                 ),
-                what_works=f"{recover} what goes, and deletes what is left of it; then plan again.",
+                what_works=f"{recover} what will be deleted, and deletes the rest of it; then plan again.",
             )
         elif status in MADE_ANEW and name in found.protected and name in head.by_name:
             yield Refusal(
-                why=f"{name} is {status} and protected against deletion, which has to come before it is made anew.",
-                what_works=f"{recover} deletes what is left of it; then plan again.",
+                why=f"{name} is {status} and protected against deletion, which must come before it is created again.",
+                what_works=f"{recover} deletes the rest of it; then plan again.",
             )
 
 

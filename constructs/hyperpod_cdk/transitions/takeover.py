@@ -97,7 +97,7 @@ def _planned(aws: Api, head: Assembly, cluster: str) -> Takeover:
     standing = tuple(_as_it_stands(aws, each) for each in _worded(head, taken))
     refused, later = _judged(head, standing)
     owned = [
-        f"{each.id} belongs to the CloudFormation stack {owner} already, which has to let it go first: give it"
+        f"{each.id} belongs to the CloudFormation stack {owner} already, which has to confirm first: give it"
         " DeletionPolicy: Retain there, then take it out of that template"
         for each in standing
         if not each.is_there and (owner := _owner(aws, each)) is not None

@@ -81,7 +81,7 @@ def upgrade(
     """Give what is old and the steps, and the texts of the files that the first step writes, by path.
 
     ``text`` is that of the environment file, ``file`` and ``argument`` how users name it, ``library`` the version that
-    is installed. Without AWS's answers the file's versions count as what stands.
+    is installed. Without AWS's answers the versions in the file are used as the deployed versions.
     """
     run = _Upgrade(environment, text, argument=argument, asked=asked, ages=ages, locks=locks, today=today)
     things = tuple(run.things(library))
@@ -145,7 +145,7 @@ class _Upgrade:
             stands=library,
             newest=None,
             is_old=None,
-            says="which version is the newest is not asked; the package index tells",
+            says="the newest version was not checked; see the package index",
         )
         yield self._kubernetes()
         for name in self._addons:
@@ -218,7 +218,10 @@ class _Upgrade:
     def notes(self) -> Iterator[str]:
         """Give what concerns all steps."""
         if self._ages.is_deployed is False:
-            yield f"{self._environment.eks_cluster_name} is not deployed: the file's versions count as what stands."
+            yield (
+                f"{self._environment.eks_cluster_name} is not deployed: the versions in the file are used "
+                "as the deployed versions."
+            )
         if self._environment.hyperpod.restricted_instance_groups and (self._asked.ami or self._asked.kubernetes):
             yield (
                 "Restricted groups are left out: whether UpdateClusterSoftware takes one of them by name AWS does not"
@@ -274,7 +277,7 @@ class _Upgrade:
         if kubernetes.is_newer(self._stands, self._stated):
             raise _StopError(
                 f"eks.kubernetes_version is {self._stated}, and {self._environment.eks_cluster_name} runs"
-                f" {self._stands}: the file is older than what stands.",
+                f" {self._stands}: the file is older than the deployed version.",
                 f'Set eks.kubernetes_version: "{self._stands}", deploy, and upgrade then.',
             )
         if self._ages.is_deployed is False:
@@ -293,7 +296,7 @@ class _Upgrade:
             if problem is not None:
                 raise _StopError(f"Kubernetes {minor} {problem}.", "Install that package, then upgrade.")
             changes = {_VERSION: minor, **self._pins(minor, newest=self._asked.addons)}
-            title = f"Kubernetes {before} -> {minor}, with the add-ons that fit"
+            title = f"Kubernetes {before} -> {minor}, with compatible add-ons"
             yield from self._in_file(UpgradeKind.KUBERNETES, title, changes, back=self._rollback(before))
             yield from self._software(minor, groups, is_new_minor=True)
             before = minor
@@ -541,8 +544,8 @@ def _verdict(asked: Asked, things: Sequence[Aged], steps: Sequence[UpgradeStep],
     if asked.is_nothing:
         old = [each for each in things if each.is_old]
         unknown = sum(each.is_old is None for each in things)
-        end = f"; of {count(unknown, 'other')} it is not known" if unknown else ""
-        return f"{count(len(old), 'thing')} old{end}."
+        end = f", {unknown} unknown" if unknown else ""
+        return f"{len(old)} outdated{end}."
     if not steps:
-        return "Nothing to do: what stands is what is asked for."
+        return "Nothing to do: the requested versions are deployed."
     return f"{count(len(steps), 'step')}; the next one: {steps[0].title}."

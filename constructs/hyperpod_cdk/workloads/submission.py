@@ -84,7 +84,7 @@ def _logs(plan: Plan, mine: str) -> str:
 
 def _hyp(plan: Plan) -> tuple[str | None, tuple[str, ...]]:
     if plan.kind != "hyperpod-pytorch":
-        # it makes jobs of no other kind, so that there is nothing to compare
+        # it makes jobs of no other kind, so there is nothing to compare
         return None, ()
     command = [*(launcher(plan) if plan.job.launcher else ()), *plan.job.command]
     unsaid = _unsaid(plan, command)

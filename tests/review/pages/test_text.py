@@ -86,7 +86,7 @@ def test_a_refused_change_has_no_duration_to_promise() -> None:
     calm = report.model_copy(
         update={"blast_radius": report.blast_radius.model_copy(update={"resources": allowed})}, deep=True
     )
-    refused = "It does not come to its end: the service refuses a part of the change."
+    refused = "The deployment fails: the service refuses a part of the change."
 
     assert len(allowed) < len(report.blast_radius.resources)
     assert refused in " ".join(printed(report).split())

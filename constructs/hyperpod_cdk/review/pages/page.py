@@ -68,7 +68,7 @@ A_MONTH = "A month"
 """How the title of the figure begins that says what it costs."""
 
 NOTHING_TO_LOOK_AT = "Nothing in particular."
-NOTHING_BESIDES = "Nothing besides what needs approval."
+NOTHING_BESIDES = "Nothing except what needs approval."
 """What stands in place of an empty list of what to look at: without reasons above it, and below some."""
 
 

@@ -440,7 +440,7 @@ def _cost(cost: Cost) -> Section:
         ]
         numbers = (Column("upfront fee, once", is_number=True), "window", Column("all else meanwhile", is_number=True))
         blocks.append(_table("Training plans", ("plan", *numbers, "note"), rows))
-    blocks += _listing("Without a known price, or priced by use", cost.unknown)
+    blocks += _listing("Without a known price, or billed by usage", cost.unknown)
     blocks += _listing("Notes", cost.notes)
     return Section("cost", "Cost", tuple(lead), tuple(blocks), len(cost.lines))
 
@@ -558,7 +558,7 @@ def _timeline(timeline: Timeline, *, ends_early: bool) -> Section:
         wide = max(timeline.steps, key=lambda each: (each.is_critical, each.lasts.high - each.lasts.low))
         lead += f" {visible(f'{wide.stack} / {wide.name}')} alone lasts {span(wide.lasts)}."
     if ends_early:
-        lead += " It does not come to its end: the service refuses a part of the change."
+        lead += " The deployment fails: the service refuses a part of the change."
     blocks: list[Block] = []
     if timeline.critical_path:
         items = tuple(_code(each) for each in timeline.critical_path)
@@ -629,7 +629,7 @@ def _shown(shown: Shown) -> Section:
     changed = [each for each in shown.rows if shown.base_is_known and each.before != each.after]
     told = f"{len(changed):,} of {counted(len(shown.rows), 'value')} changed."
     if not shown.base_is_known:
-        told = "What is deployed tells no values of extensions, so that nothing is compared."
+        told = "The deployed stacks contain no values of extensions, so nothing is compared."
     rows = [
         Row(
             (_code(each.what), (Moved(each.before, each.after),) if each in changed else _say(each.after or "")),
