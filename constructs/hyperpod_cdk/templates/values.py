@@ -101,8 +101,7 @@ def references(value: Any) -> Iterator[tuple[str, str]]:
 
 def imports(stack: Stack, value: Any = None) -> Iterator[str]:
     """Give the name of every export that a stack, or ``value`` of its template, imports, as far as it is told."""
-    everything = stack.imported
-    found = everything if value is None else _imported(stack, value) if everything else ()
+    found = stack.imported if value is None else _imported(stack, value)
     yield from (name for name in found if name is not None)
 
 

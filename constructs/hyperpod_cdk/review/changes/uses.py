@@ -52,7 +52,8 @@ class Uses:
         for logical_id, attribute in references(value):
             if logical_id in stack.resources:
                 yield Reference(stack.name, logical_id, attribute)
-        for name in imports(stack, value):
+        # most stacks import little, and this is asked of everything that stands in them
+        for name in imports(stack, value) if stack.imported else ():
             exported = self.assembly.exports.get(name)
             if exported is not None and exported[0] is not stack:
                 yield from self._referred(*exported)
