@@ -22,7 +22,7 @@ from hyperpod_cdk.transitions.model import Plan, Recovery, Stuck, Way
 from hyperpod_cdk.transitions.pages import as_json, recovery_schema_text, recovery_text
 from hyperpod_cdk.transitions.recovering import Recovering
 from hyperpod_cdk.transitions.recovery import read_recovery
-from hyperpod_cdk.transitions.standing import WAYS, way_of
+from hyperpod_cdk.transitions.standing import WAYS, read_standing, way_of
 from hyperpod_cdk_rehearsal.embedded.cloudformation.faults import set_faults
 from hyperpod_cdk_rehearsal.embedded.cloudformation.stacks import stacks_of
 from hyperpod_cdk_rehearsal.embedded.operations import ServiceError
@@ -192,6 +192,77 @@ def test_nothing_is_to_be_recovered(place: Place) -> None:
     assert recovery_text(place.read()) == "dev: Nothing needs to be recovered.\n"
     done, person = place.recover()
     assert (done, person.asked, person.told) == (True, [], [])
+
+
+def _import(place: Place, body: dict[str, Any], *, is_executed: bool = True) -> str:
+    """Import A, which is not there, into dev-one; give the status of the stack then."""
+    row = {"LogicalResourceId": "A", "ResourceType": "AWS::SSM::Parameter", "ResourceIdentifier": {"Name": "a"}}
+    named = {"StackName": "dev-one", "ChangeSetName": "hyperpod-cdk-takeover"}
+    asked = {"ChangeSetType": "IMPORT", "TemplateBody": json.dumps(body), "ResourcesToImport": [row]}
+    place.cloud.ask("CreateChangeSet", **named, **asked)
+    if is_executed:
+        place.cloud.ask("ExecuteChangeSet", **named)
+        return str(place.cloud.settled("dev-one"))
+    return place.statuses()["dev-one"]
+
+
+IMPORTED = {
+    "Type": "AWS::SSM::Parameter",
+    "DeletionPolicy": "Retain",
+    "Properties": {"Type": "String", "Name": "a", "Value": "a"},
+}
+
+
+def test_an_import_that_failed_leaves_a_new_stack_empty(place: Place) -> None:
+    place.templates["one"] = template(A=IMPORTED)
+    assert _import(place, template(A=IMPORTED)) == "IMPORT_ROLLBACK_COMPLETE"
+    (blocker,) = read_standing(Api(place.cloud), place.head().assembly).blockers
+    assert (blocker.why, blocker.what_works) == (
+        "dev-one is IMPORT_ROLLBACK_COMPLETE and empty: an import has begun it and failed.",
+        "'hyperpod-cdk recover dev' names the cause and deletes it; then plan again.",
+    )
+    assert recovery_text(place.read()) == (
+        "dev: 1 way to go.\n\n"
+        "dev-one is IMPORT_ROLLBACK_COMPLETE\n"
+        "  cause: A (AWS::SSM::Parameter) could not be imported: there is no a.\n"
+        "  does: Deletes the empty stack that an import has begun; 'import --takeover' or 'hyperpod-cdk deploy dev' "
+        "makes it.\n"
+        "  $ aws cloudformation delete-stack --stack-name dev-one --region us-west-2\n"
+    )
+    done, person = place.recover("yes")
+    assert (done, person.told, place.statuses()) == (True, ["dev-one: deleted"], {})
+
+
+def test_an_empty_stack_that_imported_something_else_is_somebody_elses(place: Place) -> None:
+    place.templates["one"] = template(B=IMPORTED)
+    _import(place, template(A=IMPORTED))
+    (refusal,) = place.read().refusals
+    assert refusal.why == (
+        "dev-one is IMPORT_ROLLBACK_COMPLETE, and what was to be imported has no resource in common with the stack of "
+        "that name."
+    )
+
+
+def test_an_import_that_failed_leaves_a_stack_that_stood_as_it_was(place: Place) -> None:
+    place.deploy("one", template(B=parameter("b")))
+    assert _import(place, template(A=IMPORTED, B=parameter("b"))) == "IMPORT_ROLLBACK_COMPLETE"
+    assert recovery_text(place.read()) == "dev: Nothing is to be recovered.\n"
+    assert read_standing(Api(place.cloud), place.head().assembly).blockers == ()
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_the_change_set_of_a_takeover_that_was_killed_goes(place: Place, *, is_new: bool) -> None:
+    body = template(A=IMPORTED)
+    if not is_new:
+        place.deploy("one", template(B=parameter("b")))
+        body = template(A=IMPORTED, B=parameter("b"))
+    place.templates["one"] = body
+    status = _import(place, body, is_executed=False)
+    assert status == ("REVIEW_IN_PROGRESS" if is_new else "CREATE_COMPLETE")
+    done, person = place.recover("yes")
+    told = "dev-one: deleted" if is_new else "dev-one: change set hyperpod-cdk-takeover deleted"
+    assert (done, person.told) == (True, [told])
+    assert place.statuses() == ({} if is_new else {"dev-one": "CREATE_COMPLETE"})
 
 
 ANEW = (
@@ -579,7 +650,7 @@ def test_change_sets_of_the_cdk_cli_are_deleted_and_others_left(place: Place) ->
         ),
         "",
         "dev-storage has the change set mine open (CREATE_COMPLETE)",
-        "  does: not deleted: the CDK CLI did not create it",
+        "  does: not deleted: neither the CDK CLI nor 'import --takeover' created it",
     ]
     done, person = place.recover("yes")
     assert (done, person.told) == (True, ["dev-storage: change set cdk-deploy-change-set deleted"])

@@ -21,6 +21,9 @@ from hyperpod_cdk.templates.values import imports
 WITHOUT_RESOURCES = frozenset({"REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE"})
 """States of a stack that holds nothing, and counts as not there."""
 
+_TAKEN_BACK = frozenset({"IMPORT_ROLLBACK_COMPLETE", "IMPORT_ROLLBACK_FAILED"})
+"""States of a stack that has "the previous template" (user guide, "Import AWS resources"): a new stack has none."""
+
 SETTLED = frozenset(
     {"CREATE_COMPLETE", "UPDATE_COMPLETE", "UPDATE_ROLLBACK_COMPLETE", "IMPORT_COMPLETE", "IMPORT_ROLLBACK_COMPLETE"}
 )
@@ -57,7 +60,7 @@ class Deployed:
 
     A stack that exists keeps the values of its parameters, so the head's defaults give way to them. ``notes`` say what
     of the stacks is not as it should be, ``statuses`` are those of all stacks that were found, by name, ``protected``
-    the names of those with termination protection.
+    the names of those with termination protection, ``empty`` of those that an import has begun and could not fill.
     """
 
     base: Assembly
@@ -65,6 +68,7 @@ class Deployed:
     notes: tuple[str, ...] = ()
     statuses: Mapping[str, str] = field(default_factory=dict)
     protected: frozenset[str] = frozenset()
+    empty: frozenset[str] = frozenset()
 
 
 def read_deployed(aws: Api, head: Assembly) -> Deployed:
@@ -79,14 +83,16 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
     try:
         described = {str(each["StackName"]): each for each in aws.pages("cloudformation", "describe_stacks", "Stacks")}
         found = [described[name] for name in names if name in described]
-        notes = [note for each in found for note in _notes(each)]
-        read = [_stack(aws, each, head) for each in found if each["StackStatus"] not in WITHOUT_RESOURCES]
+        whole = {str(each["StackName"]): _stack(aws, each, head) for each in found if _may_hold(each)}
+        empty = frozenset(name for name, stack in whole.items() if stack is None)
+        notes = [note for each in found for note in _notes(each, is_empty=each["StackName"] in empty)]
+        read = [stack for stack in whole.values() if stack is not None]
     except NotAnswered as missing:
         raise AssemblyError(f"what is deployed cannot be read: {missing.sentence}") from None
     stacks = []
     for stack in read:
-        whole, number = _restored(stack, head.by_name.get(stack.name))
-        stacks.append(whole)
+        restored_stack, number = _restored(stack, head.by_name.get(stack.name))
+        stacks.append(restored_stack)
         if number:
             notes.append(_MANGLED.format(stack=stack.name, values=count(number, "value")))
     base = Assembly(environment=head.environment, stacks=_in_order(stacks))
@@ -97,12 +103,20 @@ def read_deployed(aws: Api, head: Assembly) -> Deployed:
         notes=tuple(notes),
         statuses=statuses,
         protected=frozenset(str(each["StackName"]) for each in found if each.get("EnableTerminationProtection")),
+        empty=empty,
     )
 
 
-def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack:
+def _may_hold(described: Mapping[str, Any]) -> bool:
+    return described["StackStatus"] not in WITHOUT_RESOURCES
+
+
+def _stack(aws: Api, described: Mapping[str, Any], head: Assembly) -> Stack | None:
+    """Read a stack; None of one that an import has begun and that has no template, so no resource."""
     name = str(described["StackName"])
     body = aws.call("cloudformation", "get_template", StackName=name, TemplateStage="Original")["TemplateBody"]
+    if not body and described["StackStatus"] in _TAKEN_BACK:
+        return None
     where = f"the deployed stack {name}"
     # botocore parses a template that is JSON, and gives one in YAML as text
     template = parse_template(body, where) if isinstance(body, str) else with_loops(body, where)
@@ -137,9 +151,9 @@ def _restored(stack: Stack, stated: Stack | None) -> tuple[Stack, int]:
     return replace(stack, template=template, tags=tags), number + number_of_tags
 
 
-def _notes(described: Mapping[str, Any]) -> list[str]:
+def _notes(described: Mapping[str, Any], *, is_empty: bool) -> list[str]:
     name, status = described["StackName"], described["StackStatus"]
-    if status in WITHOUT_RESOURCES:
+    if is_empty or status in WITHOUT_RESOURCES:
         return [f"The deployed stack {name} is {status}: it holds nothing and counts as not there."]
     if status not in SETTLED:
         return [f"The deployed stack {name} is {status}: what it has may not be what its template says."]
@@ -147,7 +161,7 @@ def _notes(described: Mapping[str, Any]) -> list[str]:
 
 
 def _with_parameters(head: Assembly, found: list[Any]) -> Assembly:
-    described = {str(each["StackName"]): each for each in found if each["StackStatus"] not in WITHOUT_RESOURCES}
+    described = {str(each["StackName"]): each for each in found if _may_hold(each)}
     stacks = (
         replace(
             stack,

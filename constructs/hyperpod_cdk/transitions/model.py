@@ -127,7 +127,7 @@ class OpenChangeSet(Model):
     name: str
     status: str
     is_of_cdk: bool
-    """Whether the CDK CLI gave it its name: such ones are deleted, others are somebody's."""
+    """Whether the CDK CLI or ``import --takeover`` gave it its name: such ones are deleted, others are somebody's."""
     command: str
 
 

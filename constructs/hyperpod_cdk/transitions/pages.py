@@ -68,7 +68,7 @@ def recovery_text(recovery: Recovery) -> str:
         lines += [f"  {word}: {said}" for word, said in _told(stuck)]
         lines += [f"  $ {command}" for command in stuck.commands]
     for each in recovery.change_sets:
-        what = "deletes it" if each.is_of_cdk else "not deleted: the CDK CLI did not create it"
+        what = "deletes it" if each.is_of_cdk else "not deleted: neither the CDK CLI nor 'import --takeover' created it"
         lines += ["", f"{each.stack} has the change set {each.name} open ({each.status})", f"  does: {what}"]
         lines += [f"  $ {each.command}"] if each.is_of_cdk else []
     if recovery.kept:

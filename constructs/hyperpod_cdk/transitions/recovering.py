@@ -125,12 +125,14 @@ class Recovering:
                 break
             failed = self._failed(name, status, events)
             again = {each.logical_id for each in failed} & set(skipped)
-            if (
-                status != "UPDATE_ROLLBACK_FAILED"
-                or not failed
-                or again
-                or any(each.type == _NESTED for each in failed)
-            ):
+            nested = [each.logical_id for each in failed if each.type == _NESTED]
+            if nested:
+                self.person.say(
+                    f"  {joined(nested)} is a nested stack: correct what failed in it and recover again; or skip it "
+                    f"by 'aws cloudformation continue-update-rollback --stack-name {name} --resources-to-skip "
+                    "NAME_OF_THE_NESTED_STACK.LOGICAL_ID'."
+                )
+            if status != "UPDATE_ROLLBACK_FAILED" or not failed or again or nested:
                 return False
             names = [each.logical_id for each in failed]
             self.person.say(

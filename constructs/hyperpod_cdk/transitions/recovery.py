@@ -31,9 +31,10 @@ from hyperpod_cdk.transitions.failures import (
 from hyperpod_cdk.transitions.model import Kept, OpenChangeSet, Recovery, Refusal, Stuck, Way
 from hyperpod_cdk.transitions.services import is_view
 from hyperpod_cdk.transitions.standing import MADE_ANEW, WITH_REMAINS, is_alike, of_others, way_of
+from hyperpod_cdk.transitions.takeover import CHANGE_SET
 
-_OF_CDK: Final = re.compile(r"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?")
-"""How the CDK CLI 2.1148.1 names its change sets."""
+_OURS: Final = re.compile(rf"cdk-(deploy|diff|bootstrap)-change-set(-[0-9a-f-]+)?|{re.escape(CHANGE_SET)}")
+"""How the CDK CLI 2.1148.1 names its change sets, and ``import --takeover`` its own."""
 
 _AT_REST: Final = ("CREATE_COMPLETE", "FAILED", "DELETE_FAILED")
 """Statuses of a change set on which CloudFormation does not work."""
@@ -146,20 +147,22 @@ class _Reading:
         name, status = str(described["StackName"]), str(described["StackStatus"])
         is_in_file = name in self.head.assembly.by_name
         is_protected = bool(described.get("EnableTerminationProtection"))
-        way = way_of(status)
+        is_empty = name in self.found.empty
+        way = Way.DELETE_NEVER_MADE if is_empty else way_of(status)
         if way is Way.NONE_NEEDED:
             return None
         if status == WITH_REMAINS or (status in MADE_ANEW and (is_protected or not is_in_file)):
             # the CDK CLI would delete the first without naming it, cannot the second and knows nothing of the third
             way = Way.DELETE
-        if way is Way.DELETE_NEVER_MADE and not sets and is_in_file:
+        if way is Way.DELETE_NEVER_MADE and not sets and is_in_file and not is_empty:
             way = Way.DEPLOY
-        is_ours = True
+        is_ours = not is_empty or self._is_imported(described)
         if status in WITHOUT_RESOURCES and (way in (Way.DELETE, Way.DELETE_NEVER_MADE) or sets):
             is_ours = self._is_proven(described, sets)
         if not is_ours and is_in_file:
+            what = "what was to be imported" if is_empty else "its template"
             return Refusal(
-                why=f"{name} is {status}, and its template has no resource in common with the stack of that name.",
+                why=f"{name} is {status}, and {what} has no resource in common with the stack of that name.",
                 what_works="Give this environment another name, or delete that stack if it is yours.",
             )
         if not is_ours:
@@ -194,6 +197,15 @@ class _Reading:
             for each in asked
         ]
         return own is not None and all(is_alike(_parsed(name, each["TemplateBody"]), own) for each in templates)
+
+    def _is_imported(self, described: Mapping[str, Any]) -> bool:
+        """Whether events tell that an import was to take into a stack what the environment has there."""
+        own = self.head.assembly.by_name.get(str(described["StackName"]))
+        events = self.aws.pages(
+            "cloudformation", "describe_stack_events", "StackEvents", StackName=described["StackId"]
+        )
+        wanted = {name: each.type for name, each in own.resources.items()} if own is not None else {}
+        return any(wanted.get(str(each["LogicalResourceId"])) == each["ResourceType"] for each in events)
 
     def _loses(self, described: Mapping[str, Any], way: Way, events: Sequence[Event]) -> Iterator[str]:
         """Name what holds something and is deleted on the way; what is retained stays."""
@@ -250,6 +262,8 @@ class _Reading:
             return _under_way(events, status, name)
         if way is Way.DEPLOY:
             return f"Nothing here: {_DEPLOYED.get(status, _MADE).format(deploy=deploy)}"
+        if name in self.found.empty:
+            return f"Deletes the empty stack that an import has begun; 'import --takeover' or {deploy} makes it."
         if way is Way.DELETE and status == WITH_REMAINS:
             return f"Deletes the rest of a failed creation; correct the cause, and {deploy} creates it again."
         if way is Way.DELETE and status in MADE_ANEW:
@@ -274,7 +288,7 @@ class _Reading:
                 stack=name,
                 name=str(each["ChangeSetName"]),
                 status=str(each["Status"]),
-                is_of_cdk=_OF_CDK.fullmatch(str(each["ChangeSetName"])) is not None,
+                is_of_cdk=_OURS.fullmatch(str(each["ChangeSetName"])) is not None,
                 command=f"aws cloudformation delete-change-set {where} --change-set-name {each['ChangeSetName']}",
             )
             for each in found

@@ -229,6 +229,11 @@ def _unsettled(found: Deployed, head: Assembly) -> Iterator[Refusal]:
                 ),
                 what_works=f"{recover} finishes the deletion; then deploy it again.",
             )
+        elif name in found.empty:
+            yield Refusal(
+                why=f"{name} is {status} and empty: an import has begun it and failed.",
+                what_works=f"{recover} deletes it; then plan again.",
+            )
         elif way is Way.NONE_KNOWN:
             yield Refusal(
                 why=f"{name} is {status}: whether CloudFormation takes a deployment of it is not known.",
