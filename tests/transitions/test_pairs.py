@@ -104,4 +104,5 @@ def test_a_pair_ends_as_a_fresh_deployment(tmp_path: Path) -> None:
     head["storage"]["lustre"][0]["capacity_gib"] *= 2
     head["hyperpod"]["instance_groups"][0]["name"] = "renamed"
     pair = judged(base, head, tmp_path)
-    assert (pair.problems, pair.refused, pair.steps) == ([], [], 1)
+    # the new name stands beside the old one first
+    assert (pair.problems, pair.refused, pair.steps) == ([], [], 2)

@@ -105,6 +105,7 @@ def _planned(context: typer.Context, base: Source | None, head: Source) -> Plan:
         importers=standing.importers,
         blockers=standing.blockers,
         takes=standing.takes,
+        room=standing.room,
     )
 
 

@@ -20,6 +20,7 @@ from hyperpod_cdk.review.rights.kubernetes import called
 from hyperpod_cdk.templates.assembly import Assembly, AssemblyError, Resource, Stack
 from hyperpod_cdk.templates.groups import CLUSTER, instance_groups
 from hyperpod_cdk.templates.values import imports, references
+from hyperpod_cdk.transitions.room import Room, Swap, swaps, verdict
 from hyperpod_cdk.transitions.services import CLAIM, is_view, kubernetes_objects
 
 GROUPS: Final = ("InstanceGroups", "RestrictedInstanceGroups")
@@ -139,6 +140,78 @@ def without_groups(base: Assembly, head: Assembly, radius: BlastRadius) -> list[
         template = _with_groups(stack, each.logical_id, groups)
         found.append(Between(stack=_as_of(head.by_name[each.stack], stack, template), says=says))
     return found
+
+
+def with_or_without_swapped(base: Assembly, head: Assembly, room: Room) -> list[Between]:
+    """Give deployed HyperPod clusters with the groups that come in the place of others beside these, so that jobs move.
+
+    Where quota or training plan are known not to take both, without the old ones instead, whose nodes go first; nothing
+    where no other group with a node would be left. Nothing either where what stands has not all that a new group uses.
+    """
+    found: list[Between] = []
+    for swap in swaps(base, head):
+        stack = base.by_name[swap.stack]
+        stated = head.by_name.get(swap.stack)
+        told = verdict(room, base, swap)
+        if stated is None:
+            continue
+        if told.has_room is False:
+            template = _alone(base, stack, swap)
+            says = (
+                f"In this step {swap.stack} is deployed as it stands without instance group {swap.old_names}, and "
+                f"{swap.new_names} comes in a later step: there is no room for both, since {told.says}. Jobs cannot "
+                "move from one to the other; they start again."
+            )
+        else:
+            template = _beside(base, stack, stated, swap)
+            doubt = (
+                f"there is room for both: {told.says}."
+                if told.has_room
+                else (
+                    f"whether there is room for both is not known: {told.says}. Without room HyperPod refuses this "
+                    f"step or adds no node, and {swap.old_names} stays as it is: take it out of the file first then."
+                )
+            )
+            says = (
+                f"In this step {swap.stack} is deployed as it stands with instance group {swap.new_names} beside "
+                f"{swap.old_names}, so that jobs can move before a later step takes {swap.old_names} away; {doubt}"
+            )
+        if template is not None:
+            found.append(Between(stack=_as_of(stated, stack, template), says=says))
+    return found
+
+
+def _alone(base: Assembly, stack: Stack, swap: Swap) -> dict[str, Any] | None:
+    gone = {each.name for each in swap.old}
+    cluster = (swap.stack, swap.cluster)
+    left = [each for each in instance_groups(base) if (each.cluster.stack, each.cluster.logical_id) == cluster]
+    is_left = any(each.count and not each.is_restricted and each.name not in gone for each in left)
+    return _with_groups(stack, swap.cluster, gone) if is_left else None
+
+
+def _beside(base: Assembly, stack: Stack, stated: Stack, swap: Swap) -> dict[str, Any] | None:
+    """Give a stack as it stands with new groups, None where these use what does not stand."""
+    names = {each.name for each in swap.new}
+    body = dict(stack.template["Resources"][swap.cluster])
+    groups = body["Properties"].get(GROUPS[0])
+    wanted = stated.resources[swap.cluster].properties.get(GROUPS[0])
+    if not isinstance(groups, list) or not isinstance(wanted, list):
+        return None
+    new = [each for each in wanted if _name(each) in names]
+    scripts = [_scripts(each) for each in groups]
+    known = {*stack.template["Resources"], *stack.template.get("Parameters", {})}
+    uses = {name for name, _ in references(new) if not name.startswith("AWS::")}
+    is_there = uses <= known and set(imports(stated, new)) <= base.exports.keys()
+    if not is_there or any(_scripts(each) not in scripts for each in new):
+        return None
+    body["Properties"] = {**body["Properties"], GROUPS[0]: [*groups, *new]}
+    return {**stack.template, "Resources": {**stack.template["Resources"], swap.cluster: body}}
+
+
+def _scripts(group: Any) -> Any:
+    """Give where a group reads its lifecycle scripts: a new place has none before they are uploaded."""
+    found = group.get("LifeCycleConfig") if isinstance(group, dict) else None
+    return found.get("SourceS3Uri") if isinstance(found, dict) else None
 
 
 def _group_of(path: str) -> str:

@@ -21,11 +21,18 @@ from hyperpod_cdk.templates.assembly import Assembly, Stack
 from hyperpod_cdk.templates.difference import apart, compare
 from hyperpod_cdk.templates.groups import CLUSTER
 from hyperpod_cdk.templates.values import imports, imports_untold
-from hyperpod_cdk.transitions.between import Between, with_stacks, without_claims, without_groups
+from hyperpod_cdk.transitions.between import (
+    Between,
+    with_or_without_swapped,
+    with_stacks,
+    without_claims,
+    without_groups,
+)
 from hyperpod_cdk.transitions.cdk import selection
 from hyperpod_cdk.transitions.model import Plan, Refusal, Step
 from hyperpod_cdk.transitions.needs import Held, Needs, needs, still_told
 from hyperpod_cdk.transitions.order import Batch, CircleError, batches
+from hyperpod_cdk.transitions.room import Room, moves
 from hyperpod_cdk.transitions.services import CLAIM, POOLS, is_view, kubernetes_objects, left_on, orders
 
 SIDE_BY_SIDE: Final = 3
@@ -68,11 +75,13 @@ def plan(
     importers: Mapping[str, Sequence[str]] | None = None,
     blockers: Sequence[Refusal] = (),
     takes: Sequence[str] = (),
+    room: Room | None = None,
 ) -> Plan:
     """Give the fewest steps from ``base``, which is deployed, to ``head``.
 
     ``importers`` are the stacks that AWS names for exports that go or change (``needs.going``), None where it was not
-    asked, ``blockers`` what else refuses it, ``takes`` the nodes that go and that no deployment made.
+    asked, ``blockers`` what else refuses it, ``takes`` the nodes that go and that no deployment made, ``room`` what is
+    known of quotas and training plans, None where AWS was not asked.
     Parameters have in both assemblies the values of the deployed stacks.
     """
     base = apart(base, head)
@@ -81,7 +90,7 @@ def plan(
     refusals = [*blockers, *_missing(found), *_outsiders(found, importers or {})]
     steps: list[Step] = []
     if not refusals:
-        legs = _legs(base, head)
+        legs = _legs(base, head, room or Room())
         if isinstance(legs, list):
             for leg in legs:
                 done, refused = _steps(leg, head_side, is_last=leg is legs[-1])
@@ -143,12 +152,12 @@ def _leg(base: Assembly, head: Assembly, between: Sequence[Between] = ()) -> _Le
     return _Leg(base=base, head=head, found=found, ordered=ordered, between=between)
 
 
-def _legs(base: Assembly, head: Assembly) -> list[_Leg] | CircleError:
+def _legs(base: Assembly, head: Assembly, room: Room) -> list[_Leg] | CircleError:
     """Give the parts of the way, more than one where stacks have to be deployed in another form first.
 
     The circle, or what would be one, where not even that helps.
     """
-    between = betweens(base, head)
+    between = betweens(base, head, room)
     if not between:
         leg = _leg(base, head)
         return [leg] if isinstance(leg, _Leg) and not leg.found.held else _no_way(leg)
@@ -167,7 +176,7 @@ def _no_way(leg: _Leg | CircleError) -> CircleError:
     return leg if isinstance(leg, CircleError) else CircleError(())
 
 
-def betweens(base: Assembly, head: Assembly) -> list[Between]:
+def betweens(base: Assembly, head: Assembly, room: Room | None = None) -> list[Between]:
     """Give the stacks that have to be deployed in a form of their own before the head can be, as they would be then.
 
     None where the order of stacks is enough, or where none helps either.
@@ -188,7 +197,13 @@ def betweens(base: Assembly, head: Assembly) -> list[Between]:
     # of all that changes only clusters have groups
     clusters = [change for change in compare(base, head) if change.resource.type == CLUSTER]
     groups = without_groups(base, head, blast_radius(base, head, clusters)) if clusters else []
-    return [*without_claims(base, head, going, users), *groups]
+    swapped = with_or_without_swapped(base, head, room or Room()) if clusters else []
+    taken = {each.stack.name for each in groups}
+    return [
+        *without_claims(base, head, going, users),
+        *groups,
+        *(each for each in swapped if each.stack.name not in taken),
+    ]
 
 
 def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], list[Refusal]]:
@@ -231,7 +246,7 @@ def _steps(leg: _Leg, head_side: Side, *, is_last: bool) -> tuple[list[Step], li
                 interrupts=tuple(_interrupts(radius)),
                 stays=(*_stays(radius), *_left_behind_the_cluster(before, after, radius)),
                 unknown=(*_unknown(radius), *left_on(before, after)),
-                first=tuple(_first(before, radius)),
+                first=tuple(_first(before, after, radius)),
                 loses=tuple(_loses(before, radius)),
                 back=_back(batch, before, after, radius),
                 lasts=timeline(before, after, changes, radius).total,
@@ -407,8 +422,14 @@ def _lost_inside(each: ResourceEffect) -> Iterator[str]:
             yield f"{_named(each)}: {change.path}{told}: {doubt}{change.reason}"
 
 
-def _first(before: Assembly, radius: BlastRadius) -> Iterator[str]:
-    """Say what holds a deletion until a person ends it: Kubernetes' finalizers, which no stack knows."""
+def _first(before: Assembly, after: Assembly, radius: BlastRadius) -> Iterator[str]:
+    """Say what a person does before: move jobs, and end what Kubernetes' finalizers hold, which no stack knows."""
+    if after.of_type(CLUSTER):
+        for group, others in moves(before, after):
+            yield (
+                f"Move the jobs of instance group {group} to {joined(others)}, or end them: HyperPod drains none "
+                "before it takes the nodes away."
+            )
     for each in radius.resources:
         resource = before.find(each.stack, each.logical_id)
         if resource is None or each.effect not in (Effect.DELETED, Effect.REPLACED):

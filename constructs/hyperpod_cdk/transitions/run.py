@@ -129,6 +129,7 @@ class Deployment:
             importers=standing.importers,
             blockers=standing.blockers,
             takes=standing.takes,
+            room=standing.room,
         )
 
     def _settled(self) -> Standing:
@@ -217,7 +218,7 @@ class Deployment:
             return
         standing = read_standing(self.aws(), self.head.assembly)
         with TemporaryDirectory(prefix="hyperpod-between-") as scratch:
-            yield write(self.head.assembly, betweens(standing.base, standing.head), Path(scratch))
+            yield write(self.head.assembly, betweens(standing.base, standing.head, standing.room), Path(scratch))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from hyperpod_cdk.templates.difference import compare
 from hyperpod_cdk.templates.values import imports
 from hyperpod_cdk.transitions.model import Refusal, Way
 from hyperpod_cdk.transitions.needs import needs
+from hyperpod_cdk.transitions.room import Room, room_for
 from hyperpod_cdk.transitions.second_life import InTheWay, in_the_way
 
 POLL_SECONDS: Final = 10.0
@@ -71,6 +72,8 @@ class Standing:
     notes: tuple[str, ...] = ()
     statuses: Mapping[str, str] = field(default_factory=dict)
     """Of all stacks that were found, by name."""
+    room: Room = field(default_factory=Room)
+    """What AWS tells of quotas and training plans, where groups come in the place of others."""
 
 
 def way_of(status: str) -> Way:
@@ -140,6 +143,7 @@ def read_standing(aws: Api, head: Assembly) -> Standing:
         takes=beside.sentences,
         notes=(*found.notes, *beside.unseen, *before.unseen),
         statuses=found.statuses,
+        room=Room() if blockers else room_for(aws, base, found.head),
     )
 
 
