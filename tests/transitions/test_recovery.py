@@ -222,7 +222,7 @@ def test_an_import_that_failed_leaves_a_new_stack_empty(place: Place) -> None:
         "'hyperpod-cdk recover dev' names the cause and deletes it; then plan again.",
     )
     assert recovery_text(place.read()) == (
-        "dev: 1 way to go.\n\n"
+        "dev: 1 solution to apply.\n\n"
         "dev-one is IMPORT_ROLLBACK_COMPLETE\n"
         "  cause: A (AWS::SSM::Parameter) could not be imported: there is no a.\n"
         "  does: Deletes the empty stack that an import has begun; 'import --takeover' or 'hyperpod-cdk deploy dev' "
@@ -246,7 +246,7 @@ def test_an_empty_stack_that_imported_something_else_is_somebody_elses(place: Pl
 def test_an_import_that_failed_leaves_a_stack_that_stood_as_it_was(place: Place) -> None:
     place.deploy("one", template(B=parameter("b")))
     assert _import(place, template(A=IMPORTED, B=parameter("b"))) == "IMPORT_ROLLBACK_COMPLETE"
-    assert recovery_text(place.read()) == "dev: Nothing is to be recovered.\n"
+    assert recovery_text(place.read()) == "dev: Nothing needs to be recovered.\n"
     assert read_standing(Api(place.cloud), place.head().assembly).blockers == ()
 
 
