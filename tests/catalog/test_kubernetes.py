@@ -243,3 +243,38 @@ def test_a_release_that_is_known_for_other_versions_only(release: str, version: 
 )
 def test_minors_are_compared_as_numbers(one: str, other: str, is_newer: bool) -> None:  # noqa: FBT001 - table
     assert kubernetes.is_newer(one, other) is is_newer
+
+
+@pytest.mark.parametrize(
+    ("newer", "version", "minors"),
+    [
+        ("1.34", "1.34", []),
+        ("1.33", "1.34", []),
+        ("1.34", "1.33", ["1.34"]),
+        ("1.35", "1.33", ["1.34", "1.35"]),
+        ("v1.35", "1.32", ["1.33", "1.34", "1.35"]),
+        ("2.1", "1.34", []),
+        ("latest", "1.34", []),
+        ("1.34", "", []),
+    ],
+)
+def test_the_minors_on_the_way_to_a_newer_version(newer: str, version: str, minors: list[str]) -> None:
+    assert kubernetes.minors_to(newer, version) == minors
+
+
+@pytest.mark.parametrize(
+    ("better", "version", "says"),
+    [
+        ("1.33", "1.34", 'set k: "1.33"'),
+        ("1.34", "1.33", 'set k: "1.34"'),
+        (
+            "1.35",
+            "1.33",
+            'set k: "1.35" for a new cluster; one that stands takes one minor at a time, "1.34" first',
+        ),
+        ("1.34", "x", 'set k: "1.34"'),
+        ("x", "1.34", 'set k: "x"'),
+    ],
+)
+def test_a_cluster_takes_one_minor_at_a_time(better: str, version: str, says: str) -> None:
+    assert kubernetes.step_to(better, version, key="k") == says
