@@ -205,10 +205,13 @@ def test_a_half_written_file_names_its_line() -> None:
     assert str(caught.value).startswith("prices.json:2: is not JSON: ")
 
 
-def test_a_value_without_end_is_shown_short() -> None:
+@pytest.mark.parametrize(
+    ("length", "shown"),
+    [(58, '"' + "x" * 58 + '"'), (59, '"' + "x" * 56 + "..."), (200, '"' + "x" * 56 + "...")],
+)
+def test_a_value_without_end_is_shown_short(length: int, shown: str) -> None:
     with pytest.raises(PricesError) as caught:
-        parse_prices(document({**ROW, "sku": "x" * 200}), where="prices.json")
-    shown = '"' + "x" * 56 + "..."
+        parse_prices(document({**ROW, "sku": "x" * length}), where="prices.json")
     assert str(caught.value) == f"prices.json: prices[0].sku: is no name that is known here: {shown}; {ANEW}"
 
 

@@ -74,6 +74,8 @@ def test_a_name_belongs_to_its_service() -> None:
 def test_normalised_forms() -> None:
     assert quotas.normalized("ml.p5.48xlarge for cluster usage") == "ml p5 48xlarge for cluster usage"
     assert quotas.normalized("VPCs  per Region.") == "vpcs per region"
+    assert quotas.normalized("cluster-ml-r7i-12xlarge for cluster usage") == "ml r7i 12xlarge for cluster usage"
+    assert quotas.normalized("Cluster usage of ml.p5.48xlarge") == "cluster usage ml p5 48xlarge"
 
 
 def test_quotas_of_a_type() -> None:

@@ -35,6 +35,18 @@ def test_auto_resume_is_text() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("seconds", "variables"),
+    [
+        (29, {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "29"}),
+        (30, {}),
+        (31, {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "31"}),
+    ],
+)
+def test_only_another_time_to_shut_down_needs_a_variable(seconds: int, variables: dict[str, str]) -> None:
+    assert training.shutdown_variables(seconds) == variables
+
+
 def test_every_option_is_named_once_and_either_offered_or_explained() -> None:
     options = [row.option for row in training.HYP_PARAMETERS]
     assert len(options) == len(set(options)) == 39
