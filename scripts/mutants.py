@@ -35,7 +35,11 @@ ACCEPTED = ROOT / "mutants" / "accepted.yaml"
 HOMES: Mapping[Path, Sequence[str]] = {
     SOURCES / "catalog": ("tests/catalog", "tests/config/test_rules.py", "tests/templates"),
     SOURCES / "templates": ("tests/templates", "tests/review/test_policy.py", "tests/review/test_foreign.py"),
-    SOURCES / "quotas": ("tests/checks/test_quotas.py", "tests/handlers/test_quota_comparison.py"),
+    SOURCES / "quotas": (
+        "tests/checks/test_requirements.py",
+        "tests/checks/test_quotas.py",
+        "tests/handlers/test_quota_comparison.py",
+    ),
 }
 """Where rules stand, each room with the tests that are to see what it says: its own, and those that only adapt it."""
 
