@@ -224,7 +224,12 @@ def test_keys_a_zone_and_the_last_file_system_go(tmp_path: Path, monkeypatch: py
         ]
 
         ran, _ = life.change(node_volumes_out)
-        assert ran == [("small/hyperpod", "--exclusively"), ("small/*",)]
+        assert ran == [
+            # the groups of the new names stand beside the old ones, then these go, then their key
+            ("small/hyperpod", "--exclusively"),
+            ("small/hyperpod", "--exclusively"),
+            ("small/*",),
+        ]
 
         ran, person = life.change(zone_out)
         assert ran == [
