@@ -78,10 +78,13 @@ class ObservabilityStack(cdk.Stack):
             events=notify.events,
             instance_groups=[group.name for group in environment.hyperpod.all_groups],
             training_plan_arns=sorted(arn for arn in plans if arn is not None),
+            instance_types=_types(environment, is_spot=False),
+            spot_instance_types=_types(environment, is_spot=True),
             file_systems=watched_file_systems(environment, storage),
             nodes_missing_minutes=notify.nodes_missing_minutes,
             file_system_percent=notify.file_system_percent,
             storage_target_percent=notify.storage_target_percent,
+            quota_percent=notify.quota_percent,
         )
 
     def _addon(self, environment: Environment) -> None:
@@ -115,6 +118,12 @@ class ObservabilityStack(cdk.Stack):
             logs=section.logs,
             addon_version=environment.eks.addon_versions.get(addons.OBSERVABILITY),
         )
+
+
+def _types(environment: Environment, *, is_spot: bool) -> list[str]:
+    """Give the instance types of the groups of one market, each once; Spot has quotas of its own."""
+    groups = [each for each in environment.hyperpod.all_groups if (each.resolved_capacity == "spot") is is_spot]
+    return list(dict.fromkeys(name for each in groups for name in each.all_instance_types))
 
 
 def watched_file_systems(environment: Environment, storage: StorageStack | None) -> dict[str, str]:

@@ -33,6 +33,8 @@ def whole() -> dict[str, Any]:
         emails=["a@example.com", "b@example.com"],
         instance_groups=["system", "h100"],
         training_plan_arns=[PLAN, PLAN],
+        instance_types=["ml.m5.2xlarge", "ml.p5.48xlarge"],
+        spot_instance_types=["ml.g5.12xlarge"],
         file_systems={"scratch": "fs-0a1b2c3d4e5f67890"},
         nodes_missing_minutes=31,
     )
@@ -80,6 +82,9 @@ def test_every_alarm_publishes_under_a_name_that_the_topic_takes(whole: dict[str
         "train-hyperpod-nodes-missing-h100",
         "train-hyperpod-nodes-missing-system",
         "train-hyperpod-notifications",
+        "train-hyperpod-quota-ml.m5.2xlarge",
+        "train-hyperpod-quota-ml.p5.48xlarge",
+        "train-hyperpod-quota-spot-ml.g5.12xlarge",
     ]
 
 
@@ -94,6 +99,11 @@ def test_an_alarm_says_what_where_and_the_command_to_look(whole: dict[str, Any])
         "In environment prod, cluster train, account 111122223333, region us-east-1: a storage target of file system"
         " scratch is 85 % full. Look: aws fsx describe-file-systems --file-system-ids fs-0a1b2c3d4e5f67890"
         " --region us-east-1; lfs df -h where it is mounted"
+    )
+    assert said["train-hyperpod-quota-ml.p5.48xlarge"] == (
+        "In environment prod, cluster train, account 111122223333, region us-east-1: the account's HyperPod"
+        " clusters use at least 80 % of the quota ml.p5.48xlarge for cluster usage; if this alarm has insufficient data,"
+        " the usage is not known. Look: hyperpod-cdk quotas show prod"
     )
 
 
@@ -121,8 +131,12 @@ def test_what_is_unknown_is_never_ok(whole: dict[str, Any]) -> None:
         "nodes-missing-h100": "ignore",
         "nodes-missing-system": "ignore",
         "notifications": "missing",
+        "quota-ml.m5.2xlarge": "missing",
+        "quota-ml.p5.48xlarge": "missing",
+        "quota-spot-ml.g5.12xlarge": "missing",
     }
-    assert alarms["notifications"]["InsufficientDataActions"] == alarms["notifications"]["AlarmActions"]
+    for name in ("notifications", "quota-ml.p5.48xlarge"):
+        assert alarms[name]["InsufficientDataActions"] == alarms[name]["AlarmActions"]
 
 
 def test_minutes_are_rounded_up_to_looks(whole: dict[str, Any]) -> None:
@@ -136,13 +150,40 @@ def test_the_function_may_do_what_its_events_need_and_nothing_else(whole: dict[s
     assert [each["Action"] for each in statements] == [
         ["sns:Publish"],
         ["logs:CreateLogStream", "logs:PutLogEvents"],
+        [
+            "sagemaker:ListClusters",
+            "servicequotas:GetAWSDefaultServiceQuota",
+            "servicequotas:GetServiceQuota",
+            "servicequotas:ListAWSDefaultServiceQuotas",
+            "servicequotas:ListServiceQuotas",
+        ],
         ["sagemaker:DescribeCluster"],
         ["cloudwatch:PutMetricData"],
         ["logs:FilterLogEvents"],
         ["sagemaker:DescribeTrainingPlan"],
     ]
-    assert statements[3]["Condition"] == {"StringEquals": {"cloudwatch:namespace": "HyperPod/train"}}
-    assert statements[5]["Resource"] == [PLAN]
+    assert statements[4]["Condition"] == {"StringEquals": {"cloudwatch:namespace": "HyperPod/train"}}
+    assert statements[6]["Resource"] == [PLAN]
+
+
+def test_without_quotas_the_function_sees_its_own_cluster_alone() -> None:
+    (role,) = of_type(resources(events=["nodes_missing", "quota_used"], instance_groups=["a"]), "AWS::IAM::Role")
+    statements = role["Policies"][0]["PolicyDocument"]["Statement"]
+    assert [each["Resource"] for each in statements if each["Action"] == ["sagemaker:DescribeCluster"]] == [
+        [CLUSTER_ARN]
+    ]
+    assert "servicequotas" not in json.dumps(statements)
+
+
+def test_the_metric_that_the_function_writes_is_the_one_of_the_alarm(whole: dict[str, Any]) -> None:
+    alarms = {each["AlarmName"]: each for each in of_type(whole, "AWS::CloudWatch::Alarm")}
+    alarm = alarms["train-hyperpod-quota-spot-ml.g5.12xlarge"]
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Threshold"]) == ("HyperPod/train", "QuotaUsedPercent", 80)
+    assert alarm["Dimensions"] == [{"Name": "Quota", "Value": "ml.g5.12xlarge for cluster spot instance usage"}]
+    (function,) = of_type(whole, "AWS::Lambda::Function")
+    settings = json.dumps(function["Environment"]).replace("\\", "")
+    assert '"name":"ml.g5.12xlarge for cluster spot instance usage"' in settings
+    assert '"use":"hyperpod_spot_instances:ml.g5.12xlarge"' in settings
 
 
 def test_both_rules_may_invoke_the_function(whole: dict[str, Any]) -> None:
@@ -271,6 +312,7 @@ def test_settings_of_the_function_fit_its_variables() -> None:
         ({"emails": ["a@example.com", "a@example.com"]}, "emails[1]: must be named once, got a@example.com again"),
         ({"events": ["nodes_mising"]}, "events[0]: must be node_unhealthy"),
         ({"nodes_missing_minutes": 1441}, "nodes_missing_minutes: must be at most 1440, got 1441"),
+        ({"quota_percent": 101}, "quota_percent: must be at most 100, got 101"),
         ({"storage_target_percent": 0}, "storage_target_percent: must be at least 1, got 0"),
         (
             {"topic_arn": "arn:aws:sns:eu-west-1:111122223333:pager"},

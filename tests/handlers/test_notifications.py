@@ -35,6 +35,7 @@ SETTINGS = index.Settings(
     plans=(PLAN,),
 )
 NOW = datetime(2026, 4, 1, 12, 0, tzinfo=UTC)
+P5 = "ml.p5.48xlarge for cluster usage"
 WHERE = "environment prod, cluster train"
 
 
@@ -45,6 +46,7 @@ class Aws:
     cluster: dict[str, Any] = field(default_factory=lambda: {"ClusterArn": CLUSTER, "InstanceGroups": []})
     plans: dict[str, dict[str, Any]] = field(default_factory=dict)
     lines: list[dict[str, Any]] = field(default_factory=list)
+    quotas: dict[str, float | None] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
     calls: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -57,6 +59,12 @@ class Aws:
             raise ClientError({"Error": {"Code": self.faults.pop(operation), "Message": "played"}}, operation)
         if operation == "DescribeTrainingPlan":
             return self.plans[request["TrainingPlanName"]]
+        if operation == "GetServiceQuota" and request["QuotaCode"] in self.quotas:
+            value = self.quotas[request["QuotaCode"]]
+            quota = {"QuotaName": P5, "QuotaCode": request["QuotaCode"], "Value": value}
+            return {"Quota": {name: each for name, each in quota.items() if each is not None}}
+        if operation == "ListClusters":
+            return {"ClusterSummaries": [{"ClusterName": "train"}]}
         return {"DescribeCluster": self.cluster, "FilterLogEvents": {"events": self.lines}}.get(operation, {})
 
     @property
@@ -72,8 +80,11 @@ class _Client:
     def __init__(self, aws: Aws, service: str) -> None:
         self._aws, self._model = aws, botocore.session.get_session().get_service_model(service)
 
+    def can_paginate(self, _: str) -> bool:
+        return False
+
     def __getattr__(self, name: str) -> Any:
-        operation = "".join(part.capitalize() for part in name.split("_"))
+        operation = "".join("AWS" if part == "aws" else part.capitalize() for part in name.split("_"))
         shape = self._model.operation_model(operation).input_shape
 
         def call(**request: Any) -> Any:
@@ -376,6 +387,100 @@ def test_one_look_that_fails_takes_no_other_with_it_and_is_not_hidden(operation:
     with pytest.raises(ClientError, match=operation):
         looked(aws, "nodes_missing", "deep_health_check_failed", "training_plan")
     assert ("[prod] Training plan h100-april starts now" in aws.subjects) == (operation != "DescribeTrainingPlan")
+
+
+def measured(aws: Aws, *, code: str = "L-CODE") -> dict[str, float]:
+    """Look at the quota of ml.p5.48xlarge, by a code; give what became of the metric, by the quota's name."""
+    index._CODES.clear()
+    quota = {"name": P5, "code": code, "use": "hyperpod_instances:ml.p5.48xlarge"}
+    settings = index.Settings(**{**SETTINGS.__dict__, "events": frozenset({"quota_used"}), "quotas": (quota,)})
+    index.handle({"detail-type": "Scheduled Event", "time": "2026-04-01T12:00:00Z"}, settings, clients=aws.client)
+    written = aws.calls.get("PutMetricData", [])
+    assert {each["Namespace"] for each in written} <= {"HyperPod/train"}
+    rows = [row for each in written for row in each["MetricData"]]
+    assert {(row["MetricName"], row["Unit"]) for row in rows} <= {("QuotaUsedPercent", "Percent")}
+    return {row["Dimensions"][0]["Value"]: row["Value"] for row in rows}
+
+
+def p5(count: int, *, wanted: int | None = None, **values: Any) -> dict[str, Any]:
+    target = count if wanted is None else wanted
+    group = {"InstanceGroupName": "h100", "InstanceType": "ml.p5.48xlarge", "CurrentCount": count}
+    return {
+        "ClusterArn": CLUSTER,
+        "ClusterStatus": "InService",
+        "InstanceGroups": [{**group, "TargetCount": target, **values}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("cluster", "quota", "percent"),
+    [
+        (p5(0), 8.0, 0.0),
+        (p5(6), 8.0, 75.0),
+        (p5(8), 8.0, 100.0),
+        # nodes that are still to come take their share already
+        (p5(2, wanted=8), 8.0, 100.0),
+        # a quota that was lowered below what runs
+        (p5(8), 4.0, 200.0),
+        # what allows nothing is used up
+        (p5(0), 0.0, 100.0),
+        # Spot has a quota of its own, and another type another one
+        (p5(8, CapacityRequirements={"Spot": {}}), 8.0, 0.0),
+        (p5(8, InstanceType="ml.p4d.24xlarge"), 8.0, 0.0),
+    ],
+)
+def test_how_much_of_a_quota_is_used(cluster: dict[str, Any], quota: float, percent: float) -> None:
+    aws = Aws(cluster=cluster, quotas={"L-CODE": quota})
+    assert measured(aws) == {P5: percent}
+    assert aws.told == []
+
+
+@pytest.mark.parametrize(
+    "aws",
+    [
+        Aws(cluster=p5(8), faults={"GetServiceQuota": "AccessDeniedException"}),
+        Aws(cluster=p5(8), faults={"GetServiceQuota": "TooManyRequestsException"}),
+        # Service Quotas has it, and could not find out its value
+        Aws(cluster=p5(8), quotas={"L-CODE": None}),
+        # no quota of that name, neither by code nor in the list
+        Aws(
+            cluster=p5(8),
+            faults={
+                "GetServiceQuota": "NoSuchResourceException",
+                "GetAWSDefaultServiceQuota": "NoSuchResourceException",
+            },
+        ),
+        Aws(cluster=p5(8), quotas={"L-CODE": 8.0}, faults={"ListClusters": "ThrottlingException"}),
+        Aws(cluster=p5(8), quotas={"L-CODE": 8.0}, faults={"DescribeCluster": "AccessDeniedException"}),
+        # a group that says neither how many it has nor how many it is to have
+        Aws(
+            cluster={"ClusterArn": CLUSTER, "InstanceGroups": [{"InstanceType": "ml.p5.48xlarge"}]},
+            quotas={"L-CODE": 8.0},
+        ),
+    ],
+    ids=["denied", "throttled", "not told", "no such quota", "list throttled", "describe denied", "garbled"],
+)
+def test_what_is_not_known_of_a_quota_is_no_value(aws: Aws) -> None:
+    assert measured(aws) == {}
+    assert aws.told == []
+
+
+def test_a_code_that_aws_told_is_asked_by_from_then_on() -> None:
+    row = {"QuotaName": P5, "QuotaCode": "L-TOLD", "Value": 8.0}
+
+    class Told(Aws):
+        def answer(self, operation: str, request: Mapping[str, Any]) -> Any:
+            found = super().answer(operation, request)
+            return {"Quotas": [row]} if operation == "ListServiceQuotas" else found
+
+    aws = Told(cluster=p5(4), quotas={"L-TOLD": 8.0})
+    assert measured(aws, code="") == {P5: 50.0}
+    assert len(aws.calls["ListServiceQuotas"]) == 1
+    quota = {"name": P5, "code": "", "use": "hyperpod_instances:ml.p5.48xlarge"}
+    settings = index.Settings(**{**SETTINGS.__dict__, "events": frozenset({"quota_used"}), "quotas": (quota,)})
+    index.watch(NOW, settings, clients=aws.client)
+    assert len(aws.calls["ListServiceQuotas"]) == 1
+    assert [each["QuotaCode"] for each in aws.calls["GetServiceQuota"]] == ["L-TOLD"]
 
 
 def test_settings_are_read_as_the_construct_writes_them() -> None:

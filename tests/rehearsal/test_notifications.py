@@ -122,3 +122,23 @@ def test_planted_events_arrive_in_a_subscribed_queue(assemblies: Path, tmp_path:
         measured = life.aws.client("cloudwatch").list_metrics(Namespace=f"HyperPod/{NAME}", MetricName="NodesMissing")
         groups = {each["Dimensions"][0]["Value"] for each in measured["Metrics"]}
         assert groups == {"system", "h100"}
+
+        # the embedded account's quotas are just what the file needs
+        used = life.aws.client("cloudwatch").list_metrics(Namespace=f"HyperPod/{NAME}", MetricName="QuotaUsedPercent")
+        told = {each["Dimensions"][0]["Value"] for each in used["Metrics"]}
+        assert told == {"ml.m5.2xlarge for cluster usage", "ml.p5.48xlarge for cluster usage"}
+        for quota in sorted(told):
+            alarm = f"{NAME}-hyperpod-quota-{quota.partition(' ')[0]}"
+            (stood,) = life.aws.client("cloudwatch").describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
+            assert stood["Dimensions"] == [{"Name": "Quota", "Value": quota}]
+            assert stood["AlarmActions"] == stood["InsufficientDataActions"] == [stands(life, "AWS::SNS::Topic")]
+            data = life.aws.client("cloudwatch").get_metric_statistics(
+                Namespace=f"HyperPod/{NAME}",
+                MetricName="QuotaUsedPercent",
+                Dimensions=[{"Name": "Quota", "Value": quota}],
+                StartTime=tick - timedelta(minutes=5),
+                EndTime=tick + timedelta(minutes=5),
+                Period=300,
+                Statistics=["Maximum"],
+            )["Datapoints"]
+            assert [each["Maximum"] for each in data] == [100.0]

@@ -57,6 +57,7 @@ BUDGET_TYPE = "AWS::Budgets::Budget"
 BUDGET_PERCENT = (80, 100)
 """Percent of a budget's limit at which what has been spent is told; a forecast is told at the last of them."""
 PERCENT = Bound(minimum=1, maximum=99, source="a percentage; at 100 nothing can be written any more")
+QUOTA_PERCENT = Bound(minimum=1, maximum=100, source="a percentage; at 100 no further node comes")
 MONTHLY_BUDGET_USD = Bound(minimum=1, source="AWS::Budgets::Budget, BudgetLimit.Amount: a budget of cost is above 0")
 
 STORAGE_USED = "StorageCapacityUtilization"
@@ -64,7 +65,7 @@ STORAGE_USED = "StorageCapacityUtilization"
 "Amazon FSx for Lustre metrics and dimensions"); a file system of intelligent tiering has no capacity to fill."""
 
 WATCH_MINUTES = 5
-"""Minutes between two looks at what sends no event: nodes that are missing, training plans."""
+"""Minutes between two looks at what sends no event: nodes that are missing, training plans, quotas."""
 
 
 def topic_problem(arn: str, *, partition: str, region: str) -> str | None:

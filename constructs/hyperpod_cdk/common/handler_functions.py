@@ -55,13 +55,16 @@ def handler_function(
     log_group: logs.CfnLogGroup,
     timeout_seconds: int,
     memory_mib: int,
+    borrows: Sequence[str] = (),
 ) -> lambda_.CfnFunction:
     """Make the function of the handler's folder ``serves``, which logs into ``log_group``.
 
-    It takes along what all handlers share, so that each answers CloudFormation in the same way.
+    It takes along what all handlers share, so that each answers CloudFormation in the same way, and the handlers'
+    folders that it ``borrows`` from.
     """
     folder = _HANDLERS.name
-    kept = (folder, f"{folder}/__init__.py", f"{folder}/answering.py", f"{folder}/{serves}", f"{folder}/{serves}/*.py")
+    own = [f"{folder}/{each}{ending}" for each in (serves, *borrows) for ending in ("", "/*.py")]
+    kept = (folder, f"{folder}/__init__.py", f"{folder}/answering.py", *own)
     code = assets.Asset(
         scope,
         f"{construct_id}Code",

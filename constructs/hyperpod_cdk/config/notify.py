@@ -18,6 +18,7 @@ Event = Literal[
     "nodes_missing",
     "training_plan",
     "file_system_full",
+    "quota_used",
 ]
 EVENTS: tuple[Event, ...] = get_args(Event)
 """Every kind of event, in the order in which the documentation explains them."""
@@ -26,6 +27,7 @@ THRESHOLDS: dict[str, Event] = {
     "nodes_missing_minutes": "nodes_missing",
     "file_system_percent": "file_system_full",
     "storage_target_percent": "file_system_full",
+    "quota_percent": "quota_used",
 }
 """Field of a threshold -> the event that reads it."""
 
@@ -97,7 +99,8 @@ class Notify(Section):
             " them; deep_health_check_failed from the logs of the checks; cluster_error when HyperPod reports"
             " any error; nodes_missing when a group has fewer nodes than it should have; training_plan 7"
             " days, 1 day and 90 minutes before a plan starts and ends; file_system_full for every file"
-            " system of fixed capacity. Default: all events."
+            " system of fixed capacity; quota_used when little is left of the account's quota for an instance"
+            " type of the groups. Default: all events."
         ),
         examples=[["node_unhealthy", "nodes_missing"]],
     )
@@ -116,6 +119,14 @@ class Notify(Section):
         description=(
             "How full one storage target (OST) of a file system must be before a notification is sent, in"
             " percent. When one target is full, writes fail even if the others have space."
+        ),
+    )
+    quota_percent: Annotated[int, within(facts.QUOTA_PERCENT)] = Field(
+        default=80,
+        description=(
+            "How much of the account's quota for an instance type must be used by its HyperPod clusters before a"
+            " notification is sent, in percent. A quota that was granted for exactly this cluster is fully used"
+            " from the start: if that is intended, remove quota_used from events."
         ),
     )
 

@@ -18,7 +18,8 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from hyperpod_cdk.catalog import notifications as facts
-from hyperpod_cdk.catalog import regions
+from hyperpod_cdk.catalog import quotas, regions
+from hyperpod_cdk.catalog.quotas import Quota
 from hyperpod_cdk.catalog.rules import repeated_problem
 from hyperpod_cdk.common.acknowledgments import ACTION, RESOURCE, acknowledge, ignore_in_checkov
 from hyperpod_cdk.common.handler_functions import document, handler_function, handler_role
@@ -27,14 +28,19 @@ from hyperpod_cdk.common.stack_arns import arn_here, arn_of_aws
 from hyperpod_cdk.config.arguments import is_token, refuse
 from hyperpod_cdk.config.notify import EVENTS, Event, Notify, Slack
 from hyperpod_cdk.handlers.notifications import index as told
+from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS
 
 _FUNCTION_EVENTS = frozenset(
-    {"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed", "nodes_missing", "training_plan"}
+    {
+        *("node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"),
+        *("nodes_missing", "training_plan", "quota_used"),
+    }
 )
 """What the function tells or measures; the others are alarms on metrics of AWS's own."""
 _HYPERPOD_EVENTS = frozenset({"node_unhealthy", "node_rebooted", "node_replaced", "deep_health_check_failed"})
-_WATCHED = frozenset({"nodes_missing", "training_plan", "deep_health_check_failed"})
+_WATCHED = frozenset({"nodes_missing", "training_plan", "deep_health_check_failed", "quota_used"})
 
+_ALL_CLUSTERS = "arn:<AWS::Partition>:sagemaker:<AWS::Region>:<AWS::AccountId>:cluster/*"
 _NO_KEY = (
     "A topic with SNS's own key takes no alarm: CloudWatch may not use it (CloudWatch user guide, alarm actions);"
     " encryption.notifications is for another"
@@ -77,9 +83,11 @@ class Notifications(Construct):
     looks at what sends no event: it writes how many nodes each group lacks as the metric ``NodesMissing`` of the
     namespace ``HyperPod/<cluster_name>``, by ``InstanceGroup``, on which alarms stand, and tells of training plans 7
     days, 1 day and 90 minutes before they start and end, and when they do, and of deep health checks that failed by
-    their logs. An alarm tells of the function itself where it fails or stands still. File systems have two alarms each:
-    on all of it, and on the fullest of its storage targets. ``cluster_error`` is the alarm of ``NodeEvents``, which
-    takes ``topic_arn`` of this construct in its ``alarm_actions``.
+    their logs. How much of a quota for instances all HyperPod clusters of the account and region use is the metric
+    ``QuotaUsedPercent``, by ``Quota``; where AWS does not tell the one or the other nothing is written, and the alarm
+    tells that it has no data. An alarm tells of the function itself where it fails or stands still. File systems have
+    two alarms each: on all of it, and on the fullest of its storage targets. ``cluster_error`` is the alarm of
+    ``NodeEvents``, which takes ``topic_arn`` of this construct in its ``alarm_actions``.
 
     ``cluster_name``: name of the HyperPod cluster.
 
@@ -108,6 +116,10 @@ class Notifications(Construct):
 
     ``training_plan_arns``: ARNs of the plans whose times are told. Default: none.
 
+    ``instance_types``: types on demand or on training plans whose quota for cluster usage is watched. Default: none.
+
+    ``spot_instance_types``: types whose quota for cluster spot instance usage is watched. Default: none.
+
     ``file_systems``: name -> ID of the FSx for Lustre file systems of fixed capacity. Default: none.
 
     ``nodes_missing_minutes``: minutes for which a group has to lack nodes, 5 to 1440. Default: 30.
@@ -115,6 +127,8 @@ class Notifications(Construct):
     ``file_system_percent``: how full a file system has to be, 1 to 99 percent. Default: 75.
 
     ``storage_target_percent``: how full one storage target has to be, 1 to 99 percent. Default: 85.
+
+    ``quota_percent``: how much of a quota has to be used, 1 to 100 percent. Default: 80.
 
     Raises ValueError for what cannot be: an address, an ARN, an event, a number out of bounds, a topic of another
     region.
@@ -137,10 +151,13 @@ class Notifications(Construct):
         events: Sequence[Event] = EVENTS,
         instance_groups: Sequence[str] = (),
         training_plan_arns: Sequence[str] = (),
+        instance_types: Sequence[str] = (),
+        spot_instance_types: Sequence[str] = (),
         file_systems: Mapping[str, str] | None = None,
         nodes_missing_minutes: int = 30,
         file_system_percent: int = 75,
         storage_target_percent: int = 85,
+        quota_percent: int = 80,
     ) -> None:
         super().__init__(scope, construct_id)
         refuse(
@@ -154,6 +171,7 @@ class Notifications(Construct):
             nodes_missing_minutes=nodes_missing_minutes,
             file_system_percent=file_system_percent,
             storage_target_percent=storage_target_percent,
+            quota_percent=quota_percent,
         )
         for key, values in (("emails", emails), ("events", events)):
             again = repeated_problem(values, key=key)
@@ -167,6 +185,9 @@ class Notifications(Construct):
         self._cluster_name, self._cluster_arn = cluster_name, cluster_arn
         self._environment = environment_name or cluster_name
         self._events = frozenset(events)
+        watched = {each: quotas.cluster_usage(each) for each in instance_types}
+        of_spot = {f"spot-{each}": quotas.cluster_spot_usage(each) for each in spot_instance_types}
+        self._quotas = {**watched, **of_spot} if "quota_used" in self._events else {}
         self._region, self._account = stack.region, stack.account
         self.topic: sns.CfnTopic | None = None if topic_arn else self._topic()
         self.topic_arn: str = topic_arn or self._made(self.topic).ref
@@ -181,12 +202,12 @@ class Notifications(Construct):
         if self._events & _FUNCTION_EVENTS:
             self.function = self._function(sorted(set(training_plan_arns)))
             self._triggers(self.function)
-        if "nodes_missing" in self._events:
-            for group in instance_groups:
-                self._nodes_alarm(group, minutes=nodes_missing_minutes)
-        if "file_system_full" in self._events:
-            for name, file_system_id in (file_systems or {}).items():
-                self._file_system_alarms(name, file_system_id, whole=file_system_percent, target=storage_target_percent)
+        for group in instance_groups if "nodes_missing" in self._events else ():
+            self._nodes_alarm(group, minutes=nodes_missing_minutes)
+        for name, quota in self._quotas.items():
+            self._quota_alarm(name, quota, percent=quota_percent)
+        for name, file_system_id in (file_systems or {}).items() if "file_system_full" in self._events else ():
+            self._file_system_alarms(name, file_system_id, whole=file_system_percent, target=storage_target_percent)
         if event_bus_arn is not None:
             self._forward_alarms(event_bus_arn)
 
@@ -332,9 +353,15 @@ class Notifications(Construct):
         ]
         if self._key is not None:
             statements.append({"Action": list(TOPIC_ACTIONS), "Resource": [self._key.key.key_arn]})
-        if self._events & {"nodes_missing", "deep_health_check_failed"}:
+        if self._quotas:
+            asked = {*QUOTA_ACTIONS, "sagemaker:ListClusters"}
+            statements.append({"Action": sorted(asked), "Resource": ["*"]})
+            statements.append(
+                {"Action": ["sagemaker:DescribeCluster"], "Resource": [arn_here("sagemaker", "cluster/*")]}
+            )
+        elif self._events & {"nodes_missing", "deep_health_check_failed"}:
             statements.append({"Action": ["sagemaker:DescribeCluster"], "Resource": [self._cluster_arn]})
-        if "nodes_missing" in self._events:
+        if "nodes_missing" in self._events or self._quotas:
             statements.append(
                 {
                     "Action": ["cloudwatch:PutMetricData"],
@@ -365,6 +392,7 @@ class Notifications(Construct):
             log_group=log_group,
             timeout_seconds=120,
             memory_mib=256,
+            borrows=["quota_gate"],
         )
         settings = {
             "topic": self.topic_arn,
@@ -375,6 +403,7 @@ class Notifications(Construct):
             "events": sorted(self._events & _FUNCTION_EVENTS),
             "minutes": facts.WATCH_MINUTES,
             "plans": list(plans),
+            **({"quotas": self._measured()} if self._quotas else {}),
             **({"chat": True} if self._has_chat else {}),
             **({"bus": self._bus_arn} if self._bus_arn is not None else {}),
         }
@@ -388,6 +417,14 @@ class Notifications(Construct):
         if "nodes_missing" in self._events:
             reasons[RESOURCE.format("*")] = (
                 "PutMetricData knows no resource-level rights; the condition names the one namespace"
+            )
+        if self._quotas:
+            reasons[RESOURCE.format("*")] = (
+                "PutMetricData knows no resource-level rights; the condition names the one namespace. Nor do reading"
+                " quotas and listing clusters"
+            )
+            reasons[RESOURCE.format(_ALL_CLUSTERS)] = (
+                "every cluster of the account uses up the quotas; which there are, only AWS knows. It only reads"
             )
         if "deep_health_check_failed" in self._events:
             name = f"log-group:/aws/sagemaker/Clusters/{self._cluster_name}/*"
@@ -471,6 +508,36 @@ class Notifications(Construct):
             threshold=1,
             # where the function stands still nothing is known: its own alarm tells that, and this one stays as it is
             treat_missing_data="ignore",
+        )
+
+    def _measured(self) -> list[dict[str, str]]:
+        """Give what the function needs of each quota to read it, and to count what uses it."""
+        return [
+            {
+                "name": quota.name,
+                "code": quota.code or "",
+                "use": f"hyperpod_{'spot_' if name.startswith('spot-') else ''}instances:{name.removeprefix('spot-')}",
+            }
+            for name, quota in self._quotas.items()
+        ]
+
+    def _quota_alarm(self, name: str, quota: Quota, *, percent: int) -> None:
+        self._alarm(
+            f"QuotaUsed-{name}",
+            name=f"quota-{name}",
+            says=f"the account's HyperPod clusters use at least {percent} % of the quota {quota.name}; if this alarm has"
+            " insufficient data, the usage is not known",
+            look=f"hyperpod-cdk quotas show {self._environment}",
+            namespace=self._namespace,
+            metric_name=told.QUOTA_METRIC,
+            dimensions=[cloudwatch.CfnAlarm.DimensionProperty(name=told.QUOTA_DIMENSION, value=quota.name)],
+            statistic="Minimum",
+            period=facts.WATCH_MINUTES * 60,
+            evaluation_periods=3,
+            threshold=percent,
+            # without data nothing is known, which is told too
+            treat_missing_data="missing",
+            insufficient_data_actions=[self.topic_arn],
         )
 
     def _file_system_alarms(self, name: str, file_system_id: str, *, whole: int, target: int) -> None:

@@ -18,19 +18,11 @@ from hyperpod_cdk.common.handler_functions import handler_function, handler_role
 from hyperpod_cdk.common.stack_arns import arn_here
 from hyperpod_cdk.common.waiting import wait_for
 from hyperpod_cdk.handlers.quota_gate.comparison import Requirement, to_properties
-from hyperpod_cdk.handlers.quota_gate.reading import Own, calls_of
+from hyperpod_cdk.handlers.quota_gate.reading import QUOTA_ACTIONS, Own, calls_of
 
 __all__ = ["Mode", "Own", "QuotaGate", "Requirement"]
 
 Mode = Literal["enforce", "warn"]
-
-QUOTA_ACTIONS = (
-    "servicequotas:GetAWSDefaultServiceQuota",
-    "servicequotas:GetServiceQuota",
-    "servicequotas:ListAWSDefaultServiceQuotas",
-    "servicequotas:ListServiceQuotas",
-)
-"""What reading a quota takes, whoever reads it; none of them knows resource-level rights."""
 
 _LAMBDA_TRIES = 3
 _LAMBDA_PAUSES_SECONDS = 60 + 120

@@ -2,10 +2,11 @@
 command to look.
 
 EventBridge invokes it in two ways: with HyperPod's own events, of which it tells what the settings name, and every few
-minutes, to look at what sends no event: how many nodes each group lacks goes to CloudWatch as a metric, where alarms
-stand on it; the moments of training plans, and deep health checks that failed, are told here. It keeps nothing: a look
-tells what falls between the look before and itself, by the time that the schedule's event carries, so that a look that
-Lambda repeats tells the same again. Standard library and boto3 only, both of which Lambda's Python runtimes carry.
+minutes, to look at what sends no event: how many nodes each group lacks, and how much of the quotas for instances is
+used, go to CloudWatch as metrics, where alarms stand on them; the moments of training plans, and deep health checks
+that failed, are told here. It keeps nothing: a look tells what falls between the look before and itself, by the time
+that the schedule's event carries, so that a look that Lambda repeats tells the same again. Standard library and boto3
+only, both of which Lambda's Python runtimes carry.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 # relative, since in Lambda the package above has another name
 from ..answering import client, error_code  # noqa: TID252
+from ..quota_gate.reading import Api, NotAnswered, NotFound, NotTold, Own, read_quota, used  # noqa: TID252
 
 LOG = logging.getLogger(__name__)
 LOG.setLevel(logging.INFO)
@@ -35,6 +37,9 @@ CLUSTER_EVENT = "SageMaker HyperPod Cluster Event"
 
 METRIC = "NodesMissing"
 DIMENSION = "InstanceGroup"
+QUOTA_METRIC = "QuotaUsedPercent"
+QUOTA_DIMENSION = "Quota"
+"""Whose value is the quota's name in Service Quotas."""
 
 # the descriptions of the developer guide's "HyperPod cluster events reference", instance reboot and replacement
 _REBOOT = re.compile(r"Reboot of EC2 Instance |reboot request for EC2 Instance ")
@@ -67,6 +72,8 @@ Clients = Callable[[str], Any]
 class Settings:
     """Who is told of what: ``events`` are the kinds, ``plans`` the ARNs of training plans, ``minutes`` between looks.
 
+    ``quotas`` are those that are measured: ``name`` and ``code`` of Service Quotas, and the kind of ``use`` that
+    ``quota_gate.reading.used`` counts.
     ``topic`` is the ARN of the topic, ``bus`` that of an event bus that gets every message too, ``chat`` whether the
     topic has a chat channel, which takes messages of a form of its own.
     """
@@ -79,6 +86,7 @@ class Settings:
     events: frozenset[str]
     minutes: int
     plans: Sequence[str] = ()
+    quotas: Sequence[Mapping[str, str]] = ()
     chat: bool = False
     bus: str = ""
 
@@ -193,6 +201,8 @@ def watch(now: datetime, settings: Settings, *, clients: Clients) -> None:
     if "training_plan" in settings.events:
         for arn in settings.plans:
             attempt(partial(_plan, sagemaker, arn, begins, now, settings))
+    if "quota_used" in settings.events and settings.quotas:
+        attempt(lambda: _quotas(now, settings, clients))
     for message in messages:
         tell(message, settings, clients=clients)
     if errors:
@@ -205,20 +215,7 @@ def _cluster(
     cluster = sagemaker.describe_cluster(ClusterName=settings.cluster)
     if "nodes_missing" in settings.events:
         counts = missing_nodes(cluster)
-        if counts:
-            clients("cloudwatch").put_metric_data(
-                Namespace=f"HyperPod/{settings.cluster}",
-                MetricData=[
-                    {
-                        "MetricName": METRIC,
-                        "Dimensions": [{"Name": DIMENSION, "Value": group}],
-                        "Timestamp": now,
-                        "Value": float(count),
-                        "Unit": "Count",
-                    }
-                    for group, count in counts.items()
-                ],
-            )
+        _measured(_data(METRIC, DIMENSION, "Count", counts, now), settings, clients)
     if "deep_health_check_failed" in settings.events:
         cluster_id = str(cluster["ClusterArn"]).rpartition("/")[2]
         group = f"/aws/sagemaker/Clusters/{settings.cluster}/{cluster_id}"
@@ -236,6 +233,61 @@ def missing_nodes(cluster: Mapping[str, Any]) -> dict[str, int]:
         )
         for group in groups
     }
+
+
+def _data(metric: str, dimension: str, unit: str, values: Mapping[str, float], now: datetime) -> list[dict[str, Any]]:
+    """Give a metric's values, by those of its dimension, as CloudWatch takes them."""
+    return [
+        {
+            "MetricName": metric,
+            "Dimensions": [{"Name": dimension, "Value": name}],
+            "Timestamp": now,
+            "Value": float(value),
+            "Unit": unit,
+        }
+        for name, value in values.items()
+    ]
+
+
+def _measured(data: Sequence[Mapping[str, Any]], settings: Settings, clients: Clients) -> None:
+    """Write what was measured; nothing where nothing was."""
+    if data:
+        clients("cloudwatch").put_metric_data(Namespace=f"HyperPod/{settings.cluster}", MetricData=list(data))
+
+
+def _quotas(now: datetime, settings: Settings, clients: Clients) -> Iterator[Message]:
+    """Write how much of each quota is used, by all HyperPod clusters of the account and region; tells nothing itself.
+
+    What AWS did not tell of a quota, or of what uses it, makes no value, since any would be wrong: its alarm then has
+    too little data, and says so.
+    """
+    from ..quota_gate.calling import Boto3Api  # noqa: PLC0415, TID252 - boto3, which whoever makes the stack may lack
+
+    # the next look is soon: what is denied need not be waited for
+    api = Boto3Api(clients, patience_seconds=0)
+    shares = {each["name"]: used_percent(api, each) for each in settings.quotas}
+    told = {name: share for name, share in shares.items() if share is not None}
+    _measured(_data(QUOTA_METRIC, QUOTA_DIMENSION, "Percent", told, now), settings, clients)
+    yield from ()
+
+
+def used_percent(api: Api, quota: Mapping[str, str]) -> float | None:
+    """Give how much of a quota is used, in percent, or None where it is not known; 100 of one that allows nothing."""
+    try:
+        allowed = read_quota(api, "sagemaker", quota["name"], _CODES.get(quota["name"]) or quota["code"] or None)
+        use = used(api, quota["use"], Own())
+    except (NotAnswered, NotFound, NotTold) as missing:
+        LOG.warning("quota %s is not known: %s", quota["name"], missing)
+        return None
+    _CODES[quota["name"]] = allowed.code
+    if use.unread:
+        LOG.warning("what uses quota %s is not known: %s", quota["name"], "; ".join(each.reason for each in use.unread))
+        return None
+    return 100.0 * use.at_least / allowed.value if allowed.value else 100.0
+
+
+_CODES: dict[str, str] = {}
+"""Codes of quotas by name, as AWS told them to this process: a code spares the list of all quotas of SageMaker."""
 
 
 def _failed_checks(logs: Any, group: str, begins: datetime, ends: datetime, settings: Settings) -> Iterator[Message]:

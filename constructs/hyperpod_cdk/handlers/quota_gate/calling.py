@@ -31,6 +31,8 @@ ResultT = TypeVar("ResultT")
 class Boto3Api:
     """``reading.Api`` on boto3 clients, which ``client`` makes by service name.
 
+    What is denied is repeated for ``patience_seconds`` from now on.
+
     Raises NoSuchQuota for NoSuchResourceException, NotFound for what SageMaker does not have, and NotAnswered for every
     other error of AWS or of the way to it.
     """
@@ -39,13 +41,14 @@ class Boto3Api:
         self,
         client: Callable[[str], Any] | None = None,
         *,
+        patience_seconds: float = PATIENCE_SECONDS,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._new_client = client or _client
         self._sleep = sleep
         self._clock = clock
-        self._patient_until = clock() + PATIENCE_SECONDS
+        self._patient_until = clock() + patience_seconds
         self._lock = threading.Lock()
         self._clients: dict[str, Any] = {}
         self._answers: dict[str, Future[Any]] = {}

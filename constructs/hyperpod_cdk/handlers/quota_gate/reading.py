@@ -13,6 +13,14 @@ from .comparison import Unread, Usage, normalized
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
+QUOTA_ACTIONS = (
+    "servicequotas:GetAWSDefaultServiceQuota",
+    "servicequotas:GetServiceQuota",
+    "servicequotas:ListAWSDefaultServiceQuotas",
+    "servicequotas:ListServiceQuotas",
+)
+"""What reading a quota takes, whoever reads it; none of them knows resource-level rights."""
+
 
 class NotAnswered(Exception):  # noqa: N818 - an answer that is missing, not a fault of the program
     """AWS gave no answer: no permission, throttled, no such service there, offline. Never a pass.
