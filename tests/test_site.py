@@ -1,24 +1,19 @@
-"""The pages of the site: where links lead, what is shown, and that every command on a page is one."""
+"""The pages of the site: where links lead, and what is shown."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer.main
 from constructs import Construct
 
 import hyperpod_cdk
-from hyperpod_cdk.cli import app
 from scripts.build_site import PAGES, TEMPLATE, TOP, USES, api_page, pages, pictures, settings, shown, uses
 from tests.support.assembly import PROJECT
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
 ABSTRACT: set[str] = set()
-GROUP: Any = typer.main.get_command(app)
 
 
 @pytest.fixture
@@ -107,49 +102,3 @@ def test_a_file_with_fences_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "x.txt"
     file.write_text("```\nx\n```\n", encoding="utf-8")
     assert shown(file, "x.txt") == "# x.txt\n\n````text\n```\nx\n```\n````\n"
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(PROJECT).as_posix())
-def test_every_command_on_a_page_is_one(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL))
-    lines = [
-        *re.findall(r"^\$ (?:\S*/)?(hyperpod-cdk .*)$", blocks.replace("\\\n", " "), flags=re.MULTILINE),
-        *(" ".join(span.split()) for span in re.findall(r"(?<!`)`(hyperpod-cdk [^`]+)`(?!`)", text)),
-    ]
-    assert [problem for line in lines if (problem := _problem(line))] == []
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("hyperpod-cdk validate prod --format json | jq .", ""),
-        ("hyperpod-cdk charts pull # once", ""),
-        ("hyperpod-cdk cdk deploy --anything", ""),
-        ("hyperpod-cdk valdiate prod", "hyperpod-cdk valdiate prod: no verb valdiate"),
-        ("hyperpod-cdk charts push", "hyperpod-cdk charts push: no verb push"),
-        ("hyperpod-cdk validate prod --fast", "hyperpod-cdk validate prod --fast: no option --fast"),
-    ],
-)
-def test_what_is_no_command(line: str, problem: str) -> None:
-    assert _problem(line) == problem
-
-
-def _problem(line: str) -> str:
-    """Say what of a command line no verb takes, if anything."""
-    words = shlex.split(re.split(r"\s(?:[|>#]|&&)", line)[0])[1:]
-    command = GROUP
-    while words and hasattr(command, "commands"):
-        name, *words = words
-        if name.startswith("-") or name.isupper() or name in ("...", "VERB"):
-            break
-        if name not in command.commands:
-            return f"{line}: no verb {name}"
-        command = command.commands[name]
-    # what follows 'cdk' is the CDK CLI's
-    if command.name == "cdk":
-        return ""
-    known = {each for parameter in command.params for each in (*parameter.opts, *parameter.secondary_opts)}
-    given = {word.partition("=")[0] for word in words if word.startswith("--")}
-    unknown = given - known - {"--help", "--version", "--install-completion"}
-    return f"{line}: no option {', '.join(sorted(unknown))}" if unknown else ""

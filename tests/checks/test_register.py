@@ -5,13 +5,10 @@ from __future__ import annotations
 import ast
 import json
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-import botocore.session
 import pytest
-from botocore import xform_name
 
 from hyperpod_cdk.checks.answers import QUESTIONS, Aws
 from hyperpod_cdk.checks.model import MODULES, REGISTER, Check
@@ -88,23 +85,6 @@ def test_page_and_policy_hold_every_check(project: Path) -> None:
     page = (project / "docs" / "checks.md").read_text(encoding="utf-8")
     assert re.findall(r"^`(\w+)`$", page, re.MULTILINE) == list(CHECKS)
     assert json.loads((project / "docs" / "preflight-policy.json").read_text(encoding="utf-8")) == policy(REGISTER)
-
-
-COMMANDS = sorted({line.strip() for check in CHECKS.values() for line in re.split(r"\n|;", check.by_hand)})
-
-
-@pytest.mark.parametrize("command", [line for line in COMMANDS if line.startswith("aws ")])
-def test_a_command_is_one_of_the_aws_cli(command: str) -> None:
-    """Service, operation and options are those of AWS's models, from which the CLI makes its own."""
-    _, service, verb, *rest = shlex.split(command)
-    model = botocore.session.get_session().get_service_model({"s3api": "s3"}.get(service, service))
-    operations = {xform_name(name, "-"): model.operation_model(name) for name in model.operation_names}
-    shape = operations[verb].input_shape
-    members, required = (shape.members, shape.required_members) if shape else ({}, [])
-    options = {f"--{xform_name(name, '-')}" for name in members} | {"--query", "--output"}
-    given = {word.replace("--no-", "--") for word in rest if word.startswith("--")}
-    assert given <= options
-    assert {f"--{xform_name(name, '-')}" for name in required} <= given
 
 
 def test_policy_only_reads() -> None:
