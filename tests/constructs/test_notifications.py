@@ -102,8 +102,8 @@ def test_an_alarm_says_what_where_and_the_command_to_look(whole: dict[str, Any])
     )
     assert said["train-hyperpod-quota-ml.p5.48xlarge"] == (
         "In environment prod, cluster train, account 111122223333, region us-east-1: the account's HyperPod"
-        " clusters use at least 80 % of the quota ml.p5.48xlarge for cluster usage; if this alarm has insufficient data,"
-        " the usage is not known. Look: hyperpod-cdk quotas show prod"
+        " clusters use at least 80 % of the quota ml.p5.48xlarge for cluster usage; if this alarm has insufficient"
+        " data, the usage is not known. Look: hyperpod-cdk quotas show prod"
     )
 
 

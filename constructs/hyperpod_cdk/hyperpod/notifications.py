@@ -525,8 +525,8 @@ class Notifications(Construct):
         self._alarm(
             f"QuotaUsed-{name}",
             name=f"quota-{name}",
-            says=f"the account's HyperPod clusters use at least {percent} % of the quota {quota.name}; if this alarm has"
-            " insufficient data, the usage is not known",
+            says=f"the account's HyperPod clusters use at least {percent} % of the quota {quota.name}; if this alarm"
+            " has insufficient data, the usage is not known",
             look=f"hyperpod-cdk quotas show {self._environment}",
             namespace=self._namespace,
             metric_name=told.QUOTA_METRIC,
