@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import botocore.session
-import jmespath
+import jmespath  # type: ignore[import-untyped]  # comes without types
 import typer.main
 from botocore import xform_name
 from packaging.requirements import Requirement
