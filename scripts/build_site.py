@@ -21,7 +21,8 @@ import yaml
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "build" / "site-pages"
 SETTINGS = ROOT / "build" / "mkdocs.yml"
-TEMPLATE = ROOT / "site" / "mkdocs.yml"
+OWN = ROOT / "site"
+TEMPLATE = OWN / "mkdocs.yml"
 MKDOCS = ROOT / ".cache" / "site" / "bin" / "mkdocs"
 USES = "tests/strangers_app.py"
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -30,6 +31,8 @@ _LINK = re.compile(r"(?<!!)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash", ".toml": "toml"}
 _MOST_LINES = 2_000
+_THEIR_WORKER = "https://unpkg.com/iframe-worker/shim"
+_OUR_WORKER = "assets/worker.js"
 _PICTURES = frozenset({".png", ".svg"})
 
 
@@ -37,6 +40,10 @@ def main() -> int:
     """Build the site into build/site; give MkDocs' exit code, which a warning makes 1."""
     shutil.rmtree(PAGES, ignore_errors=True)
     texts = pages(ROOT)
+    for asset in (OWN / "assets").iterdir():
+        target = PAGES / "assets" / asset.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(asset, target)
     for name in pictures(ROOT):
         target = PAGES / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -52,9 +59,27 @@ def main() -> int:
         check=False,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )
-    if not done.returncode:
-        print(f"wrote {(ROOT / 'build' / 'site').relative_to(ROOT)}: {len(texts)} pages; begin with README.html")
-    return done.returncode
+    if done.returncode:
+        return done.returncode
+    site = ROOT / "build" / "site"
+    for page in site.rglob("*.html"):
+        page.write_text(closed(page.read_text(encoding="utf-8"), page.relative_to(site)), encoding="utf-8")
+    print(f"wrote {site.relative_to(ROOT)}: {len(texts)} pages; begin with index.html")
+    return 0
+
+
+def closed(html: str, page: Path) -> str:
+    """Give a page that loads nothing from elsewhere; raises ValueError for what would, and has no counterpart here.
+
+    Material has pages that are opened as files fetch a script, without which they cannot be searched; ours stands in.
+    """
+    up = "../" * (len(page.parts) - 1)
+    html = html.replace(f'<script src="{_THEIR_WORKER}"></script>', f'<script src="{up}{_OUR_WORKER}"></script>')
+    fetched = re.findall(r'<(?:script|img|iframe)\b[^>]*\bsrc="((?:https?:)?//[^"]+)"', html)
+    fetched += re.findall(r'<link\b[^>]*\brel="(?:stylesheet|preload)"[^>]*\bhref="((?:https?:)?//[^"]+)"', html)
+    if fetched:
+        raise ValueError(f"{page.as_posix()}: loads {fetched[0]} from elsewhere, where a closed network does not lead")
+    return html
 
 
 def pages(root: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 from constructs import Construct
 
 import hyperpod_cdk
-from scripts.build_site import PAGES, TEMPLATE, TOP, USES, api_page, pages, pictures, settings, shown, uses
+from scripts.build_site import OWN, PAGES, TEMPLATE, TOP, USES, api_page, closed, pages, pictures, settings, shown, uses
 from tests.support.assembly import PROJECT
 
 DOCUMENTS = [*(PROJECT / name for name in TOP), *sorted((PROJECT / "docs").rglob("*.md"))]
@@ -75,6 +75,31 @@ def test_every_page_of_this_project_is_made() -> None:
     assert {path.relative_to(PROJECT).as_posix() for path in DOCUMENTS} <= set(made)
     assert not PAGES.is_relative_to(PROJECT / "docs")
     settings(TEMPLATE.read_text(encoding="utf-8"), list(made))
+
+
+def test_pages_of_files_are_searched_with_a_script_of_ours() -> None:
+    theirs = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
+    assert closed(theirs, Path("index.html")) == '<script src="assets/worker.js"></script>'
+    assert closed(theirs, Path("docs/more/a.html")) == '<script src="../../assets/worker.js"></script>'
+    assert (OWN / "assets" / "worker.js").is_file()
+
+
+def test_links_may_lead_elsewhere() -> None:
+    html = '<a href="https://example.com">x</a> <link rel="canonical" href="https://example.com/a">'
+    assert closed(html, Path("a.html")) == html
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script async src="https://example.com/a.js"></script>',
+        '<img src="//example.com/a.js">',
+        '<link rel="stylesheet" href="https://example.com/a.js">',
+    ],
+)
+def test_a_page_that_loads_something_from_elsewhere(html: str) -> None:
+    with pytest.raises(ValueError, match=r"^docs/a\.html: loads (https:)?//example\.com/a\.js from elsewhere, where"):
+        closed(html, Path("docs/a.html"))
 
 
 def test_every_export_is_on_the_page_of_constructs(root: Path) -> None:
