@@ -49,6 +49,7 @@ ROOT = Path(__file__).parent.parent
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 FAULTS = ROOT / "tests" / "rehearsal" / "faults.json"
 OTHER_TYPES = ROOT / "tests" / "config" / "other_types.yaml"
+API_ONLY = ROOT / "tests" / "config" / "api_only.yaml"
 FIXTURES = ("every_property.yaml", "own_bucket_and_type.yaml")
 """Environments of tests/config that state what no example has a use for."""
 MOST_WORDS = 8
@@ -92,7 +93,9 @@ def main() -> int:
         "docs/checks.md": checks_page(list(REGISTER)),
         "docs/policy-pack.md": policy_pack_page(TABLE),
         "docs/updates.md": updates_page(UPDATED_SERVICES),
-        "docs/properties.md": properties_page(property_paths(), _other_types()),
+        "docs/properties.md": properties_page(
+            property_paths(), _other_types(), yaml.safe_load(API_ONLY.read_text(encoding="utf-8"))
+        ),
         "docs/faults.md": faults_page(json.loads(FAULTS.read_text(encoding="utf-8")), _environments()),
         "docs/preflight-policy.json": f"{json.dumps(policy(REGISTER), indent=2)}\n",
         "docs/living-policy.json": f"{json.dumps(policy_of(*LIVING), indent=2)}\n",
@@ -156,7 +159,9 @@ def updates_page(services: Sequence[str]) -> str:
 
 
 def properties_page(
-    by_property: Mapping[str, Mapping[str, Mapping[str, str]]], others: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    by_property: Mapping[str, Mapping[str, Mapping[str, str]]],
+    others: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    api: Mapping[str, Any],
 ) -> str:
     """Say what decides every property of every type in the templates: the file, the library, or nobody and why."""
     lines = [
@@ -166,6 +171,12 @@ def properties_page(
         "the environment file decides it, what this library decides and why, and what no file can state, with the",
         "reason. A name stands for everything below it. A property that AWS adds fails a test until somebody has",
         "decided.",
+        "",
+        "The second table of a type lists what the AWS API accepts and CloudFormation does not, so that no template and",
+        "no field of the file can state it. A value of an enumeration stands behind `=`. The calls are compared as",
+        "botocore describes them, and what the API adds fails a test as well. These are not compared:",
+        "",
+        *(f"- {', '.join(f'`{each}`' for each in names)}: {why}." for why, names in api["not_compared"].items()),
     ]
     for name in sorted({*by_property, *others}):
         table = by_property.get(name) or others[name]
@@ -181,7 +192,18 @@ def properties_page(
             rows += [(", ".join(f"`{each}`" for each in names), f"{said}: {why}") for why, names in reasons.items()]
         lines += ["", f"## {name}", "", "| property | decided by |", "|---|---|"]
         lines += [f"| {names} | {_cell(by)} |" for names, by in rows]
+        if name in api["compared"]:
+            lines += ["", *_api_only(api["compared"][name], api["lacks"].get(name, {}))]
     return "\n".join(lines) + "\n"
+
+
+def _api_only(row: Mapping[str, Any], lacks: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say what the calls that make and change a type take beside CloudFormation."""
+    calls = " and ".join(f"`{each}`" for each in row["calls"])
+    if not lacks:
+        return [f"{calls} take nothing that CloudFormation lacks."]
+    rows = [f"| {', '.join(f'`{each}`' for each in names)} | {_cell(why)} |" for why, names in lacks.items()]
+    return [f"| only in {calls} | why |", "|---|---|", *rows]
 
 
 @cache

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import cfnlint
 import pytest
 import yaml
@@ -28,6 +29,9 @@ for _type, _paths in other_paths().items():
     assert "from" not in OTHERS[_type], f"{_type}: what the file decides stands in property_paths.json"
     OTHERS[_type] = {"from": _paths, **OTHERS[_type]}
 """The types of which the file decides a few properties, and the library the others."""
+
+API: dict[str, Any] = yaml.safe_load((HERE / "api_only.yaml").read_text(encoding="utf-8"))
+"""What AWS's API takes and CloudFormation does not, with the reasons."""
 
 SCHEMAS = Path(cfnlint.__file__).parent / "data" / "schemas"
 
@@ -109,6 +113,94 @@ def test_the_walk_sees_through_references_lists_and_alternatives() -> None:
     assert {"ClusterArn", "InstanceGroups.CurrentCount", "InstanceGroups"} & found == set()
 
 
+@pytest.mark.parametrize("resource_type", API["compared"])
+def test_what_the_api_has_and_cloudformation_lacks_is_listed_with_its_reason(resource_type: str) -> None:
+    found = api_only(resource_type)
+    listed = [each for names in API["lacks"].get(resource_type, {}).values() for each in names]
+    by = {name: [each for each in listed if is_in_call(name, each)] for name in found}
+    assert [name for name, rows in by.items() if not rows] == [], "nobody has decided"
+    assert {name: rows for name, rows in by.items() if len(rows) > 1} == {}, "decided twice"
+    assert [each for each in listed if not any(is_in_call(name, each) for name in found)] == [], "CloudFormation has it"
+
+
+def test_every_type_is_compared_with_the_api_or_says_why_not() -> None:
+    left_out = [each for names in API["not_compared"].values() for each in names]
+    compared = set(API["compared"])
+    others = (COVERAGE.keys() | OTHERS.keys()) - compared
+    assert sorted(name for name in others if not any(f"{name}::".startswith(f"{each}::") for each in left_out)) == []
+    assert sorted(each for each in left_out if not any(f"{name}::".startswith(f"{each}::") for name in others)) == []
+    assert sorted(compared - COVERAGE.keys() - OTHERS.keys()) == []
+    assert sorted(API["lacks"].keys() - compared) == []
+
+
+def test_what_made_this_list_necessary_is_found() -> None:
+    found = api_only("AWS::SageMaker::Cluster")
+    assert {
+        "InstanceGroups.AutoPatchConfig.PatchingStrategy=DrainFirst",
+        "InstanceGroups.AutoPatchConfig.IdleWaitWindowInSeconds",
+        "InstanceGroups.OnStartDeepHealthChecks=MultiNodeTrainingValidation",
+    } <= set(found)
+
+
+def is_in_call(name: str, parent: str) -> bool:
+    """Whether a property or value of a call is another one or stands in it."""
+    return name == parent or name.startswith((f"{parent}.", f"{parent}="))
+
+
+def api_only(resource_type: str) -> list[str]:
+    """Give the members, and the values of enumerations, that the calls of a type take and its schema does not know.
+
+    Names are compared without their case and by themselves, since both sides nest them differently.
+    """
+    schema = schema_of(resource_type)
+    known, values = set[str](), dict[str, set[str]]()
+    _words(schema, schema.get("definitions", {}), known, values)
+    row = API["compared"][resource_type]
+    model = botocore.session.get_session().get_service_model(row["service"])
+    found: dict[str, None] = {}
+    for call in row["calls"]:
+        for path, choices in _members(model.operation_model(call).input_shape, "", ()):
+            name = path.rpartition(".")[2].lower()
+            if name not in known:
+                found[path] = None
+            elif choices and values.get(name):
+                found |= {f"{path}={each}": None for each in choices if each not in values[name]}
+    return list(found)
+
+
+def _members(shape: Any, prefix: str, within: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
+    for name, member in shape.members.items():
+        inner = member
+        while inner.type_name == "list":
+            inner = inner.member
+        path = f"{prefix}{name}"
+        if inner.type_name == "structure" and inner.members and inner.name not in within:
+            yield from _members(inner, f"{path}.", (*within, inner.name))
+        else:
+            yield path, list(getattr(inner, "enum", ()))
+
+
+def _words(schema: Any, definitions: Mapping[str, Any], known: set[str], values: dict[str, set[str]]) -> None:
+    """Collect the names of all properties, without their case, and what their enumerations allow."""
+    if isinstance(schema, list):
+        for each in schema:
+            _words(each, definitions, known, values)
+    elif isinstance(schema, dict):
+        for key, value in schema.items():
+            for name, inner in value.items() if key == "properties" and isinstance(value, dict) else ():
+                known.add(name.lower())
+                values.setdefault(name.lower(), set()).update(_choices(inner, definitions))
+            _words(value, definitions, known, values)
+
+
+def _choices(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[str]:
+    if str(schema.get("$ref", "")).startswith("#/definitions/"):
+        return _choices(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "items" in schema:
+        return _choices(schema["items"], definitions)
+    return [str(each) for each in schema.get("enum", ())]
+
+
 def decided(resource_type: str) -> dict[str, str]:
     """What the table has of a type: property -> from, made or left_out."""
     table = OTHERS[resource_type]
@@ -124,10 +216,19 @@ def is_below(name: str, parent: str) -> bool:
 
 
 @cache
+def schema_of(resource_type: str) -> dict[str, Any]:
+    """The schema of a type in us-east-1, as cfn-lint ships it."""
+    provider = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
+    read: dict[str, Any] = json.loads(
+        (SCHEMAS / "resources" / f"{provider[resource_type]}.json").read_text(encoding="utf-8")
+    )
+    return read
+
+
+@cache
 def properties(resource_type: str) -> tuple[str, ...]:
     """The properties of a type that hold values and that a template may state, lists left out of their names."""
-    provider = json.loads((SCHEMAS / "providers" / "us-east-1.json").read_text(encoding="utf-8"))
-    schema = json.loads((SCHEMAS / "resources" / f"{provider[resource_type]}.json").read_text(encoding="utf-8"))
+    schema = schema_of(resource_type)
     read_only = {
         ".".join(step for step in pointer.split("/")[2:] if step != "*")
         for pointer in schema.get("readOnlyProperties", [])

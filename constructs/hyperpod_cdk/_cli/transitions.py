@@ -168,6 +168,10 @@ def deploy(
         settle(lambda: access.open(stated.region, stated.account), stated.name, say=person.say, pause=time.sleep)
         report, asked = preflight.run(loaded, project=root, only=(), skip=skip or (), is_offline=False)
     preflight.print_report(report, asked, output=Format.TEXT, verbose=False, is_offline=False)
+    if report.passed is None:
+        skipped = dict.fromkeys(result.check.name for result in report.results if result.skipped)
+        options = " ".join(f"--skip {name}" for name in skipped)
+        typer.echo(f"Nothing was deployed. To deploy without what could not be checked: {options}", err=True)
     finish(passed=report.passed, strict=True)
     with (
         assembly_errors(),
