@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from hyperpod_cdk import cli
 from hyperpod_cdk._cli.review import Access, open_aws
 from hyperpod_cdk._cli.transitions import Deploying
+from hyperpod_cdk.checks.model import REGISTER
 from hyperpod_cdk.config import load_environment
 from hyperpod_cdk_rehearsal.embedded.satisfied import satisfying
 from tests.cli.test_plan import Nothing, write_assembly
@@ -75,6 +76,9 @@ def test_preflight_comes_first_and_is_strict(workspace: Path, head: Path) -> Non
     assert done.exit_code == 1
     assert "skipped" in done.stdout
     assert "step 1" not in done.stdout
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("Nothing was deployed. To deploy without what could not be checked: --skip ")
+    assert set(last.partition(": ")[2].split()[1::2]) <= {each.name for each in REGISTER}
 
 
 def test_an_assembly_that_is_not_there_and_a_check_that_is_none(workspace: Path) -> None:

@@ -286,7 +286,7 @@ BAD = {
     "a list": "[1]",
     "nothing": "",
     "twice": REQUEST.replace('"NodeRecovery"', '"ClusterName"'),
-    "deep": "[" * 5000 + "]" * 5000,
+    "deep": "[" * 100_000 + "]" * 100_000,
     "Slurm": json.dumps({**changed(), "Orchestrator": None}),
     "Slurm by name": json.dumps(changed(Orchestrator={"Slurm": {}})),
     "a count that is text": json.dumps(group(InstanceCount="4")),
