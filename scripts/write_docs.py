@@ -60,10 +60,11 @@ LIVING = ("drift", "status", "observe", "node list", "node describe", "node logs
 FAULT_CLASSES = {
     "creation": (
         "`❌ prod-hyperpod failed to deploy`, the stack is in `ROLLBACK_COMPLETE`",
-        "deploy again: the CLI deletes what is left of the stack and makes it anew",
+        "deploy again: the CLI deletes the rest of the stack and creates it again",
     ),
     "update": (
-        "`❌ prod-hyperpod failed to deploy`, the stack is in `UPDATE_ROLLBACK_COMPLETE`, as it was before",
+        "`❌ prod-hyperpod failed to deploy`, the stack is in `UPDATE_ROLLBACK_COMPLETE`, with the resources as before "
+        "the update",
         "deploy again",
     ),
     "rollback of an update": (
@@ -138,13 +139,19 @@ def main() -> int:
 def updates_page(services: Sequence[str]) -> str:
     """Say of each service how many properties a review knows: what their change does, by schema or by row."""
     lines = [
-        "# What reviews know of updates",
+        "# What reviews know about updates",
         "",
-        "Top-level properties that a template can state, by service. *Replaced* is what the CloudFormation schemas of",
-        f"{create_only.SCHEMAS_AS_OF} call create-only; *in place*, *interrupts* and *refused* are properties of which",
-        "`catalog/data/updates.json` always says the same, *depends* those where it is the values that decide, or the",
-        "properties below. *Unknown* is what a row calls so and what has no row; a schema alone counts, as *settings*,",
-        "for types that hold neither data nor nodes nor an address.",
+        "This page is for people who want to know how complete the verdict of a [review](review.md) is. For each",
+        "service, it counts the top-level properties that a template can set, by what a review knows about a",
+        "change of them:",
+        "",
+        f"- *replaced*: create-only according to the CloudFormation schemas of {create_only.SCHEMAS_AS_OF};",
+        "- *in place*, *interrupts*, *refused*: `catalog/data/updates.json` always says the same about the",
+        "  property;",
+        "- *depends*: the effect depends on the values, or on the properties inside;",
+        "- *settings*: known from a schema alone, which is sufficient for types that hold no data, no nodes and",
+        "  no address;",
+        "- *unknown*: a row says unknown, or there is no row.",
         "",
         "| service | types | properties | replaced | in place | settings | interrupts | refused | depends | unknown |",
         "|---|" + "---:|" * 9,
@@ -167,14 +174,14 @@ def properties_page(
     lines = [
         "# What decides each property of the templates",
         "",
-        "Every type that the templates hold, and every property that CloudFormation lets a template state of it: where",
-        "the environment file decides it, what this library decides and why, and what no file can state, with the",
-        "reason. A name stands for everything below it. A property that AWS adds fails a test until somebody has",
-        "decided.",
+        "This page is for people who look for a property of a CloudFormation resource. It lists every resource",
+        "type in the templates, and every property that CloudFormation allows for it: which field of the",
+        "environment file sets it, or what the library sets and why, or why it cannot be set. A name stands for",
+        "everything below it. If AWS adds a property, a test fails until it is listed here.",
         "",
-        "The second table of a type lists what the AWS API accepts and CloudFormation does not, so that no template",
-        "and no field of the file can state it. A value of an enumeration stands behind `=`. The calls are compared as",
-        "botocore describes them, and what the API adds fails a test as well. These are not compared:",
+        "The second table of a type lists what the AWS API accepts and CloudFormation does not. Neither a template",
+        "nor the environment file can set it. `=` precedes a value of an enumeration. The calls are compared as",
+        "botocore describes them, and a test fails if the API adds something. These calls are not compared:",
         "",
         *(f"- {', '.join(f'`{each}`' for each in names)}: {why}." for why, names in api["not_compared"].items()),
     ]
@@ -374,22 +381,27 @@ def checks_page(checks: Sequence[Check]) -> str:
     lines = [
         "# The checks of preflight",
         "",
-        "`hyperpod-cdk preflight ENV` runs them all, side by side and reading only; `--only` and `--skip` take areas",
-        "and names. A check that fails makes the exit code 1. A check that could not ask is *skipped*, with the reason",
-        "and the IAM action that was missing: it never counts as passed. So does a check of something that AWS says is",
-        "not there, such as a VPC: it had nothing to look at, and another check reports what is missing. `--offline`",
-        "skips every check that asks AWS.",
+        "This page is the reference of the checks that `hyperpod-cdk preflight ENV` runs, for people who want to",
+        "know what a check does or how to do it by hand. All checks run in parallel and only read. `--only` and",
+        "`--skip` take areas and names of checks.",
         "",
-        'In JSON `"passed"` is `true` only where everything that was asked was answered and nothing fails, `false`',
-        "where a check fails, and `null` where something was skipped. With `--strict` something skipped makes the exit",
-        "code 1; what cannot be asked from where you are, such as a private API server, is left out by name with",
-        "`--skip`. What was read of a list that broke off still counts: it can fail a check, and never passes one.",
+        "- A check that **fails** sets exit code 1.",
+        "- A check that could not read something is **skipped**, with the reason and the missing IAM action. It",
+        "  never counts as passed. A check of a resource that does not exist, such as a VPC, is also skipped,",
+        "  because another check reports the missing resource.",
+        "- `--offline` skips every check that calls AWS.",
+        "- With `--strict`, a skipped check sets exit code 1. If a check cannot run from where you are, for",
+        "  example because the API server is private, exclude it by name with `--skip`.",
+        '- In the JSON output, `"passed"` is `true` only if everything could be read and nothing fails, `false`',
+        "  if a check fails, and `null` if something was skipped.",
+        "- If AWS returned only a part of a list, that part still counts: it can make a check fail, but never",
+        "  pass.",
         "",
-        "Made by `make docs` from the checks themselves. [preflight-policy.json](preflight-policy.json) is the IAM",
-        "policy that all of them together need; `hyperpod-cdk preflight ENV --iam-policy` prints it, narrowed by",
-        "`--only` and `--skip`.",
+        "[preflight-policy.json](preflight-policy.json) is the IAM policy for all checks. `hyperpod-cdk preflight",
+        "ENV --iam-policy` prints it, limited by `--only` and `--skip`. This page is generated from the checks",
+        "with `make docs`.",
         "",
-        "| area | checks | asks AWS |",
+        "| area | checks | call AWS |",
         "|---|---|---|",
     ]
     for area in areas:
@@ -398,13 +410,17 @@ def checks_page(checks: Sequence[Check]) -> str:
         lines.append(f"| [{area}](#{area}) | {len(members)} | {_how_many(asking, len(members))} |")
     lines += [
         "",
-        "Other verbs ask AWS, too. A role that runs them needs these actions, all on `*`. `quotas request`, `deploy`,",
-        "`destroy`, `recover`, `node replace`, `node reboot` and `node check` write, and `plans extend` with `--buy`;",
-        "`node cordon` and `uncordon` write to Kubernetes, which EKS's access entries allow; the others read.",
-        "`deploy` runs the CDK CLI, which assumes CDK's bootstrap roles (`cdk-hnb659fds-*`), too.",
-        "`plan` asks AWS unless it compares with `--base`:",
+        "## Permissions of other commands",
         "",
-        "| verb | IAM actions | where AWS does not answer all of it |",
+        "Other commands also call AWS. A role that runs them needs these actions, with the resource `*`.",
+        "",
+        "- `quotas request`, `deploy`, `destroy`, `recover`, `node replace`, `node reboot`, `node check`, and",
+        "  `plans extend` with `--buy` make changes. `node cordon` and `uncordon` change objects in Kubernetes,",
+        "  which EKS's access entries allow. The other commands only read.",
+        "- `deploy` also runs the CDK CLI, which assumes CDK's bootstrap roles (`cdk-hnb659fds-*`).",
+        "- `plan` calls AWS unless you use `--base`.",
+        "",
+        "| command | IAM actions | if AWS does not answer completely |",
         "|---|---|---|",
     ]
     for verb in sorted(VERBS, key=lambda each: "Request" not in " ".join(each.actions)):
@@ -424,15 +440,18 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
     lines = [
         "# When a deployment fails",
         "",
-        "What fails, what you see and what to do, with what was tried: deployments into the embedded AWS of the",
-        "rehearsal, not into an account. `make faults` tries it again; `python scripts/faults.py --record` and",
-        "`make docs` write this page. Why deploying again works:",
-        "[Recover from a failed deployment](lifecycle-of-an-environment.md#recover-from-a-failed-deployment).",
+        "This page is for people whose deployment failed. It lists what can fail, what you see and what to do,",
+        "with the results of tests. The tests were deployments to the embedded AWS of the rehearsal, not to an",
+        "AWS account.",
+        "",
+        "[Recover from a failed deployment](lifecycle-of-an-environment.md#recover-from-a-failed-deployment)",
+        "explains why deploying again works. To repeat the tests, run `make faults`. `python scripts/faults.py",
+        "--record` and `make docs` write this page.",
         "",
         "## Any resource",
         "",
-        "One resource fails, once, before or after AWS did what was asked. Nothing is done in between but what stands",
-        "in the third column.",
+        "In each test, one resource fails once, before or after AWS did what was requested. Between the failure",
+        "and the next deployment, only the action in the third column is done.",
         "",
         "| what fails | what you see | what to do | recovered |",
         "|---|---|---|---|",
@@ -441,10 +460,10 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
             for kind, (seen, todo) in FAULT_CLASSES.items()
         ),
         "",
-        "A creation has recovered once a later deployment made the very resource that had failed, nothing that costs",
-        f"by the hour was left over, and every stack that is to be protected is. {_how_drawn(ran)}:",
+        "A creation counts as recovered if a later deployment created the resource that had failed, no resource with",
+        f"hourly costs was left behind, and every stack that should be protected is protected. {_how_drawn(ran)}:",
         "",
-        "| environment | " + " | ".join(f"{kind}: tried of all" for kind in FAULT_CLASSES) + " | recovered | run |",
+        "| environment | " + " | ".join(f"{kind}: tested of all" for kind in FAULT_CLASSES) + " | recovered | run |",
         "|---|" + "---|" * (len(FAULT_CLASSES) + 2),
     ]
     for name, run in ran.items():
@@ -457,35 +476,36 @@ def faults_page(recorded: Mapping[str, Any], environments: Sequence[str]) -> str
         "",
         "## Whole deployments by the CDK CLI",
         "",
-        "Each in an account of its own: the unmodified CLI bootstraps, deploys, fails as shown, and deploys again.",
-        "Where a resource was told to fail, its text is made up; everything else is worded as a user reads it.",
+        "Each test uses its own account: the unmodified CDK CLI bootstraps, deploys, fails as shown, and deploys",
+        "again. If a test made a resource fail deliberately, the text of that failure is invented; all other text",
+        "is what a user sees.",
     ]
     for case in recorded["cli"]:
         lines += ["", f"### {case['case'].capitalize()}: {case['happens']}", ""]
         lines += ["```text", *case["seen"], "```", ""]
         lines.append(f"Then: {_statuses(case['stacks'])}.")
         if case["at_once"]:
-            lines += ["", "Deployed again at once, the CLI says:", "", "```text", *case["at_once"], "```"]
+            lines += ["", "If you deploy again at once, the CLI prints:", "", "```text", *case["at_once"], "```"]
         what = "recovered" if case["recovered"] else f"did not recover: {case['problem']}"
         lines += ["", f"To do: {case['todo']}. On {case['date']} `{case['environment']}` {what}."]
         if "ROLLBACK_FAILED" in case["stacks"].values():
             named = f"`hyperpod-cdk recover {case['environment']}`"
             lines.append(
-                f"`hyperpod-cdk deploy` wants what is left gone first: {named} names what goes, and deletes it."
+                f"Before `hyperpod-cdk deploy`, the rest of the stack must be deleted: {named} names it and deletes it."
             )
     possible = sum(each["possible"] for each in counts.values())
     number = sum(each["ran"] for each in counts.values())
     lines += [
         "",
-        "## What was not tried",
+        "## What was not tested",
         "",
         *_left_out(possible - number, possible, ran),
         f"- Any fault in {', '.join(name for name in environments if name not in ran)};",
-        f"  of these {_named(recorded)} went through the cases above. All of them are",
+        f"  of these, {_named(recorded)} were used in the cases above. All of them are",
         "  deployed, changed and destroyed without faults in the tests.",
-        "- Two resources that fail in the same deployment for two reasons, beside a rollback that fails, too.",
-        "- An AWS that answers slowly, throttles or forbids in the middle of a deployment.",
-        "- AWS itself: its services fail in more ways, with other words, and take minutes where this takes seconds.",
+        "- Two resources that fail in the same deployment for two reasons, in addition to a rollback that fails.",
+        "- An AWS that answers slowly, throttles or denies calls in the middle of a deployment.",
+        "- AWS itself: its services fail in more ways, with other messages, and take minutes instead of seconds.",
     ]
     return "\n".join(lines) + "\n"
 
@@ -506,12 +526,12 @@ def _named(recorded: Mapping[str, Any]) -> str:
 def _left_out(number: int, possible: int, ran: Mapping[str, Any]) -> list[str]:
     if not number:
         return []
-    return [f"- {number} of the {possible} faults that {', '.join(ran)} can meet; deletions were tried whole."]
+    return [f"- {number} of the {possible} possible faults of {', '.join(ran)}; all deletions were tested."]
 
 
 def _how_drawn(ran: Mapping[str, Any]) -> str:
     sampled = [name for name, run in ran.items() if run["seed"] is not None]
-    return f"Samples, drawn by a seed, of {', '.join(sampled)}" if sampled else "Every fault that there is was tried"
+    return f"Random samples were tested for {', '.join(sampled)}" if sampled else "Every possible fault was tested"
 
 
 def _environments() -> list[str]:
@@ -525,13 +545,14 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
     lines = [
         "# The policy pack",
         "",
-        "What no schema says about HyperPod templates, beside CloudFormation's own engine and cdk-nag's AwsSolutions.",
-        "It judges any template, one of this project or of somebody else, and only what the template tells: a",
-        "parameter without a default, or a resource from elsewhere, is no finding.",
+        "This page is for people who use the policy rules of hyperpod-cdk, on this project's templates or on",
+        "other CloudFormation templates. The rules check what no schema says about HyperPod templates, in",
+        "addition to CloudFormation's own engine and cdk-nag's AwsSolutions. They check only what is in the",
+        "template: a parameter without a default, or a resource outside of the template, is no finding.",
         "",
         "## Use it",
         "",
-        "Every synthesis of this project runs it; errors fail the synthesis, warnings are printed. In an app of yours:",
+        "Every synthesis of this project runs the rules. Errors fail the synthesis; warnings are printed. In your app:",
         "",
         "```python",
         "import aws_cdk as cdk",
@@ -542,18 +563,18 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         "cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), TemplateChecks())",
         "```",
         "",
-        "On a template that you did not write, JSON or YAML, with cdk-nag included:",
+        "For any template in JSON or YAML, including cdk-nag:",
         "",
         "```console",
         "hyperpod-cdk review --template cluster.yaml",
         "```",
         "",
-        "A review of an environment shows what a change makes of the findings: new, standing, resolved, and those that",
-        "are known of, each with its reason.",
+        "A review of an environment shows how a change affects the findings: new, existing, resolved, and",
+        "suppressed, each with its reason.",
         "",
-        "## Say that you know of one",
+        "## Suppress a finding",
         "",
-        "In CDK, beside the construct that causes it:",
+        "In CDK, next to the construct that causes it:",
         "",
         "```python",
         "cdk.Validations.of(cluster).acknowledge(",
@@ -561,7 +582,7 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         ")",
         "```",
         "",
-        "In a template, in the metadata of the resource, for rules of this pack, of the engine and of cdk-nag alike:",
+        "In a template, in the metadata of the resource. This works for this pack, the engine and cdk-nag:",
         "",
         "```yaml",
         "Metadata:",
@@ -571,30 +592,30 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         "        reason: 'a test bed: nodes are replaced by hand'",
         "```",
         "",
-        "`cfn-lint: { config: { ignore_checks: [...] } }` is honoured too, but holds no reason: add one as above. A",
-        f"finding that is suppressed without a reason makes another, `{WITHOUT_REASON}`.",
+        "`cfn-lint: { config: { ignore_checks: [...] } }` also works, but contains no reason: add one as shown above.",
+        f"A finding that is suppressed without a reason causes another finding, `{WITHOUT_REASON}`.",
         "",
         "## The rules",
         "",
-        "An error is what fails for certain, loses data, or is what this project never does; the rest are warnings.",
-        "Made by `make docs` from the rules themselves.",
+        "An error fails the deployment for certain, loses data, or is something that this project never does. All other",
+        "rules are warnings. This table is generated from the rules with `make docs`.",
         "",
-        "| rule | severity | why | what fixes it | source |",
+        "| rule | severity | reason | fix | source |",
         "|---|---|---|---|---|",
         *(
             f"| `{rule.id}` | {rule.severity.value} | {_cell(rule.reason)} | {_cell(rule.fix)} | {_cell(rule.source)} |"
             for rule in rules
         ),
         "",
-        "## What the engine says and is not reported",
+        "## Findings of the engine that are not reported",
         "",
-        "| rule | why not |",
+        "| rule | reason |",
         "|---|---|",
         *(f"| `{rule}` | {_cell(why)} |" for rule, why in LEFT_OUT.items()),
         "",
-        "## What the engine refuses and is a warning here",
+        "## Errors of the engine that are warnings here",
         "",
-        "| rule | why |",
+        "| rule | reason |",
         "|---|---|",
         *(f"| `{rule}` | {_cell(why)} |" for rule, why in DATED.items()),
     ]

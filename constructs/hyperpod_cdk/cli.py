@@ -453,7 +453,7 @@ def _administrators() -> list[str]:
     """Ask on a terminal who may use kubectl; a program is not asked, and gets validate's warning."""
     if not sys.stdin.isatty():
         return []
-    asked = "ARN of the IAM role that administers the cluster (nobody else gets in; empty: nobody yet)"
+    asked = "ARN of the IAM role that administers the cluster (no other role has access; leave empty for none)"
     given: str = typer.prompt(asked, default="", show_default=False, err=True)
     return [given.strip()] if given.strip() else []
 

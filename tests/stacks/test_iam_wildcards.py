@@ -26,11 +26,11 @@ FINDING = "Annotation::AwsSolutions-IAM5[{}::{}]"
 
 HEADING = """# IAM statements with a wildcard
 
-Each statement in the policies of the roles that the environments and examples make, where an action or a resource
-holds `*`, with the reason that its construct recorded (`acknowledge`): cdk-nag refuses one without. `ENV` is the
-environment's name. A resource policy's `*` (buckets, keys) means the bucket or key itself and is not listed; what
-CloudFormation itself may do is listed by `hyperpod-cdk bootstrap-policy ENV`. Made by
-`pytest tests/stacks/test_iam_wildcards.py --update-golden`.
+This page is for security reviews. It lists each statement in the policies of the roles of the environments and examples
+whose action or resource contains `*`, with the reason that its construct recorded (`acknowledge`); cdk-nag refuses a
+statement without a reason. `ENV` is the name of the environment. In a resource policy (buckets, keys), `*` means the
+bucket or key itself, so these statements are not listed. `hyperpod-cdk bootstrap-policy ENV` lists the permissions of
+CloudFormation itself. This page is generated with `pytest tests/stacks/test_iam_wildcards.py --update-golden`.
 
 | role | actions | wildcard | reason | environments |
 |---|---|---|---|---|

@@ -188,7 +188,7 @@ def _administrators(answers: Answers) -> list[str]:
     if not answers.admin_role_arns:
         return []
     roles = [f"    - {_scalar(arn)}" for arn in answers.admin_role_arns]
-    return ["  admin_role_arns: # EKS admits nobody else, whoever deploys it neither", *roles]
+    return ["  admin_role_arns: # EKS admits only these roles, not even the one that deploys", *roles]
 
 
 def _group(answers: Answers, zones: tuple[str, ...]) -> list[str]:
@@ -221,7 +221,7 @@ def _storage(answers: Answers, zones: tuple[str, ...]) -> list[str]:
         "storage:",
         "  lustre:",
         "    - name: scratch",
-        f"      availability_zone_id: {_scalar(zones[0] if zones else '')} # beside the nodes that use it",
+        f"      availability_zone_id: {_scalar(zones[0] if zones else '')} # the zone of the nodes that use it",
         f"      capacity_gib: {_LUSTRE_GIB}",
     ]
     if answers.team is not None:

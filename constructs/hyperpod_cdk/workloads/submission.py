@@ -237,13 +237,17 @@ def hyp_parameters_page() -> str:
     lines = [
         "# From `hyp create hyp-pytorch-job`",
         "",
-        f"Every option of `{training.HYP_COMMAND}` ({training.HYP_VERSION}, read {training.AS_OF}) that shapes a job,",
-        "the keys of a [job file](job-file.md) that say the same, and where they end up in the manifest. Paths begin",
-        "with `metadata` or `spec` of the HyperPodPyTorchJob, `replicas` (`spec.replicaSpecs[0]`), `template` (its",
-        "`template`), `pod` (`template.spec`) or `container` (`pod.containers[0]`). `hyperpod-cdk job render` prints",
-        "the `hyp` line that means the same, and what it leaves out. Made by `make docs` from the catalog.",
+        f"This page is for people who know `{training.HYP_COMMAND}` and want to write a job file. It lists every",
+        f"option of that command ({training.HYP_VERSION}, read {training.AS_OF}) that has an effect on the job, the",
+        "corresponding keys of a [job file](job-file.md), and their place in the manifest. `hyperpod-cdk job render`",
+        "prints the corresponding `hyp` line, and what that line does not contain. This page is generated from the",
+        "catalog with `make docs`.",
         "",
-        "| hyp | job file | manifest | |",
+        "Paths in the manifest begin with `metadata` or `spec` of the HyperPodPyTorchJob, `replicas`",
+        "(`spec.replicaSpecs[0]`), `template` (its `template`), `pod` (`template.spec`) or `container`",
+        "(`pod.containers[0]`).",
+        "",
+        "| hyp | job file | manifest | notes |",
         "|---|---|---|---|",
     ]
     for row in training.HYP_PARAMETERS:
@@ -251,14 +255,14 @@ def hyp_parameters_page() -> str:
         lines.append(f"| `{row.option}` | {keys} | {_path(row.manifest)} | {row.note} |")
     lines += [
         "",
-        "## What `hyp` has no option for",
+        "## Job file keys without a `hyp` option",
         "",
         "| job file | manifest |",
         "|---|---|",
         *(f"| `{key}` | {_path(path)} |" for key, path in training.WITHOUT_HYP_OPTION),
         "",
-        "Beside them a manifest of ours has shared memory of the pod's own, and tolerates the",
-        f"taints of the group. The other training kind, `{TRAINING[0]}`, has no counterpart in `hyp`.",
+        "In addition, the manifests of hyperpod-cdk have separate shared memory for each pod, and tolerate the taints",
+        f"of the group. The other training kind, `{TRAINING[0]}`, does not exist in `hyp`.",
     ]
     return "\n".join(lines) + "\n"
 
