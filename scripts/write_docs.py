@@ -63,8 +63,10 @@ FAULT_CLASSES = {
         "deploy again: the CLI deletes the rest of the stack and creates it again",
     ),
     "update": (
-        "`❌ prod-hyperpod failed to deploy`, the stack is in `UPDATE_ROLLBACK_COMPLETE`, with the resources as before "
-        "the update",
+        (
+            "`❌ prod-hyperpod failed to deploy`, the stack is in `UPDATE_ROLLBACK_COMPLETE`, with the resources as "
+            "before the update"
+        ),
         "deploy again",
     ),
     "rollback of an update": (
@@ -597,8 +599,8 @@ def policy_pack_page(rules: Sequence[Rule]) -> str:
         "",
         "## The rules",
         "",
-        "An error fails the deployment for certain, loses data, or is something that this project never does. All other",
-        "rules are warnings. This table is generated from the rules with `make docs`.",
+        "An error fails the deployment for certain, loses data, or is something that this project never does. All",
+        "other rules are warnings. This table is generated from the rules with `make docs`.",
         "",
         "| rule | severity | reason | fix | source |",
         "|---|---|---|---|---|",

@@ -18,7 +18,7 @@ from hyperpod_cdk.catalog import _data, instance_types, prices, regions
 from hyperpod_cdk.catalog.prices import Price, Prices, PricesError, parse_prices
 from tests.support.assembly import ENVIRONMENTS, shipped
 
-ANEW = "write it anew with 'hyperpod-cdk prices refresh'"
+ANEW = "write it again with 'hyperpod-cdk prices refresh'"
 ROW = {
     "region": "us-east-1",
     "sku": "nat_gateway",

@@ -196,10 +196,11 @@ def test_a_first_deployment_that_could_not_be_taken_back(run: Run, fake_aws: Fak
     fake_aws.answers.stack = {**dict.fromkeys(NAMES), "prod-foundation": stack("prod-foundation", "ROLLBACK_FAILED")}
     assert said(run(STACKS)) == [
         (
-            "warning: name: prod-foundation is ROLLBACK_FAILED: a first deployment failed and could not be taken back;"
+            "warning: name: prod-foundation is ROLLBACK_FAILED: a first deployment failed and could not be rolled back;"
             " the CDK CLI tries to delete it before it deploys again, and 'aws cloudformation describe-stack-events"
-            " --stack-name prod-foundation' says what could not be deleted; 'hyperpod-cdk deploy' wants it gone first:"
-            " run 'hyperpod-cdk recover prod', which names what goes and deletes it"
+            " --stack-name prod-foundation' says what could not be deleted; 'hyperpod-cdk deploy' needs it "
+            "deleted first:"
+            " run 'hyperpod-cdk recover prod', which names what will be deleted and deletes it"
         )
     ]
 

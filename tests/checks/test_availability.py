@@ -191,7 +191,8 @@ def test_a_control_plane_in_a_local_zone(case_of: CaseOf, run_check: RunCheck, a
     first = case_of({"network.availability_zones": zones})
     assert messages(run_check(CONTROL_PLANE, first, account)) == [
         (
-            "network.availability_zones.use1-dfw2-az1: EKS takes no control plane in a local zone, got use1-dfw2-az1"
+            "network.availability_zones.use1-dfw2-az1: EKS does not support a control plane in a local zone, "
+            "got use1-dfw2-az1"
             " among the first 2, which carry it; list it after two availability zones"
         )
     ]
@@ -208,12 +209,14 @@ def test_existing_subnets_where_eks_takes_no_control_plane(
     }
     assert messages(run_check(CONTROL_PLANE, case_of(EXISTING), account)) == [
         (
-            "network.existing.control_plane_subnet_ids[0]: EKS takes no control plane in use1-az3 (as of 2026-11-20),"
-            f" where {CONTROL_1} stands; name one in another zone"
+            "network.existing.control_plane_subnet_ids[0]: EKS does not support a control plane in use1-az3 "
+            "(as of 2026-11-20),"
+            f" where {CONTROL_1} is; name one in another zone"
         ),
         (
-            "network.existing.control_plane_subnet_ids[1]: EKS takes no control plane in use1-dfw2-az1 (a local zone),"
-            f" where {CONTROL_2} stands; name one in another zone"
+            "network.existing.control_plane_subnet_ids[1]: EKS does not support a control plane in "
+            "use1-dfw2-az1 (a local zone),"
+            f" where {CONTROL_2} is; name one in another zone"
         ),
     ]
     account.answers.subnets = {}
@@ -428,7 +431,7 @@ def test_types_that_rely_on_demand(case_of: CaseOf, run_check: RunCheck, changes
         Status.WARNED,
         [
             (
-                f"{GROUP}.capacity: nobody promises on-demand capacity of ml.p5.48xlarge, of which {says}; find a"
+                f"{GROUP}.capacity: On-Demand capacity is not guaranteed for ml.p5.48xlarge, of which {says}; find a"
                 " training plan with 'hyperpod-cdk plans search prod' and set capacity: training_plan"
             )
         ],

@@ -49,7 +49,7 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("found", "text"),
         [
-            (None, "which does not exist; correct the ARN, or write create to have a key made"),
+            (None, "which does not exist; correct the ARN, or write create to create a key"),
             (
                 answer(state="PendingDeletion"),
                 f"which is about to be deleted; run 'aws kms cancel-key-deletion --key-id {KEY}', or name another",

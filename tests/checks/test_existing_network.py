@@ -397,8 +397,10 @@ def test_a_nat_gateway_that_is_gone(run: Run, network: Answers) -> None:
     }
     assert everything(run) == [
         (
-            f"error: network.existing.node_subnet_ids.use1-az6: needs a way out of {NODES6}, {NODES4}, got a route of"
-            f" rtb-nodes to {NAT}, which is gone (blackhole); route 0.0.0.0/0 to a NAT gateway that exists"
+            f"error: network.existing.node_subnet_ids.use1-az6: needs a route to the internet from {NODES6}, "
+            f"{NODES4}, got a route of"
+            f" rtb-nodes to {NAT}, which does not exist any more (blackhole); route 0.0.0.0/0 to a NAT "
+            "gateway that exists"
         )
     ]
 
@@ -426,7 +428,9 @@ def test_endpoints_of_another_network_are_not_known(run: Run, network: Answers, 
     network.route_tables = {VPC: routed(route)}
     network.endpoints = {VPC: ()}
     out, s3 = everything(run)
-    assert out.startswith(f"warning: network.existing.node_subnet_ids.use1-az6: should have a way out of {NODES6}, ")
+    assert out.startswith(
+        f"warning: network.existing.node_subnet_ids.use1-az6: should have a route to the internet from {NODES6}, "
+    )
     assert out.endswith(f"or create the endpoints, unless {route[1]} leads to them")
     assert s3.startswith("warning: network.existing.node_subnet_ids.use1-az6: should have a way to S3")
     assert s3.endswith(f"or create one, unless {route[1]} leads to them")
@@ -485,7 +489,8 @@ def test_no_way_out_and_not_all_endpoints(run: Run, network: Answers) -> None:
     }
     assert everything(run) == [
         (
-            f"error: network.existing.node_subnet_ids.use1-az6: needs a way out of {NODES6}, {NODES4} for nodes, got no"
+            f"error: network.existing.node_subnet_ids.use1-az6: needs a route to the internet from {NODES6}, "
+            f"{NODES4} for nodes, got no"
             " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2, ecr.api,"
             " ecr.dkr; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
         )
@@ -497,7 +502,7 @@ def test_a_control_plane_without_a_way_out_warns(run: Run, network: Answers) -> 
     network.endpoints = {VPC: (S3_GATEWAY, endpoint("sts"))}
     assert everything(run) == [
         (
-            f"warning: network.existing.control_plane_subnet_ids[0]: should have a way out of {CONTROL1},"
+            f"warning: network.existing.control_plane_subnet_ids[0]: should have a route to the internet from {CONTROL1},"
             f" {CONTROL2} for the"
             " function that runs kubectl, got no route to everywhere on rtb-main and no interface endpoint with private"
             " names for eks, lambda; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
@@ -523,7 +528,8 @@ def test_a_network_that_is_closed_by_the_file_wants_endpoints(run: Run, network:
     network.endpoints = {VPC: (S3_GATEWAY, *services[1:])}
     assert everything(run, egress="closed") == [
         (
-            f"error: network.existing.node_subnet_ids.use1-az6: needs a way out of {NODES6}, {NODES4} for nodes, got no"
+            f"error: network.existing.node_subnet_ids.use1-az6: needs a route to the internet from {NODES6}, "
+            f"{NODES4} for nodes, got no"
             " route to everywhere on rtb-nodes and no interface endpoint with private names for ec2; create the"
             " endpoints"
         )
@@ -537,7 +543,8 @@ def test_a_way_out_that_the_file_denies(run: Run, network: Answers) -> None:
     }
     assert everything(run, egress="closed") == [
         (
-            f"warning: network.existing.node_subnet_ids.use1-az6: should have no way out with network.egress: closed,"
+            "warning: network.existing.node_subnet_ids.use1-az6: should have no route to the internet with "
+            "network.egress: closed,"
             f" got {NODES6}, {NODES4}, whose route table rtb-nodes leads everywhere through {NAT}; set egress: nat"
             " where that is meant, or ask whoever owns the VPC to take the route out; without it there is no interface"
             " endpoint with private names for ssm"
@@ -700,7 +707,7 @@ def test_s3_through_the_nat_gateway_warns(run: Run, network: Answers) -> None:
             (
                 f"error: network.existing.security_group_id: needs a security group of {VPC}, got {SG} of"
                 f" {OTHER_VPC}; name"
-                f" one of {VPC}, or leave it out to have one made"
+                f" one of {VPC}, or remove it to create one"
             ),
         ),
     ],
@@ -741,7 +748,7 @@ def test_a_security_group_that_does_not_exist(run: Run, network: Answers) -> Non
         (
             f"error: network.existing.security_group_id: needs a security group of {VPC}, got {SG}, which does not"
             f" exist in"
-            " us-east-1; correct the ID, or leave it out to have one made"
+            " us-east-1; correct the ID, or remove it to create one"
         )
     ]
 

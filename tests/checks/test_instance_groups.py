@@ -221,7 +221,7 @@ class TestNodesOfKarpenter:
                 SCALED,
                 cluster(autoscaled=False, gpu=3),
                 (
-                    "autoscaling goes on with this deployment, and the 3 nodes of gpu, which Karpenter has not made,"
+                    "this deployment enables autoscaling, and the 3 nodes of gpu, which Karpenter has not made,"
                     " go; set count: 3 to keep them, and let Karpenter scale another group"
                 ),
             ),

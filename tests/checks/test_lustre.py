@@ -532,7 +532,7 @@ def test_a_file_system_of_others_that_serves(
             {"vpc_id": "vpc-0fffffffffffffff0"},
             LET_IN,
             (
-                f"{FILE_SYSTEM_ID}: must stand in vpc-0c1f4e8a9b7d26350, got fs-0a1b2c3d4e5f67890 in"
+                f"{FILE_SYSTEM_ID}: must be in vpc-0c1f4e8a9b7d26350, got fs-0a1b2c3d4e5f67890 in"
                 " vpc-0fffffffffffffff0; name a file system of this VPC"
             ),
         ),

@@ -104,7 +104,9 @@ def test_their_type_is_looked_for_in_their_zone(case_of: CaseOf, fake_aws: FakeA
         )
     ]
     scarce = messages(run_check("scarce_types_do_not_rely_on_demand", case, fake_aws))
-    assert scarce[-1].startswith(f"{NOVA}.capacity: nobody promises on-demand capacity of ml.p4d.24xlarge, of which 4")
+    assert scarce[-1].startswith(
+        f"{NOVA}.capacity: On-Demand capacity is not guaranteed for ml.p4d.24xlarge, of which 4"
+    )
 
 
 def test_their_nodes_take_addresses(case_of: CaseOf) -> None:

@@ -20,7 +20,7 @@ from tests.cli.conftest import Run
 Invoke = Callable[..., Result]
 
 DAY = "2026-11-20"
-ANEW = "write it anew with 'hyperpod-cdk prices refresh'"
+ANEW = "write it again with 'hyperpod-cdk prices refresh'"
 
 
 def product(usage: str, usd: str, unit: str = "Hrs") -> str:

@@ -194,7 +194,7 @@ def test_nobody_to_ask(invoke: Invoke, aws: WritableAws, more: list[str]) -> Non
     let(aws, 0)
     done = invoke("request", "prod", *more)
     assert (done.exit_code, aws.requested) == (2, [])
-    assert done.stderr == "would request 1 increase; there is nobody to ask here, add --yes\n"
+    assert done.stderr == "would request 1 increase; no terminal to ask for confirmation, add --yes\n"
 
 
 def test_yes_asks_nobody(invoke: Invoke, aws: WritableAws) -> None:

@@ -30,7 +30,7 @@ def base() -> str:
 
 @pytest.fixture(scope="session")
 def changed(base: str) -> Callable[[Mapping[str, str]], str]:
-    """The valid file with texts replaced, each of which must stand in it once."""
+    """The valid file with texts replaced, each of which must be in it once."""
 
     def change(texts: Mapping[str, str]) -> str:
         text = base

@@ -29,7 +29,7 @@ RECORD = "environments/prod.plans.json"
 SEEN = f"({RECORD} of 2026-11-21)"
 ARN = "arn:aws:sagemaker:us-east-1:111122223333:training-plan/h100-april"
 TODAY = date(2026, 11, 22)
-ANEW = "restore it from version control, or write it anew with 'hyperpod-cdk plans record prod'"
+ANEW = "restore it from version control, or write it again with 'hyperpod-cdk plans record prod'"
 GROUP = "environments/prod.yaml:%d hyperpod.instance_groups[1]"
 
 BLOCK = {

@@ -24,7 +24,7 @@ from hyperpod_cdk.config.recorded_quotas import (
 from hyperpod_cdk.findings import Severity
 
 FILE = "environments/prod.quotas.json"
-ANEW = "restore it from version control, or write it anew with 'hyperpod-cdk quotas show prod --record'"
+ANEW = "restore it from version control, or write it again with 'hyperpod-cdk quotas show prod --record'"
 P5 = "ml.p5.48xlarge for cluster usage"
 
 

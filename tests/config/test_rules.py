@@ -100,7 +100,7 @@ def test_addresses_at_and_beside_the_block(changed: Changed, load: Load, refuse:
     for servers in (9, 89):
         (tight,) = load(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * (servers - 1)}")).warnings
         assert tight.message.startswith(f"should hold {243 + servers} addresses (h100: 2 nodes and 1 spare of")
-        assert tight.message.endswith("; else the replacement of a faulty node may find no address")
+        assert tight.message.endswith("; otherwise the replacement of a faulty node may get no IP address")
     too_full = refuse(text.replace("capacity_gib: 4800", f"capacity_gib: {2400 * 89}"))
     assert [finding.rule for finding in too_full] == ["node_block_holds_its_nodes"]
 

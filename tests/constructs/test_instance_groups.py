@@ -463,8 +463,8 @@ class TestWords:
             (
                 {"on_create": "on_create.sh", "on_init_complete": "on_init.sh"},
                 (
-                    "on_init_complete must be left out beside on_create, got on_create.sh and on_init.sh; remove"
-                    " on_create where HyperPod itself should set up the nodes, else on_init_complete"
+                    "on_init_complete cannot be set together with on_create, got on_create.sh and on_init.sh; remove"
+                    " on_create if HyperPod itself should set up the nodes, otherwise remove on_init_complete"
                 ),
             ),
             (

@@ -418,7 +418,8 @@ BETWEEN_STEPS = rules.capacity_problem(2000, throughput_mbps_per_tib=0, efa=Fals
         (
             {"backup_retention_days": 7, "data_repositories": [REPOSITORY]},
             (
-                "backup_retention_days: must be left out beside data_repositories, since FSx makes no backups of such "
+                "backup_retention_days: cannot be set together with data_repositories, since FSx makes no "
+                "backups of such "
                 "a file system, got 7 days; remove it: the linked buckets hold the data"
             ),
         ),

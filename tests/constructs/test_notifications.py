@@ -231,7 +231,9 @@ def test_a_key_of_its_own_lets_in_who_publishes() -> None:
 def test_a_key_beside_a_topic_that_exists() -> None:
     stack = cdk.Stack(cdk.App(builtin_cloud_formation_validation=False), "foreign", env=HOME)
     key = EncryptionKey(stack, "Key")
-    said = "topic_key: must be left out beside topic_arn, a topic of which nothing is changed; remove topic_key, and"
+    said = (
+        "topic_key: cannot be set together with topic_arn, a topic of which nothing is changed; remove topic_key, and"
+    )
     topic = "arn:aws:sns:us-east-1:111122223333:on-call"
     with pytest.raises(ValueError, match="topic_key") as caught:
         Notifications(stack, "Told", cluster_name="a", cluster_arn=CLUSTER_ARN, topic_arn=topic, topic_key=key)

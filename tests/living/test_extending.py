@@ -175,7 +175,10 @@ def test_each_duration_is_a_call(run: Runs, words: tuple[str, ...], days: tuple[
         (("--days", "183"), '--days: must be from 1 to 182, got "183"'),
         (("--plan", "other"), '--plan: the environment has no plan "other"; it has h100-april'),
         (("--confirm", "h100-april"), "--confirm is for --buy"),
-        (("--buy", "tpeo-7", "--format", "json"), "--format json asks nobody; add --confirm with the name of the plan"),
+        (
+            ("--buy", "tpeo-7", "--format", "json"),
+            "--format json cannot ask for confirmation; add --confirm with the name of the plan",
+        ),
         (
             ("--buy", "tpeo-14", "--confirm", "h100-april"),
             "--buy: tpeo-14 is none of the extensions that are on offer now; take one of the list",

@@ -201,7 +201,7 @@ class TestRefusals:
             (
                 "replace",
                 (RUNNING, "--format", "json"),
-                f"--format json asks nobody; add --confirm {RUNNING}",
+                f"--format json cannot ask for confirmation; add --confirm {RUNNING}",
             ),
             (
                 "reboot",

@@ -76,7 +76,7 @@ def extend(
     if confirm and not buy:
         usage("--confirm is for --buy")
     if buy and output is Format.JSON and not confirm:
-        usage("--format json asks nobody; add --confirm with the name of the plan")
+        usage("--format json cannot ask for confirmation; add --confirm with the name of the plan")
     wanted = extending.USUAL_DAYS if days is None else _days(days)
     stated = stated_of(environment, project, output)
     way = context.obj if isinstance(context.obj, Buying) else Buying(open=open_aws, once=_open_once)

@@ -297,7 +297,7 @@ def _do(
     named = [*nodes, *(of_groups or [])]
     flags = " ".join(f"--confirm {name}" for name in named)
     if confirm is None and output is Format.JSON and action not in ("cordon", "uncordon"):
-        usage(f"--format json asks nobody; add {flags}")
+        usage(f"--format json cannot ask for confirmation; add {flags}")
     if confirm is not None and set(confirm) != set(named):
         usage(f"--confirm: must name the same as the command, {', '.join(named)}, got {', '.join(confirm)}")
     with _cluster(context, environment, project, output) as (aws, stated):
@@ -313,7 +313,7 @@ def _do(
             typer.echo(pages.proposed_text(work), nl=False)
             print_skipped(work.skipped)
         if confirm is None and node_work.interrupts(work) and output is Format.JSON:
-            usage(f"--format json asks nobody; add {flags}")
+            usage(f"--format json cannot ask for confirmation; add {flags}")
         if confirm is None and node_work.interrupts(work) and not _agreed(work, flags):
             typer.echo("Nothing was done.")
             finish(passed=False, strict=False)

@@ -90,7 +90,7 @@ def request(
     if count and not yes:
         increases = f"{count} increase{'s' if count > 1 else ''}"
         if tools.confirm is None or output is Format.JSON:
-            usage(f"would request {increases}; there is nobody to ask here, add --yes")
+            usage(f"would request {increases}; no terminal to ask for confirmation, add --yes")
         if not tools.confirm(f"request {increases} from AWS?"):
             print("nothing was requested", file=sys.stderr)
             return

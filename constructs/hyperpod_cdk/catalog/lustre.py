@@ -225,7 +225,10 @@ def combination_problems(settings: Settings) -> Iterator[tuple[str, str]]:
     if settings.backup_days and settings.data_repositories:
         reason = "since FSx makes no backups of such a file system"
         fix = "remove it: the linked buckets hold the data"
-        yield "backups", f"must be left out beside data_repositories, {reason}, got {settings.backup_days} days; {fix}"
+        yield (
+            "backups",
+            f"cannot be set together with data_repositories, {reason}, got {settings.backup_days} days; {fix}",
+        )
 
 
 def _beside_scratch(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -224,7 +224,7 @@ def by_use_addon(name: str) -> str | None:
     return addons.get(name)
 
 
-_ANEW: Final = "write it anew with 'hyperpod-cdk prices refresh'"
+_ANEW: Final = "write it again with 'hyperpod-cdk prices refresh'"
 
 
 @cache

@@ -185,9 +185,10 @@ def _stuck(stack: StackAnswer, environment: Environment) -> Iterator[Found]:
         elif status == "ROLLBACK_FAILED":
             yield warning(
                 "name",
-                f"{name} is ROLLBACK_FAILED: a first deployment failed and could not be taken back; the CDK CLI tries"
-                f" to delete it before it deploys again, and {why} says what could not be deleted;"
-                f" 'hyperpod-cdk deploy' wants it gone first: {recover}, which names what goes and deletes it",
+                f"{name} is ROLLBACK_FAILED: a first deployment failed and could not be rolled back; the CDK CLI tries"
+                f" to delete it before it deploys again, and {why} says what could not be deleted; "
+                "'hyperpod-cdk deploy' needs it deleted first:"
+                f" {recover}, which names what will be deleted and deletes it",
             )
     elif status == "DELETE_FAILED":
         state = "its deletion failed"

@@ -29,7 +29,7 @@ _ZONES_BY_HAND = (
     asks=("zones",),
     inputs="The zones of network.availability_zones, or of network.existing.node_subnet_ids.",
     passes="The account has every zone, AWS says that it is available, and local zones are opted in. Subnets of an"
-    " existing network that stand in another zone than the file says are another check's to report.",
+    " existing network that are in another zone than the file says are reported by another check.",
     fails="A zone is not among those of the account and region (not every account has all), is unavailable, or is not"
     " opted in. A zone that AWS calls impaired or constrained is a warning.",
     skips="AWS gives no answer about the zones.",
@@ -60,7 +60,7 @@ def zones_exist_and_are_available(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="The first two zones of network.availability_zones, or network.existing.control_plane_subnet_ids.",
     passes="EKS puts control planes into the zones of its subnets: they are no local zones and none of those that EKS"
     " leaves out. For a network that the environment makes, the list of the latter is validate's to apply.",
-    fails="A control-plane subnet would stand, or stands, in a zone where EKS takes none.",
+    fails="A control-plane subnet would be, or is, in a zone that EKS does not support for the control plane.",
     skips="AWS gives no answer about the zones, or about the subnets of an existing network.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890 --query 'Subnets[].AvailabilityZoneId'\n"
     + _ZONES_BY_HAND,
@@ -77,7 +77,8 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
             if az_id in local:
                 yield error(
                     _zone_path(environment, az_id),
-                    f"EKS takes no control plane in a local zone, got {az_id} among the first {FEWEST_ZONES}, which"
+                    f"EKS does not support a control plane in a local zone, got {az_id} among the first "
+                    f"{FEWEST_ZONES}, which"
                     " carry it; list it after two availability zones",
                 )
         return
@@ -106,7 +107,10 @@ def control_plane_stands_where_eks_does(case: Case, aws: Aws) -> Iterator[Found]
             why = f"as of {regions.AS_OF}" if az_id in refused else "a local zone"
             yield error(
                 f"network.existing.control_plane_subnet_ids[{index}]",
-                f"EKS takes no control plane in {az_id} ({why}), where {subnet_id} stands; name one in another zone",
+                (
+                    f"EKS does not support a control plane in {az_id} ({why}), where {subnet_id} is; name one "
+                    "in another zone"
+                ),
             )
 
 
@@ -175,7 +179,7 @@ def scarce_types_do_not_rely_on_demand(case: Case, aws: Aws) -> Iterator[Found]:
             outcome = "one node that cannot be had rolls the whole cluster back (provisioning: all_or_nothing)"
         yield warning(
             render_path((*place, "capacity")),
-            f"nobody promises on-demand capacity of {_listing(scarce)}, of which {nodes} wanted: {outcome}; find a"
+            f"On-Demand capacity is not guaranteed for {_listing(scarce)}, of which {nodes} wanted: {outcome}; find a"
             f" training plan with 'hyperpod-cdk plans search {environment.name}' and set capacity: training_plan",
         )
 

@@ -94,7 +94,7 @@ def _keys(environment: Environment) -> dict[str, list[str]]:
 
 def _key_problem(key: KmsKeyAnswer | None) -> str | None:
     if key is None:
-        return "which does not exist; correct the ARN, or write create to have a key made"
+        return "which does not exist; correct the ARN, or write create to create a key"
     if key.state == "PendingDeletion":
         return f"which is about to be deleted; run 'aws kms cancel-key-deletion --key-id {key.arn}', or name another"
     if key.state != "Enabled":

@@ -69,8 +69,8 @@ def existing_cluster_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("eks_cluster",),
     inputs="eks.existing.cluster_name and security_group_id, network.existing.vpc_id.",
-    passes="The cluster stands in the VPC of the file, and its control plane carries the security group of the file.",
-    fails="It stands in another VPC, or its control plane does not carry the group: nodes and the function that runs"
+    passes="The cluster is in the VPC of the file, and its control plane carries the security group of the file.",
+    fails="It is in another VPC, or its control plane does not carry the group: nodes and the function that runs"
     " kubectl carry it to reach the API server.",
     skips="EKS does not answer.",
     by_hand="aws eks describe-cluster --name platform --query cluster.resourcesVpcConfig",

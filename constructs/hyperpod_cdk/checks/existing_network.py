@@ -244,11 +244,10 @@ def vpc_cidrs_are_those_of_the_vpc(case: Case, aws: Aws) -> Iterator[Found]:
     area=AREA,
     asks=("vpc", "subnets"),
     inputs="network.existing.node_subnet_ids and control_plane_subnet_ids.",
-    passes="Every subnet exists, in the VPC of the file; every node subnet stands in the zone under which it is"
+    passes="Every subnet exists, in the VPC of the file; every node subnet is in the zone under which it is"
     " named; the"
-    " control-plane subnets of a new EKS cluster stand in two zones.",
-    fails="A subnet does not exist, stands in another VPC or another zone; all control-plane subnets stand in one"
-    " zone.",
+    " control-plane subnets of a new EKS cluster are in two zones.",
+    fails="A subnet does not exist, is in another VPC or another zone; all control-plane subnets are in one zone.",
     skips="AWS does not answer about the VPC or about a subnet, or there is no such VPC; what it showed is compared all"
     " the same.",
     by_hand="aws ec2 describe-subnets --subnet-ids subnet-0a1b2c3d4e5f67890"
@@ -370,8 +369,9 @@ def existing_subnets_have_a_way_out(case: Case, aws: Aws) -> Iterator[Found]:
         if routed.dead_way_out:
             yield error(
                 routed.path,
-                f"needs a way out of {routed.ids}, got a route of {routed.name} to {routed.dead_way_out}, which is gone"
-                " (blackhole); route 0.0.0.0/0 to a NAT gateway that exists",
+                f"needs a route to the internet from {routed.ids}, got a route of {routed.name} to "
+                f"{routed.dead_way_out}, which does not exist any more (blackhole);"
+                " route 0.0.0.0/0 to a NAT gateway that exists",
             )
         else:
             yield from _as_far_as_read(_closed(case.environment, routed, seen), routed)
@@ -499,13 +499,13 @@ def existing_security_group_lets_efa_through(case: Case, aws: Aws) -> Iterator[F
         yield error(
             path,
             f"needs a security group of {existing.vpc_id}, got {group_id}, which does not exist in"
-            f" {case.environment.region}; correct the ID, or leave it out to have one made",
+            f" {case.environment.region}; correct the ID, or remove it to create one",
         )
     elif vpc is not None and group.vpc_id != existing.vpc_id:
         yield error(
             path,
             f"needs a security group of {existing.vpc_id}, got {group_id} of {group.vpc_id}; name one of"
-            f" {existing.vpc_id}, or leave it out to have one made",
+            f" {existing.vpc_id}, or remove it to create one",
         )
     else:
         yield from _rules(path, group, has_efa=_has_efa(case.environment))
@@ -612,7 +612,8 @@ def _open(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[Fo
     without = f"; without it there is no interface endpoint with private names for {', '.join(missing)}"
     yield warning(
         routed.path,
-        f"should have no way out with network.egress: closed, got {routed.ids}, whose route table {routed.name} leads"
+        f"should have no route to the internet with network.egress: closed, got {routed.ids}, whose route "
+        f"table {routed.name} leads"
         f" everywhere through {routed.way_elsewhere}; set egress: nat where that is meant, or ask whoever"
         f" owns the VPC to take the route out{without if missing else ''}",
     )
@@ -627,7 +628,7 @@ def _closed(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[
     whose = "nodes" if routed.has_nodes else "the function that runs kubectl"
     yield say(
         routed.path,
-        f"{must} a way out of {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
+        f"{must} a route to the internet from {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
         f" endpoint with private names for {', '.join(missing)}; {_way_in(environment)}{unless}",
     )
 

@@ -167,7 +167,7 @@ def _change(cluster: HyperPodClusterAnswer, *, goes_on: bool, group: InstanceGro
         )
     if not cluster.autoscaled and goes_on and group.count == 0 and target > 0:
         return (
-            f"autoscaling goes on with this deployment, and the {target} nodes of {group.name}, which Karpenter has not"
+            f"this deployment enables autoscaling, and the {target} nodes of {group.name}, which Karpenter has not"
             f" made, go; set count: {target} to keep them, and let Karpenter scale another group"
         )
     return None

@@ -112,11 +112,11 @@ def file_systems_only_grow(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="Zone, efa and claim of every file system; zones and types of the groups that use it: those of the types in"
     " the quotas of the teams whose namespaces have the claim; without such teams, the groups with accelerators, or all"
     " groups where there are none.",
-    passes="Every group that uses a file system stands in its zone, or has another one in its own that is mounted in"
+    passes="Every group that uses a file system is in its zone, or has another one in its own that is mounted in"
     " the same namespaces, over EFA where this one is. Nodes and file systems of one zone share a subnet, and so the"
     " /16 that EFA wants. A file system in a zone without any group is validate's to report, and so are users without"
     " EFA in another zone.",
-    fails="A file system with efa has users that could reach it over EFA and stand in another zone, which EFA does not"
+    fails="A file system with efa has users that could reach it over EFA and are in another zone, which EFA does not"
     " cross.",
     skips="Never.",
     by_hand="hyperpod-cdk preflight prod --offline --only lustre",
@@ -139,7 +139,7 @@ def file_systems_stand_beside_their_users(case: Case, aws: Aws) -> Iterator[Foun
     asks=("lustre_file_systems", "subnets", "interface_groups", "security_groups"),
     inputs="existing of every file system: ID, mount name, DNS name; its zone; network.existing.",
     passes="Each file system exists, is AVAILABLE (or being updated), has the mount name and DNS name that the file"
-    " says, stands in the environment's VPC and in the zone that the file says, and its security groups let Lustre's"
+    " says, is in the environment's VPC and in the zone that the file says, and its security groups let Lustre's"
     " ports in from the nodes' group, or from their subnet.",
     fails="One of these is otherwise: pods would wait for their mounts, for ever.",
     skips="AWS gives no answer about the file systems, or about the network of one that exists; one that it showed is"
@@ -314,7 +314,7 @@ def _reached(
     if present.vpc_id != network.vpc_id:
         yield error(
             f"{here}.file_system_id",
-            f"must stand in {network.vpc_id}, got {existing.file_system_id} in {present.vpc_id}; name a file system of"
+            f"must be in {network.vpc_id}, got {existing.file_system_id} in {present.vpc_id}; name a file system of"
             " this VPC",
         )
         return

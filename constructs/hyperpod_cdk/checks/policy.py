@@ -45,7 +45,8 @@ _DELETES = (
 """What deletes a stack, and tells why it was not deleted."""
 _NULL = '`"passed": null`, exit code 0, with `--strict` 1'
 _WORK = (
-    "nothing is done and exit code 2 where it does not tell what a node is; 1 always where it does not begin with each"
+    "nothing is done and exit code 2 if it does not describe a node; 1 always if the action does not "
+    "start for each node"
 )
 _NODE = ("sagemaker:DescribeCluster", "sagemaker:DescribeClusterNode")
 """What is asked of a node that is named."""

@@ -130,7 +130,7 @@ def training_plan_has_the_type_of_its_groups(case: Case, aws: Aws) -> Iterator[F
     inputs="availability_zone_id of every group on a plan; the zone of the plan's reserved capacity.",
     passes="The AZ ID is the plan's. Where AWS gives only a zone's name (local zones, UltraServers), its ID in this"
     " account counts.",
-    fails="The group stands in another zone: its nodes would find no subnet in the capacity's zone, or come on demand.",
+    fails="The group is in another zone: its nodes would find no subnet in the capacity's zone, or come on demand.",
     skips=f"{_SKIPS} Also when the plan's zone is given by name and the account's zones are not known.",
     by_hand=f"{_BY_HAND} --query 'ReservedCapacitySummaries[].[AvailabilityZoneId, AvailabilityZone]'\n"
     "aws ec2 describe-availability-zones --all-availability-zones",

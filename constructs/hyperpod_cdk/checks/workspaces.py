@@ -57,7 +57,7 @@ def prometheus_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:
     inputs="operators.observability.grafana_workspace, where it names a workspace.",
     passes="The workspace is ACTIVE.",
     fails="There is none of this ID in the account and region, or it is not ACTIVE: nobody would see a dashboard.",
-    skips="Amazon Managed Grafana does not answer, or the workspace stands in another region, which is not asked.",
+    skips="Amazon Managed Grafana does not answer, or the workspace is in another Region, which is not checked.",
     by_hand="aws grafana describe-workspace --workspace-id g-0123456789",
 )
 def grafana_workspace_is_active(case: Case, aws: Aws) -> Iterator[Found]:

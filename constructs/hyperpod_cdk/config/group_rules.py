@@ -131,7 +131,8 @@ def mig_configuration_problem(configuration: str, rows: Sequence[InstanceType]) 
     ]
     fix = f"set it to {_or(choice)}, or to a mixture of the chart's default-mig-config" if choice else "remove it"
     return (
-        "must be a configuration that the dependency chart gives the GPU operator, which else leaves GPUs whole, got"
+        "must be a configuration that the dependency chart gives the GPU operator, which otherwise does not "
+        "partition GPUs, got"
         f" {configuration}; {fix}"
     )
 
@@ -166,8 +167,8 @@ def scripts_problem(on_create: str | None, on_init_complete: str | None) -> str 
     if on_create is None or on_init_complete is None:
         return None
     return (
-        f"must be left out beside on_create, got {on_create} and {on_init_complete}; remove on_create where HyperPod"
-        " itself should set up the nodes, else on_init_complete"
+        f"cannot be set together with on_create, got {on_create} and {on_init_complete}; remove on_create if "
+        "HyperPod itself should set up the nodes, otherwise remove on_init_complete"
     )
 
 

@@ -20,7 +20,7 @@ def _created_or(pattern: Pattern) -> Check:
         if value == CREATE or pattern.matches(value):
             return None
         return (
-            f'must be {CREATE} or {pattern.describes}, got "{value}"; write {CREATE} to have one made, or the ARN of'
+            f'must be {CREATE} or {pattern.describes}, got "{value}"; write {CREATE} to create one, or the ARN of'
             f" one that exists, such as {pattern.example}"
         )
 

@@ -366,7 +366,7 @@ def _fields_at(path: Sequence[str | int]) -> Sequence[str]:
 
 def written_anew(name: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
-    return f"restore it from version control, or write it anew with 'hyperpod-cdk plans record {name}'"
+    return f"restore it from version control, or write it again with 'hyperpod-cdk plans record {name}'"
 
 
 def as_data(recorded: RecordedPlans) -> Mapping[str, Any]:

@@ -115,7 +115,7 @@ def require_own(environment: Environment, recorded: RecordedQuotas, *, file: str
 
 def written_anew(name: str) -> str:
     """Give the fix for a record that cannot be used, which ends its message."""
-    return f"restore it from version control, or write it anew with 'hyperpod-cdk quotas show {name} --record'"
+    return f"restore it from version control, or write it again with 'hyperpod-cdk quotas show {name} --record'"
 
 
 def _fields_at(path: Sequence[str | int]) -> Sequence[str]:

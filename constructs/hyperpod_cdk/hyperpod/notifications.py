@@ -599,7 +599,8 @@ def _check_places(
 ) -> None:
     if topic_key is not None and topic_arn is not None:
         raise ValueError(
-            "topic_key: must be left out beside topic_arn, a topic of which nothing is changed; remove topic_key, and"
+            "topic_key: cannot be set together with topic_arn, a topic of which nothing is changed; remove "
+            "topic_key, and"
             " give that topic its key where it is made"
         )
     if is_token(region):

@@ -625,7 +625,7 @@ def test_a_file_system_without_groups_has_the_vpc_s_own() -> None:
         ),
         (
             [group(subnets=("S2",))],
-            ("broken", "no instance group stands in use1-az5: what they read crosses zones, which costs and is slow"),
+            ("broken", "no instance group is in use1-az5: what they read crosses zones, which costs and is slow"),
         ),
         (
             [group(subnets=("subnet-0d5a",))],

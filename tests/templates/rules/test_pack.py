@@ -421,7 +421,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "group-in-one-zone",
             "Pod",
             "Properties.InstanceGroups.0.OverrideVpcConfig.Subnets",
-            "instance group gpu must stand in one availability zone, since EFA does not cross zones, got subnets in "
+            "instance group gpu must be in one availability zone, since EFA does not cross zones, got subnets in "
             "use1-az4, use1-az5; set OverrideVpcConfig with the subnets of one zone",
             id="two zones",
         ),
@@ -430,7 +430,7 @@ def test_every_rule_says_why_where_from_and_what_mends_it() -> None:
             "lustre-zone",
             "Files",
             "Properties.SubnetIds",
-            "must stand in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, billed, "
+            "must be in a zone of its nodes, use1-az5 (gpu), got use1-az4: traffic between zones is slower, billed, "
             "and never EFA; set SubnetIds to a subnet of the nodes' zone",
             id="files far away",
         ),

@@ -104,8 +104,9 @@ def somebody_administers_the_cluster(environment: Environment) -> Iterator[Probl
     if not section.is_existing and not section.admin_role_arns:
         yield warning(
             ("eks", "admin_role_arns"),
-            "is missing, so that nobody administers the cluster and kubectl answers Unauthorized, to whoever deploys it"
-            f" too; name your role, such as admin_role_arns: [arn:{environment.partition}:iam::{environment.account}"
+            "is missing, so nobody has access to the cluster and kubectl answers Unauthorized, also for the "
+            "identity that deploys it;"
+            f" name your role, such as admin_role_arns: [arn:{environment.partition}:iam::{environment.account}"
             ":role/platform-admin]",
         )
 
@@ -127,13 +128,13 @@ def eks_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
         if key in environment.eks.model_fields_set:
             yield Problem(
                 ("eks", key),
-                f"must be left out beside existing, whose {what} belongs to its owner; remove {key}, or existing to"
-                " have a cluster made",
+                f"cannot be set together with existing, whose {what} belongs to its owner; remove {key}, or "
+                "remove existing to create a cluster",
             )
     if environment.eks.oidc_provider:
         yield Problem(
             ("eks", "oidc_provider"),
-            "must be left out beside existing, whose provider belongs to its owner; name it in"
+            "cannot be set together with existing, whose provider belongs to its owner; name it in"
             " eks.existing.oidc_provider_arn instead",
         )
 
@@ -144,7 +145,7 @@ def existing_eks_stands_in_an_existing_network(environment: Environment) -> Iter
     if environment.eks.is_existing and not environment.network.is_existing:
         yield Problem(
             ("eks", "existing"),
-            "needs network.existing, since a cluster that exists stands in a VPC that exists; add network.existing with"
+            "needs network.existing, because an existing cluster is in an existing VPC; add network.existing with"
             " the cluster's vpc_id, or remove eks.existing",
         )
 
@@ -155,7 +156,7 @@ def existing_eks_states_its_version(environment: Environment) -> Iterator[Proble
     if environment.eks.is_existing and "kubernetes_version" not in environment.eks.model_fields_set:
         yield Problem(
             ("eks", "kubernetes_version"),
-            "is missing beside existing, and kubectl has to match that cluster; add kubernetes_version, such as"
+            "is required together with existing, and kubectl has to match that cluster; add kubernetes_version, such as"
             f" kubernetes_version: \"{kubernetes.DEFAULT}\", as 'aws eks describe-cluster' shows it",
         )
 

@@ -62,7 +62,7 @@ def encrypted_images_need_the_key_of_the_root_volume(environment: Environment) -
             yield warning(
                 ("hyperpod", "instance_groups", index, "image", "ami_id"),
                 f"if {ami_id} is encrypted, the root volume must have the same key, and encryption.node_volumes makes"
-                " another; write the AMI's key there in place of create",
+                " another; write the AMI's key there instead of create",
             )
 
 
@@ -72,7 +72,7 @@ def secrets_key_is_of_a_cluster_to_make(environment: Environment) -> Iterator[Pr
     if environment.encryption.eks_secrets is not None and environment.eks.is_existing:
         yield Problem(
             ("encryption", "eks_secrets"),
-            "must be left out beside eks.existing, whose secrets have their owner's key; remove eks_secrets",
+            "cannot be set together with eks.existing, whose secrets have their owner's key; remove eks_secrets",
         )
 
 
@@ -89,7 +89,8 @@ def notifications_key_has_a_topic(environment: Environment) -> Iterator[Problem]
     elif environment.notify.sns_topic_arn is not None:
         yield Problem(
             ("encryption", "notifications"),
-            "must be left out beside notify.sns_topic_arn, a topic of which nothing is changed; remove notifications,"
+            "cannot be set together with notify.sns_topic_arn, a topic of which nothing is changed; remove "
+            "notifications,"
             " and give that topic its key where it is made",
         )
 
@@ -114,6 +115,7 @@ def bucket_key_is_of_a_bucket_to_make(environment: Environment) -> Iterator[Prob
     if environment.encryption.lifecycle_bucket is not None and environment.hyperpod.lifecycle.existing_bucket:
         yield Problem(
             ("encryption", "lifecycle_bucket"),
-            "must be left out beside hyperpod.lifecycle.existing_bucket, of which nothing is changed; write its key as"
+            "cannot be set together with hyperpod.lifecycle.existing_bucket, of which nothing is changed; "
+            "write its key as"
             " hyperpod.lifecycle.existing_bucket.kms_key_arn, and remove lifecycle_bucket",
         )

@@ -86,7 +86,7 @@ def stated_instance_types_are_new(environment: Environment) -> Iterator[Problem]
         elif instance_types.get(name) is not None:
             yield warning(
                 path,
-                f"{name} stands in the catalog of {instance_types.as_of()}, and this file's numbers are used instead;"
+                f"{name} is in the catalog of {instance_types.as_of()}, and this file's numbers are used instead;"
                 " remove the entry to use the catalog's",
             )
         else:

@@ -45,7 +45,10 @@ def group_names_its_types(path: DataPath, group: InstanceGroup) -> Iterator[Prob
     if group.instance_type is not None and group.instance_types:
         yield Problem(
             (*path, "instance_types"),
-            "must be left out beside instance_type; remove instance_type for a flexible group, else instance_types",
+            (
+                "cannot be set together with instance_type; remove instance_type for a flexible group, otherwise "
+                "remove instance_types"
+            ),
         )
     if group.instance_type is None and not group.instance_types:
         yield Problem(
@@ -250,7 +253,7 @@ def deep_health_checks_can_run(environment: Environment, path: DataPath, group: 
     if group.taints:
         yield Problem(
             at,
-            f'must be left out beside taints, got the taint "{group.taints[0].key}": HyperPod taints the'
+            f'cannot be set together with taints, got the taint "{group.taints[0].key}": HyperPod taints the'
             " nodes itself while it checks; remove taints or deep_health_checks",
         )
 
@@ -348,7 +351,7 @@ def ultraservers_come_with_a_plan(environment: Environment, path: DataPath, grou
         elif group.availability_zone_id != known.zone_id:
             yield warning(
                 (*path, "availability_zone_id"),
-                f"UltraServers of {name} stand in the Local Zone {known.zone_name} only (as of {hyperpod.AS_OF}), got"
+                f"UltraServers of {name} are in the Local Zone {known.zone_name} only (as of {hyperpod.AS_OF}), got"
                 f" {group.availability_zone_id}; set availability_zone_id: {known.zone_id}, unless the plan names"
                 " another zone",
             )

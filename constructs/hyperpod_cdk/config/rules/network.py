@@ -50,8 +50,8 @@ def network_is_made_or_exists(environment: Environment) -> Iterator[Problem]:
         if key in network.model_fields_set:
             yield Problem(
                 ("network", key),
-                f"must be left out beside existing, whose VPC has its own; remove {key}, or existing to have a network"
-                " made",
+                f"cannot be set together with existing, whose VPC has its own; remove {key}, or remove "
+                "existing to create a network",
             )
 
 
@@ -79,7 +79,8 @@ def eks_takes_the_first_zones(environment: Environment) -> Iterator[Problem]:
             fix = "list it after the first two" if enough else "add another zone and list it first"
             yield Problem(
                 ("network", "availability_zones", az_id),
-                f"EKS takes no control plane in {az_id} (as of {regions.AS_OF}), and the first {FEWEST_ZONES} zones"
+                f"EKS does not support a control plane in {az_id} (as of {regions.AS_OF}), and the first "
+                f"{FEWEST_ZONES} zones"
                 f" carry it; {fix}",
             )
 
@@ -214,8 +215,8 @@ def closed_network_reaches_its_images(environment: Environment) -> Iterator[Prob
     elif region is None:
         yield warning(
             path,
-            f"{host} is no registry of ECR, to which alone a closed network has endpoints; nodes pull from it only"
-            " where it stands in the VPC or a route leads to it",
+            f"{host} is not an ECR registry, and a closed network has endpoints only for ECR; nodes can pull "
+            "from it only if it is in the VPC or a route leads to it",
         )
     for image in wanted:
         if not image.value:
@@ -347,7 +348,7 @@ def control_plane_has_subnets(environment: Environment) -> Iterator[Problem]:
         if az_id in refused and subnet_id in named:
             yield Problem(
                 (*path, named.index(subnet_id)),
-                f"EKS takes no control plane in {az_id} (as of {regions.AS_OF}), where {subnet_id} stands; name a"
+                f"EKS does not support a control plane in {az_id} (as of {regions.AS_OF}), where {subnet_id} is; name a"
                 " subnet of another zone",
             )
 
@@ -389,7 +390,7 @@ def node_block_holds_its_nodes(
     message = addresses.shortage(environment, budget)
     if budget.running <= budget.usable:
         wanted = message.replace("must", "should", 1)
-        yield warning(at, f"{wanted}; else the replacement of a faulty node may find no address")
+        yield warning(at, f"{wanted}; otherwise the replacement of a faulty node may get no IP address")
         return
     documented = budget.running - budget.estimated(running=True)
     yield Problem(at, message) if documented > budget.usable else warning(at, message)

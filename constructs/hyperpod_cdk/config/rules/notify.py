@@ -27,7 +27,7 @@ def somebody_is_notified(path: DataPath, notify: Notify) -> Iterator[Problem]:
     if not notify.emails and not any((notify.sns_topic_arn, notify.slack, notify.event_bus_arn)):
         yield Problem(
             path,
-            "must name who is told, got none of emails, sns_topic_arn, slack and event_bus_arn; add emails, such as"
+            "must name who is notified, got none of emails, sns_topic_arn, slack and event_bus_arn; add emails, such as"
             f" emails: [{facts.EMAIL.example}], or remove notify",
         )
 
@@ -61,7 +61,7 @@ def topic_is_in_reach(environment: Environment, path: DataPath, notify: Notify) 
         yield warning(
             (*path, "sns_topic_arn"),
             f"belongs to account {account}, whose policy of the topic has to let account {environment.account} publish"
-            " and subscribe, or nobody is told; name a topic of your own where you can",
+            " and subscribe, or nobody is notified; name a topic of your own where you can",
         )
 
 
@@ -81,7 +81,7 @@ def event_bus_is_in_reach(environment: Environment, path: DataPath, notify: Noti
         yield warning(
             (*path, "event_bus_arn"),
             f"belongs to account {account}, whose policy of the bus has to let account {environment.account} put"
-            " events, or nobody is told; name a bus of your own where you can",
+            " events, or nobody is notified; name a bus of your own where you can",
         )
 
 

@@ -172,8 +172,9 @@ def restricted_dependencies_are_installed(environment: Environment) -> Iterator[
     if cluster.restricted_dependencies is None:
         yield Problem(
             _GROUPS,
-            "needs copies of the VPC CNI and CoreDNS on the EKS cluster before the HyperPod cluster is made, which"
-            " HyperPod's install_rig_dependencies.sh makes of the objects that run there, and no stack can; follow"
+            "needs copies of the VPC CNI and CoreDNS on the EKS cluster before the HyperPod cluster is "
+            "created, which HyperPod's install_rig_dependencies.sh creates from the objects that run there, and no "
+            "stack can; follow"
             f" docs/restricted-groups.md: {way}, and set hyperpod.restricted_dependencies: installed",
         )
     elif own:

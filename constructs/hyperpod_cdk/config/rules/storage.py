@@ -73,7 +73,7 @@ def file_system_is_beside_nodes(environment: Environment, path: DataPath, system
     if system.availability_zone_id in environment.network.zone_ids() and system.availability_zone_id not in zones:
         yield warning(
             (*path, "availability_zone_id"),
-            f"no instance group stands in {system.availability_zone_id}, so every read and write crosses zones, which"
+            f"no instance group is in {system.availability_zone_id}, so every read and write crosses zones, which"
             f" is slow and billed; {nearer(environment, system)}",
         )
     away = far_users(environment, system)
@@ -134,7 +134,7 @@ def backup_time_has_backups(path: DataPath, system: Lustre) -> Iterator[Problem]
     if backups is not None and backups.start_time is not None and not backups.retention_days:
         yield Problem(
             (*path, "backups", "start_time"),
-            f'must be left out beside retention_days: 0, got "{backups.start_time}"; remove it, or set retention_days'
+            f'cannot be set with retention_days: 0, got "{backups.start_time}"; remove it, or set retention_days'
             " to 1 or more",
         )
 
@@ -176,19 +176,18 @@ def existing_file_system_is_only_claimed(environment: Environment, path: DataPat
     if system.existing is None:
         return
     for name in sorted(system.model_fields_set - _OF_THE_ENTRY):
-        yield Problem(
-            (*path, name), "must be left out beside existing, whose owner alone says what it is like; remove it"
-        )
+        yield Problem((*path, name), "cannot be set together with existing, whose owner decides it; remove it")
     if environment.network.existing is None:
         yield Problem(
             (*path, "existing"),
-            f"must stand in the environment's VPC, got {system.existing.file_system_id} and a VPC that is to be made;"
+            f"must be in the environment's VPC, got {system.existing.file_system_id} and a VPC that the "
+            "environment creates;"
             " name the file system's VPC in network.existing",
         )
     if system.claim is None:
         yield Problem(
             (*path, "claim"),
-            "is missing beside existing, for which nothing else is made; add claim, such as claim: {namespaces:"
+            "is required together with existing, for which nothing else is made; add claim, such as claim: {namespaces:"
             " [default]}",
         )
 

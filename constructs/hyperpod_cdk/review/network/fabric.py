@@ -391,7 +391,7 @@ class _Network:
         if untold:
             return _unknown(SAME_ZONE, f"whether {_few(untold)} {_stands(untold)} in the zone of {where} is not told")
         slow = "and EFA does not leave a zone" if system.has_efa else "which costs and is slow"
-        return _broken(SAME_ZONE, f"no instance group stands in {where}: what they read crosses zones, {slow}")
+        return _broken(SAME_ZONE, f"no instance group is in {where}: what they read crosses zones, {slow}")
 
     def _passes(self, system: _System, senders: Sequence[Part], receivers: Sequence[Part]) -> bool | None:
         """Say whether Lustre's traffic goes from one side to the other, by the rules of both."""

@@ -113,7 +113,7 @@ def group_in_one_zone(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=group.read.cluster,
                 place=f"{group.place}.OverrideVpcConfig.Subnets",
-                message=f"instance group {group.read.name} must stand in one availability zone, since {why}, got "
+                message=f"instance group {group.read.name} must be in one availability zone, since {why}, got "
                 f"subnets in {', '.join(zones)}; set OverrideVpcConfig with the subnets of one zone",
             )
 

@@ -95,7 +95,7 @@ def lustre_zone(context: Context) -> Iterator[Spot]:
             yield Spot(
                 resource=file_system,
                 place="Properties.SubnetIds",
-                message=f"must stand in a zone of its nodes, {', '.join(sorted(zones))} ({names}), got {subnet.zone}: "
+                message=f"must be in a zone of its nodes, {', '.join(sorted(zones))} ({names}), got {subnet.zone}: "
                 "traffic between zones is slower, billed, and never EFA; set SubnetIds to a subnet of the nodes' zone",
             )
 

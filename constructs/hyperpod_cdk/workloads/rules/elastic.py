@@ -59,7 +59,8 @@ def elastic_sizes_go_together(context: Context) -> Found:
     if elastic.values and elastic.increment is not None:
         yield Problem(
             ("elastic", "increment"),
-            f"must be left out beside values, which say the sizes themselves, got {elastic.increment}; remove one of"
+            f"cannot be set together with values, which say the sizes themselves, got {elastic.increment}; "
+            "remove one of"
             " the two",
         )
         return

@@ -79,7 +79,8 @@ def namespaces_of_teams_go_with_teams(context: Context) -> Found:
     if context.job.team is not None:
         own = governance.namespace(context.job.team)
         yield Problem(
-            at, f"must be left out beside team, whose namespace is {own}, got {namespace}; remove namespace, or team"
+            at,
+            f"cannot be set together with team, whose namespace is {own}, got {namespace}; remove namespace, or team",
         )
         return
     owners = {team.namespace: team.name for team in context.teams}
