@@ -69,7 +69,8 @@ def run(aws: Embedded, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Resu
 @pytest.mark.usefixtures("workspace")
 def test_search(monkeypatch: pytest.MonkeyPatch) -> None:
     document: Mapping[str, Any] = {"training_plans": {"plans": [PLAN], "offers": OFFERS}}
-    with embedded(document, now=NOW) as aws:
+    # long enough for a second request to be sent while the first one waits
+    with embedded(document, now=NOW, latency_ms=50) as aws:
         done = run(aws, monkeypatch, "search", "prod", "--format", "json")
         calls = aws.calls()
     assert (done.exit_code, done.stderr) == (0, "")
