@@ -502,8 +502,8 @@ def test_a_control_plane_without_a_way_out_warns(run: Run, network: Answers) -> 
     network.endpoints = {VPC: (S3_GATEWAY, endpoint("sts"))}
     assert everything(run) == [
         (
-            f"warning: network.existing.control_plane_subnet_ids[0]: should have a route to the internet from {CONTROL1},"
-            f" {CONTROL2} for the"
+            "warning: network.existing.control_plane_subnet_ids[0]: should have a route to the internet from"
+            f" {CONTROL1}, {CONTROL2} for the"
             " function that runs kubectl, got no route to everywhere on rtb-main and no interface endpoint with private"
             " names for eks, lambda; route 0.0.0.0/0 to a NAT gateway, or create the endpoints"
         )

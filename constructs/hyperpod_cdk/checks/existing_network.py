@@ -628,8 +628,8 @@ def _closed(environment: Environment, routed: _Routed, seen: _Seen) -> Iterator[
     whose = "nodes" if routed.has_nodes else "the function that runs kubectl"
     yield say(
         routed.path,
-        f"{must} a route to the internet from {routed.ids} for {whose}, got no route to everywhere on {routed.name} and no interface"
-        f" endpoint with private names for {', '.join(missing)}; {_way_in(environment)}{unless}",
+        f"{must} a route to the internet from {routed.ids} for {whose}, got no route to everywhere on {routed.name} and"
+        f" no interface endpoint with private names for {', '.join(missing)}; {_way_in(environment)}{unless}",
     )
 
 
